@@ -1,0 +1,58 @@
+# Two commands do everything on a fresh machine: `make serve` and `make test`.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+# Where pip looks for PyTorch's CPU build besides its usual places; for CUDA name another index.
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+TORCH_VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
+HOST ?= 127.0.0.1
+PORT ?= 8000
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install serve test check lint types imports test-gpu test-parity bench-served fuzz clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+install: $(INSTALLED) ## Make .venv with everything in it
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+serve: install ## Serve the bundled checkpoint on HOST:PORT
+	@exec $(BIN)/dragoman serve --host $(HOST) --port $(PORT)
+
+test: install ## Run all tests
+	$(BIN)/pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+imports: install
+	$(BIN)/lint-imports
+
+check: lint types imports test ## What CI runs: ruff, mypy --strict, import-linter, tests
+
+test-gpu: install ## Run the tests that need a CUDA device
+	$(BIN)/pytest -m gpu
+
+test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMAN_DATA names the text
+	$(BIN)/pytest -m parity -s
+
+bench-served: install ## Measure the running service at 1, 8 and 32 clients
+	$(BIN)/python benchmarks/served.py
+
+fuzz: install ## Send 10,000 generated requests to a running service
+	$(BIN)/python benchmarks/fuzz.py
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

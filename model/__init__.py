@@ -1,0 +1,1 @@
+"""The translation library: text in, text out; knows nothing of HTTP."""

@@ -1,0 +1,87 @@
+"""checksums.sha256: one line per file of a checkpoint, as `sha256sum -c` reads it.
+
+Owns the listing, its verification and the bounded reading of small files. It does not know
+what the files mean. Imports no torch.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from model.errors import CheckpointError
+
+CHECKSUMS_FILE = "checksums.sha256"
+MAX_CHECKSUMS_BYTES = 64 * 2**10
+
+_LINE = re.compile(r"([0-9a-f]{64}) [ *]([^/\\]+)")
+
+
+def read_limited(path: Path, max_bytes: int) -> bytes:
+    """All of a small file.
+
+    Raises:
+        CheckpointError: The file is missing, unreadable or larger than `max_bytes`.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise CheckpointError(path, _reason(error)) from error
+    if len(data) > max_bytes:
+        raise CheckpointError(path, f"has more than the {max_bytes} bytes that are allowed")
+    return data
+
+
+def format_checksums(paths: Iterable[Path]) -> bytes:
+    """The lines for some files, in order of their names."""
+    lines = [f"{_sha256(path)}  {path.name}\n" for path in sorted(paths)]
+    return "".join(lines).encode()
+
+
+def verify_checksums(directory: Path) -> frozenset[str]:
+    """Compare every listed file with its checksum.
+
+    A file of the directory that is not listed is left alone; whoever needs it asks whether
+    its name is among those returned.
+
+    Returns:
+        The names of the files that are as they were written.
+
+    Raises:
+        CheckpointError: The listing is missing or unreadable, or a file is missing or is not
+            what was written.
+    """
+    listing = directory / CHECKSUMS_FILE
+    expected: dict[str, str] = {}
+    data = read_limited(listing, MAX_CHECKSUMS_BYTES)
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        match = _LINE.fullmatch(line)
+        if match is None or match[2] in expected:
+            raise CheckpointError(listing, f"line {number} is not `sha256  name`, once per name")
+        expected[match[2]] = match[1]
+    if not expected:
+        raise CheckpointError(listing, "is empty")
+    for name, digest in expected.items():
+        path = directory / name
+        found = _sha256(path)
+        if found != digest:
+            raise CheckpointError(
+                path,
+                f"is damaged or was changed: its sha256 is {found}, {CHECKSUMS_FILE} has {digest}",
+            )
+    return frozenset(expected)
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise CheckpointError(path, _reason(error)) from error
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "is missing"
+    return f"cannot be read: {error.strerror or type(error).__name__}"

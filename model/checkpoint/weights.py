@@ -1,0 +1,321 @@
+"""A checkpoint in and out: safetensors, every tensor checked, written atomically.
+
+Owns the correspondence between the network's `state_dict` and model.safetensors, and the
+directory as a whole: `save_checkpoint` and `load_checkpoint`. What config.json says is
+`model.checkpoint.manifest`. Nothing is ever unpickled.
+"""
+
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.manifest import (
+    CONFIG_FILE,
+    SCALE_SUFFIX,
+    CheckpointFiles,
+    LanguagePair,
+    LengthLimits,
+    Licence,
+    Manifest,
+    SpecialTokens,
+    TensorEntry,
+    TensorType,
+    format_manifest,
+    read_manifest,
+)
+from model.checkpoint.plain import format_json
+from model.checkpoint.quantisation import dequantise_rows, quantise_rows
+from model.config import ModelConfig
+from model.errors import CheckpointError, ConfigError
+from model.nn.transformer import Transformer
+from model.text.tokenizer import PieceModel, Tokenizer
+
+MAX_HEADER_BYTES = 32 * 2**20
+
+_TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
+    torch.float32: "float32",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.int8: "int8",
+}
+# As safetensors spells them in its header.
+_HEADER_TYPES: Mapping[TensorType, str] = {
+    "float32": "F32",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "int8": "I8",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizerParts:
+    """What a checkpoint stores to turn text into ids.
+
+    Attributes:
+        source_spm: Bytes of the source's SentencePiece file.
+        source_table: Piece → id of the source; None takes the file's own numbering.
+        target_spm: The target's file; None shares the source's.
+        target_table: The target's table; None shares the source's if the file is shared,
+            and otherwise takes the target file's own numbering.
+    """
+
+    source_spm: bytes
+    source_table: Mapping[str, int] | None = None
+    target_spm: bytes | None = None
+    target_table: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A loaded checkpoint: its description, its network in eval mode, its tokenizer."""
+
+    manifest: Manifest
+    transformer: Transformer
+    tokenizer: Tokenizer
+
+
+def save_checkpoint(
+    directory: Path,
+    *,
+    transformer: Transformer,
+    name: str,
+    description: str,
+    licence: str,
+    tokens: SpecialTokens,
+    pairs: tuple[LanguagePair, ...],
+    limits: LengthLimits,
+    licences: tuple[Licence, ...],
+    tokenizer: TokenizerParts,
+    card: str,
+    quantise: bool = True,
+) -> Manifest:
+    """Write a checkpoint; a crash leaves the old directory, or none, never half of one.
+
+    The files are written to a hidden directory beside `directory`, flushed to the disk and
+    moved into place. A checkpoint that stands there is replaced; anything else is refused.
+
+    Args:
+        directory: Where the checkpoint will be; its parent must exist.
+        transformer: Its weights are stored as they are, in their own types.
+        card: Text of card.md: what the network is, its data, its scores, its limits.
+        quantise: Store tensors of two or more dimensions as int8 rows.
+
+    Returns:
+        The manifest that was written.
+
+    Raises:
+        ConfigError: The parts contradict each other, or a weight is not finite.
+        CheckpointError: `directory` is something else than a checkpoint, or cannot be written.
+    """
+    tensors, entries = _stored(transformer.state_dict(), quantise=quantise)
+    files, contents = _tokenizer_files(tokenizer)
+    manifest = Manifest(
+        name=name,
+        description=description,
+        licence=licence,
+        network=transformer.config,
+        tokens=tokens,
+        pairs=pairs,
+        limits=limits,
+        licences=licences,
+        tensors=entries,
+        files=files,
+    )
+    contents[CONFIG_FILE] = format_manifest(manifest)
+    contents[files.card] = card.encode()
+    _check_tokenizer(manifest, parts=tokenizer)
+    with _replaced_directory(directory) as partial:
+        for file_name, data in contents.items():
+            (partial / file_name).write_bytes(data)
+        save_file(tensors, partial / files.weights, metadata={"format": "pt"})
+        listing = format_checksums(partial.iterdir())
+        (partial / CHECKSUMS_FILE).write_bytes(listing)
+    return manifest
+
+
+def load_checkpoint(
+    directory: Path, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+) -> Checkpoint:
+    """Read, check and widen a checkpoint.
+
+    Args:
+        directory: What `save_checkpoint` wrote.
+        device: Where the network goes.
+        dtype: Float type of the network in memory, whatever the file has.
+
+    Raises:
+        CheckpointError: A file is missing, damaged, of another version or shape, or has a
+            weight that is not finite; the error names the file and lists what is wrong.
+    """
+    manifest = read_manifest(directory)
+    tokenizer = Tokenizer.load(directory, manifest)
+    # On the meta device a network has names and shapes, but no memory yet.
+    with torch.device("meta"):
+        transformer = Transformer(manifest.network)
+    shapes = {name: tuple(value.shape) for name, value in transformer.state_dict().items()}
+    problems = _differences(
+        {name: str(list(shape)) for name, shape in shapes.items()},
+        {name: str(list(entry.shape)) for name, entry in manifest.tensors.items()},
+    )
+    if problems:
+        raise CheckpointError(directory / CONFIG_FILE, f"tensors do not fit network: {problems}")
+    state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
+    transformer.load_state_dict(
+        {name: tensor.to(device) for name, tensor in state}, strict=True, assign=True
+    )
+    return Checkpoint(manifest=manifest, transformer=transformer.eval(), tokenizer=tokenizer)
+
+
+def _stored(
+    state: Mapping[str, Tensor], *, quantise: bool
+) -> tuple[dict[str, Tensor], dict[str, TensorEntry]]:
+    """The tensors of the file, scales among them, and the entries that describe them."""
+    stored: dict[str, Tensor] = {}
+    entries: dict[str, TensorEntry] = {}
+    for name, value in state.items():
+        weight = value.detach().cpu().contiguous()
+        if not bool(torch.isfinite(weight).all()):
+            raise ConfigError(f"{name} has values that are not finite; it cannot be saved")
+        shape = tuple(weight.shape)
+        if quantise and weight.dim() >= 2:
+            stored[name], stored[name + SCALE_SUFFIX] = quantise_rows(weight)
+            entries[name] = TensorEntry(shape=shape, dtype="int8", quantisation="int8-row")
+        elif weight.dtype in _TYPE_NAMES and weight.is_floating_point():
+            stored[name] = weight
+            entries[name] = TensorEntry(shape=shape, dtype=_TYPE_NAMES[weight.dtype])
+        else:
+            raise ConfigError(f"{name} has type {weight.dtype}; a checkpoint stores floats")
+    return stored, entries
+
+
+def _tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, bytes]]:
+    """Names and bytes of the SentencePiece files and the vocabularies."""
+    source_table = parts.source_table or PieceModel(parts.source_spm).table()
+    target_table = parts.target_table
+    if target_table is None and parts.target_spm is not None:
+        target_table = PieceModel(parts.target_spm).table()
+    names = CheckpointFiles()
+    contents = {names.source_tokenizer: parts.source_spm}
+    if parts.target_spm is not None:
+        names = replace(names, target_tokenizer="target.spm")
+        contents[names.target_tokenizer] = parts.target_spm
+    if target_table is None:
+        contents[names.source_vocabulary] = format_json(dict(source_table))
+    else:
+        names = replace(
+            names,
+            source_vocabulary="source_vocabulary.json",
+            target_vocabulary="target_vocabulary.json",
+        )
+        contents[names.source_vocabulary] = format_json(dict(source_table))
+        contents[names.target_vocabulary] = format_json(dict(target_table))
+    return names, contents
+
+
+def _layout(entries: Mapping[str, TensorEntry]) -> dict[str, str]:
+    """What the header of the file must say: type and shape by name."""
+    layout = {}
+    for name, entry in entries.items():
+        layout[name] = f"{_HEADER_TYPES[entry.dtype]} {list(entry.shape)}"
+        if entry.quantisation is not None:
+            layout[name + SCALE_SUFFIX] = f"F32 {[entry.shape[0]]}"
+    return layout
+
+
+def _differences(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """All that is missing, unexpected or different, as one line; empty when nothing is."""
+    problems = [f"{name} is missing" for name in expected if name not in found]
+    problems += [f"{name} is unexpected" for name in found if name not in expected]
+    problems += [
+        f"{name} is {found[name]}, expected {expected[name]}"
+        for name in expected
+        if name in found and found[name] != expected[name]
+    ]
+    return "; ".join(problems)
+
+
+def _read_tensors(
+    path: Path, entries: Mapping[str, TensorEntry], *, dtype: torch.dtype
+) -> Iterator[tuple[str, Tensor]]:
+    """Names and widened values, once the header of the file agrees with the entries."""
+    _check_header_size(path)
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {
+                name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
+            }
+            problems = _differences(_layout(entries), found)
+            if problems:
+                raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
+            for name, entry in entries.items():
+                value = file.get_tensor(name)
+                if entry.quantisation is not None:
+                    value = dequantise_rows(value, file.get_tensor(name + SCALE_SUFFIX))
+                value = value.to(dtype)
+                if not bool(torch.isfinite(value).all()):
+                    raise CheckpointError(path, f"{name} has values that are not finite")
+                yield name, value
+    except SafetensorError as error:
+        raise CheckpointError(path, f"is not a readable safetensors file: {error}") from error
+
+
+def _check_header_size(path: Path) -> None:
+    """Refuse a header that claims more than the file has, before anything is allocated."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            claimed = int.from_bytes(file.read(8), "little")
+    except OSError as error:
+        raise CheckpointError(path, f"cannot be read: {error.strerror}") from error
+    limit = min(size - 8, MAX_HEADER_BYTES)
+    if claimed > limit:
+        raise CheckpointError(path, f"its header claims {claimed} bytes; at most {limit} can be")
+
+
+@contextmanager
+def _replaced_directory(directory: Path) -> Iterator[Path]:
+    """A directory to fill, which becomes `directory` when the block ends without an error."""
+    if directory.exists() and not (directory / CONFIG_FILE).is_file():
+        raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
+    mark = uuid.uuid4().hex
+    partial = directory.with_name(f".{directory.name}.{mark}.partial")
+    retired = directory.with_name(f".{directory.name}.{mark}.old")
+    try:
+        partial.mkdir()
+        yield partial
+        for path in [*partial.iterdir(), partial]:
+            _flush(path)
+        if directory.exists():
+            directory.rename(retired)
+        try:
+            partial.rename(directory)
+        except OSError:
+            if retired.exists():
+                retired.rename(directory)
+            raise
+        _flush(directory.parent)
+    except OSError as error:
+        raise CheckpointError(directory, f"cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    shutil.rmtree(retired, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file or directory is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,229 @@
+"""Frozen configurations of the network and of the search, validated where they are made.
+
+Owns which networks and which searches can be described at all; imports no torch, so the
+front process may read it. What a checkpoint adds (tokens, languages, licences) is
+`model.checkpoint.manifest`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from model.errors import ConfigError
+
+Activation = Literal["relu", "gelu", "silu"]
+NormKind = Literal["layernorm", "rmsnorm"]
+NormPlacement = Literal["post", "pre"]
+PositionKind = Literal[
+    "sinusoidal-interleaved",
+    "sinusoidal-marian",
+    "sinusoidal-m2m100",
+    "learned",
+    "rope",
+    "alibi",
+    "relative",
+]
+StoppingRule = Literal["exact", "first", "heuristic", "bound"]
+
+ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
+    {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}
+)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ConfigError(message)
+
+
+def _require_choice(name: str, value: str, literal: object) -> None:
+    choices = get_args(literal)
+    _require(value in choices, f"{name} is {value!r}; it must be one of {', '.join(choices)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """Shape of an encoder-decoder Transformer (Vaswani et al. 2017, section 3).
+
+    Attributes:
+        vocab_size: Source vocabulary, and the target's too unless `target_vocab_size` is set.
+        target_vocab_size: Target vocabulary when it is not shared with the source.
+        d_k: Width of one query or key head; None means d_model / num_heads.
+        d_v: Width of one value head; None means d_model / num_heads.
+        position: How order enters the network. "alibi", "relative" (T5 buckets) and "rope"
+            act inside self-attention; the others are added to the embedding.
+        position_offset: Index of the first position (M2M100 and BART start at 2).
+        max_positions: Rows of a learned table; other kinds compute what is asked.
+        share_embeddings: One table for source and target (needs one vocabulary).
+        tie_output: The output projection is the target embedding.
+        output_bias: A bias per target piece is added to the logits (Marian).
+        attention_bias: The four attention projections have biases.
+        pad_id: Its embedding is zero and gets no gradient.
+    """
+
+    vocab_size: int
+    target_vocab_size: int | None = None
+    d_model: int = 512
+    num_heads: int = 8
+    d_ff: int = 2048
+    num_encoder_layers: int = 6
+    num_decoder_layers: int = 6
+    d_k: int | None = None
+    d_v: int | None = None
+    activation: Activation = "relu"
+    norm: NormKind = "layernorm"
+    norm_placement: NormPlacement = "post"
+    norm_epsilon: float = 1e-5
+    position: PositionKind = "sinusoidal-marian"
+    position_offset: int = 0
+    max_positions: int = 1024
+    scale_embedding: bool = True
+    share_embeddings: bool = True
+    tie_output: bool = True
+    output_bias: bool = True
+    attention_bias: bool = True
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject shapes that cannot work, naming the value and the limit."""
+        for name in ("vocab_size", "d_model", "num_heads", "d_ff", "max_positions"):
+            value = getattr(self, name)
+            _require(value >= 1, f"{name} is {value}; it must be at least 1")
+        for name in ("num_encoder_layers", "num_decoder_layers", "position_offset"):
+            value = getattr(self, name)
+            _require(value >= 0, f"{name} is {value}; it must be at least 0")
+        for name in ("dropout", "attention_dropout", "activation_dropout"):
+            value = getattr(self, name)
+            _require(0.0 <= value < 1.0, f"{name} is {value}; it must be in [0, 1)")
+        _require_choice("activation", self.activation, Activation)
+        _require_choice("norm", self.norm, NormKind)
+        _require_choice("norm_placement", self.norm_placement, NormPlacement)
+        _require_choice("position", self.position, PositionKind)
+        _require(self.norm_epsilon > 0, f"norm_epsilon is {self.norm_epsilon}; it must be above 0")
+        self._check_heads()
+        self._check_vocabularies()
+
+    def _check_heads(self) -> None:
+        if self.d_k is None or self.d_v is None:
+            _require(
+                self.d_model % self.num_heads == 0,
+                f"d_model is {self.d_model}; it must be a multiple of num_heads ({self.num_heads})"
+                " unless d_k and d_v are both set",
+            )
+        for name, value in (("d_k", self.d_k), ("d_v", self.d_v)):
+            _require(value is None or value >= 1, f"{name} is {value}; it must be at least 1")
+        if self.position.startswith("sinusoidal"):
+            _require(
+                self.d_model % 2 == 0,
+                f"d_model is {self.d_model}; sinusoidal positions need an even width",
+            )
+        if self.position == "sinusoidal-m2m100":
+            _require(
+                self.d_model >= 4,
+                f"d_model is {self.d_model}; M2M100 positions need at least 4",
+            )
+        if self.position == "rope":
+            _require(
+                self.query_width % 2 == 0,
+                f"d_k is {self.query_width}; rotary positions need an even head width",
+            )
+
+    def _check_vocabularies(self) -> None:
+        target = self.target_vocab_size
+        _require(target is None or target >= 1, f"target_vocab_size is {target}; at least 1")
+        if target is not None and self.share_embeddings:
+            _require(
+                target == self.vocab_size,
+                f"target_vocab_size is {target}; shared embeddings need vocab_size"
+                f" ({self.vocab_size})",
+            )
+        _require(
+            0 <= self.pad_id < min(self.vocab_size, self.output_size),
+            f"pad_id is {self.pad_id}; it must be below the vocabulary size",
+        )
+
+    @property
+    def output_size(self) -> int:
+        """Number of target pieces, V."""
+        return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
+
+    @property
+    def query_width(self) -> int:
+        """Width of one query or key head."""
+        return self.d_model // self.num_heads if self.d_k is None else self.d_k
+
+    @property
+    def value_width(self) -> int:
+        """Width of one value head."""
+        return self.d_model // self.num_heads if self.d_v is None else self.d_v
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchConfig:
+    """How one sentence is searched.
+
+    Attributes:
+        beam_size: Hypotheses kept at every step, K; 1 is greedy.
+        length_penalty: α in s / n^α, n the target tokens with EOS (Wu et al. 2016 without
+            the 5; the score of Hugging Face `generate`).
+        num_candidates: Continuations considered at every step; None means 2K.
+        stopping: "exact" stops when no running hypothesis can still pass the n-th best
+            finished one; "first" when K are finished (`early_stopping=True`); "heuristic" when
+            the best running score at its present length cannot (`False`); "bound" the same
+            at the maximum length (`"never"`).
+        num_hypotheses: Hypotheses returned, n; at most beam_size.
+        max_length: Cap in target tokens with EOS; the EOS at the cap is forced and free.
+        with_alignment: Also return which source token each target token attended to most.
+    """
+
+    beam_size: int = 4
+    length_penalty: float = 1.0
+    num_candidates: int | None = None
+    stopping: StoppingRule = "exact"
+    num_hypotheses: int = 1
+    max_length: int = 256
+    with_alignment: bool = False
+
+    def __post_init__(self) -> None:
+        """Reject searches that cannot run, naming the value and the limit."""
+        _require(self.beam_size >= 1, f"beam_size is {self.beam_size}; it must be at least 1")
+        _require(self.max_length >= 1, f"max_length is {self.max_length}; it must be at least 1")
+        _require(
+            1 <= self.num_hypotheses <= self.beam_size,
+            f"num_hypotheses is {self.num_hypotheses}; it must be from 1 to beam_size"
+            f" ({self.beam_size})",
+        )
+        _require(
+            -10.0 <= self.length_penalty <= 10.0,
+            f"length_penalty is {self.length_penalty}; it must be from -10 to 10",
+        )
+        _require(
+            self.num_candidates is None or self.num_candidates >= 2 * self.beam_size,
+            f"num_candidates is {self.num_candidates}; it must be at least twice beam_size"
+            f" ({self.beam_size}), as each of the beams may end",
+        )
+        _require_choice("stopping", self.stopping, StoppingRule)
+
+    @property
+    def candidates(self) -> int:
+        """Continuations considered at every step."""
+        return 2 * self.beam_size if self.num_candidates is None else self.num_candidates
+
+
+def base(vocab_size: int) -> ModelConfig:
+    """The base model of Vaswani et al. 2017, table 3."""
+    return ModelConfig(vocab_size=vocab_size)
+
+
+def tiny(vocab_size: int) -> ModelConfig:
+    """The transformer-tiny of Wu et al. 2021: 4+4 layers, width 128."""
+    return ModelConfig(
+        vocab_size=vocab_size,
+        d_model=128,
+        num_heads=4,
+        d_ff=256,
+        num_encoder_layers=4,
+        num_decoder_layers=4,
+        dropout=0.3,
+    )

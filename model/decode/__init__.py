@@ -1,0 +1,1 @@
+"""Search: sentences are admitted, stepped and released as slots of beam rows."""

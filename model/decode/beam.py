@@ -1,0 +1,215 @@
+"""One step of beam search as pure functions of tensors: which hypotheses go on, and in which rows.
+
+Owns the choice among continuations. Holds no state, runs no network, and knows nothing of
+requests: `model.decode.session` does. Sentences of different beam sizes share a step, so
+tensors are (S, K) with K the widest beam present and a mask for the rest.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+_IMPOSSIBLE = float("-inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowGroups:
+    """Which rows belong to which sentence.
+
+    Attributes:
+        rows: (S, K) int64, the row of each beam; 0 where a sentence has fewer beams.
+        live: (S, K) bool, where `rows` means something.
+        position: (R,) int64, s·K + k of each row: the inverse of `rows`.
+        widths: (S,) int64, beams of each sentence.
+        num_candidates: (S,) int64, continuations each sentence considers.
+        max_candidates: The largest of them, C.
+    """
+
+    rows: Tensor
+    live: Tensor
+    position: Tensor
+    widths: Tensor
+    num_candidates: Tensor
+    max_candidates: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowContinuations:
+    """The best next tokens of each row.
+
+    Attributes:
+        log_probs: (R, M) log probabilities, best first.
+        tokens: (R, M) int64.
+    """
+
+    log_probs: Tensor
+    tokens: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The best continuations of each sentence, best first.
+
+    Attributes:
+        scores: (S, C) sums of log probabilities.
+        log_probs: (S, C) what the last token contributed.
+        beams: (S, C) int64, the beam each one extends.
+        tokens: (S, C) int64, the token it adds.
+    """
+
+    scores: Tensor
+    log_probs: Tensor
+    beams: Tensor
+    tokens: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What each row becomes, and which candidates ended.
+
+    Attributes:
+        ends: (S, C) bool, candidates that are finished hypotheses.
+        best: (S,) sum of log probabilities of the best running hypothesis; -inf when none is.
+        parents: (R,) int64, the row whose past this row continues; mostly itself.
+        is_copy: (R,) bool, where `parents` is another row.
+        tokens: (R,) int64, the token each row adds.
+        log_probs: (R,) its log probability.
+        scores: (R,) the new sums; -inf marks a row without hypothesis.
+    """
+
+    ends: Tensor
+    best: Tensor
+    parents: Tensor
+    is_copy: Tensor
+    tokens: Tensor
+    log_probs: Tensor
+    scores: Tensor
+
+
+def row_continuations(logits: Tensor, num: int, suppressed: Tensor | None) -> RowContinuations:
+    """The `num` likeliest next tokens of every row.
+
+    Only the winners are normalised: log p = logit − logsumexp, the same as a full log-softmax.
+
+    Args:
+        logits: (R, V), overwritten at the suppressed tokens.
+        num: How many a row, M; the best C of a sentence are among the best C of its rows.
+        suppressed: (N,) int64 tokens never generated; their probability mass stays theirs.
+    """
+    normaliser = logits.logsumexp(dim=-1, keepdim=True)  # (R, 1)
+    if suppressed is not None:
+        logits.index_fill_(1, suppressed, _IMPOSSIBLE)
+    values, tokens = logits.topk(min(num, logits.shape[-1]), dim=-1)
+    return RowContinuations(log_probs=values - normaliser, tokens=tokens)
+
+
+def force(continuations: RowContinuations, rows: Tensor, tokens: Tensor) -> None:
+    """Leave the named rows one continuation each, which costs nothing.
+
+    Args:
+        continuations: Changed in place.
+        rows: (N,) int64.
+        tokens: (N,) int64, the only token each of these rows may add.
+    """
+    continuations.log_probs.index_fill_(0, rows, _IMPOSSIBLE)
+    continuations.log_probs[rows, 0] = 0.0
+    continuations.tokens[rows, 0] = tokens
+
+
+def best_candidates(
+    scores: Tensor, continuations: RowContinuations, groups: RowGroups
+) -> Candidates:
+    """The best C continuations of every sentence over all its beams.
+
+    Args:
+        scores: (R,) sums of log probabilities so far.
+        continuations: The best tokens of each row.
+        groups: Which rows belong together.
+    """
+    num_sentences, width = groups.rows.shape
+    per_row = continuations.tokens.shape[1]
+    sums = scores.unsqueeze(1) + continuations.log_probs  # (R, M)
+    sums = sums[groups.rows].masked_fill_(~groups.live.unsqueeze(-1), _IMPOSSIBLE)
+    num = min(groups.max_candidates, width * per_row)
+    best, index = sums.view(num_sentences, width * per_row).topk(num, dim=-1)  # (S, C)
+    beams = index // per_row
+    flat = groups.rows.gather(1, beams) * per_row + index % per_row
+    return Candidates(
+        scores=best,
+        log_probs=continuations.log_probs.flatten()[flat],
+        beams=beams,
+        tokens=continuations.tokens.flatten()[flat],
+    )
+
+
+def decide(candidates: Candidates, groups: RowGroups, *, eos_id: int) -> Decision:
+    """Split candidates into finished and running ones, and give every survivor a row.
+
+    A candidate that ends in EOS is finished if it is among its sentence's K best, and dropped
+    otherwise; the K best of the rest run on (Hugging Face `generate`, which 2K candidates make
+    possible however many beams end).
+    """
+    rank = torch.arange(candidates.scores.shape[1], device=candidates.scores.device)
+    possible = (candidates.scores > _IMPOSSIBLE) & (rank < groups.num_candidates.unsqueeze(1))
+    is_eos = candidates.tokens == eos_id
+    widths = groups.widths.unsqueeze(1)
+    ends = possible & is_eos & (rank < widths)
+    running = possible & ~is_eos
+    running &= running.cumsum(dim=1) <= widths
+
+    width = groups.rows.shape[1]
+    scores, index = _first(candidates.scores.masked_fill(~running, _IMPOSSIBLE), width)
+    is_alive = scores > _IMPOSSIBLE
+    beams = candidates.beams.gather(1, index)
+    places, is_moved = _places(beams, is_alive, groups.live)
+    child = torch.empty_like(places).scatter_(1, places, _beam_index(places))  # (S, K) by place
+    flat = child.flatten()[groups.position] + groups.position // width * width  # (R,) into (S·K)
+    is_copy = (is_moved & is_alive).flatten()[flat]
+    parents = groups.rows.gather(1, beams).flatten()[flat]
+    own = torch.arange(flat.shape[0], device=flat.device)
+    return Decision(
+        ends=ends,
+        best=scores[:, 0],
+        parents=torch.where(is_copy, parents, own),
+        is_copy=is_copy,
+        tokens=candidates.tokens.gather(1, index).flatten()[flat],
+        log_probs=candidates.log_probs.gather(1, index).flatten()[flat],
+        scores=scores.flatten()[flat],
+    )
+
+
+def _first(scores: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The `width` best of (S, C), padded with impossible ones if C is smaller."""
+    missing = width - scores.shape[1]
+    if missing > 0:
+        scores = torch.nn.functional.pad(scores, (0, missing), value=_IMPOSSIBLE)
+    best, index = scores.topk(width, dim=-1)
+    return best, index.clamp_(max=scores.shape[1] - 1 - max(missing, 0))
+
+
+def _places(beams: Tensor, is_alive: Tensor, live: Tensor) -> tuple[Tensor, Tensor]:
+    """Where each survivor lives: in its parent's place if it is the first to claim it.
+
+    Args:
+        beams: (S, K) int64, the beam each survivor extends, best first.
+        is_alive: (S, K) bool, False for survivors that do not exist.
+        live: (S, K) bool, which places the sentence has.
+
+    Returns:
+        (S, K) int64, a permutation of places a sentence, and (S, K) bool, who had to move.
+    """
+    same = (beams.unsqueeze(2) == beams.unsqueeze(1)) & is_alive.unsqueeze(1)  # (S, K, K)
+    is_later = same.tril(diagonal=-1).any(dim=2)
+    stays = is_alive & ~is_later
+    claims = (beams.unsqueeze(2) == _beam_index(beams).unsqueeze(1)) & stays.unsqueeze(2)
+    cost = claims.any(dim=1).to(torch.int8) * 2 + (~live).to(torch.int8)
+    free = cost.argsort(dim=1, stable=True)  # unclaimed places first, then those past the beam
+    turn = (~stays).cumsum(dim=1) - 1
+    moved = free.gather(1, turn.clamp_(min=0))
+    return torch.where(stays, beams, moved), ~stays
+
+
+def _beam_index(like: Tensor) -> Tensor:
+    """(S, K) int64 holding 0 … K−1 in every row."""
+    return torch.arange(like.shape[1], device=like.device).expand_as(like)

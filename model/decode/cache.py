@@ -1,0 +1,140 @@
+"""The keys and values that running sentences keep, allocated once.
+
+Owns where they lie. Two facts make the layout:
+
+* Every row writes one column a step, and all rows write the same one, so a step is one slice
+  assignment and a row's past is the last columns of the table. When the table is full its last
+  columns move to the front; twice the longest past makes that rare.
+* Beams are not reordered here. A row's past is copied only when a parent has a second child
+  (`copy_rows`); see ARCHITECTURE, "Children stay in their parent's row".
+
+Tables start as zeros, so that what a shorter row has not written is finite and can be masked.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from model.config import ModelConfig
+
+
+class RowCache:
+    """Self-attention keys and values, and what each row has generated, by row and column.
+
+    Attributes:
+        keys: (L, R, H, C, d_k).
+        values: (L, R, H, C, d_v).
+        tokens: (R, C) int64, the token generated after seeing each column.
+        log_probs: (R, C) its log probability.
+        sources: (R, C) int64, the source token it attended to most.
+        column: The column being written, −1 before the first step.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        max_rows: int,
+        max_length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        """Allocate for `max_rows` rows of at most `max_length` columns of past."""
+        num_columns = 2 * max_length
+        shape = (config.num_decoder_layers, max_rows, config.num_heads, num_columns)
+        score_dtype = torch.float64 if dtype == torch.float64 else torch.float32
+        self.keys = torch.zeros(*shape, config.query_width, device=device, dtype=dtype)
+        self.values = torch.zeros(*shape, config.value_width, device=device, dtype=dtype)
+        self.tokens = torch.zeros(max_rows, num_columns, device=device, dtype=torch.int64)
+        self.log_probs = torch.zeros(max_rows, num_columns, device=device, dtype=score_dtype)
+        self.sources = torch.zeros_like(self.tokens)
+        self.column = -1
+        self._num_columns = num_columns
+
+    def advance(self, num_rows: int, num_past: int) -> None:
+        """Open the next column.
+
+        Args:
+            num_rows: Rows in use, counted from the first.
+            num_past: Columns of the past that any of them still needs.
+        """
+        if self.column + 1 == self._num_columns:
+            past = slice(self._num_columns - num_past, self._num_columns)
+            for table in (self.keys, self.values):
+                table[:, :num_rows, :, :num_past] = table[:, :num_rows, :, past]
+            for record in (self.tokens, self.log_probs, self.sources):
+                record[:num_rows, :num_past] = record[:num_rows, past]
+            self.column = num_past - 1
+        self.column += 1
+
+    def window(self, width: int) -> slice:
+        """The last `width` columns, the one being written included."""
+        return slice(self.column + 1 - width, self.column + 1)
+
+    def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
+        """Give `destinations` the last `num_past` columns of `sources`.
+
+        Args:
+            sources: (N,) int64 rows.
+            destinations: (N,) int64 rows, none of them a source.
+            num_past: How far back the copy goes.
+        """
+        past = self.window(num_past)
+        for table in (self.keys, self.values):
+            rows = table[:, :, :, past]
+            rows[:, destinations] = rows[:, sources]
+        for record in (self.tokens, self.log_probs, self.sources):
+            record[destinations, past] = record[sources, past]
+
+    def clear_rows(self, rows: Sequence[int]) -> None:
+        """Zero the rows of a sentence that produced numbers which are not finite."""
+        for row in rows:
+            self.keys[:, row] = 0.0
+            self.values[:, row] = 0.0
+
+
+class MemoryCache:
+    """Cross-attention keys and values, once per sentence, beams sharing them.
+
+    Attributes:
+        keys: (L, N, H, S, d_k) for N slots.
+        values: (L, N, H, S, d_v).
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        max_slots: int,
+        max_source_length: int,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        """Allocate for `max_slots` sentences of at most `max_source_length` tokens."""
+        shape = (config.num_decoder_layers, max_slots, config.num_heads, max_source_length)
+        self.keys = torch.zeros(*shape, config.query_width, device=device, dtype=dtype)
+        self.values = torch.zeros(*shape, config.value_width, device=device, dtype=dtype)
+
+    def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
+        """Store the memory of newly admitted sentences.
+
+        Args:
+            layer: The decoder layer.
+            slots: (N,) int64.
+            keys: (N, H, S, d_k).
+            values: (N, H, S, d_v).
+        """
+        length = keys.shape[2]
+        self.keys[layer, :, :, :length].index_copy_(0, slots, keys)
+        self.values[layer, :, :, :length].index_copy_(0, slots, values)
+
+    def move(self, source: int, destination: int, length: int) -> None:
+        """Let the sentence of slot `source`, of `length` tokens, live in `destination`."""
+        for table in (self.keys, self.values):
+            table[:, destination, :, :length] = table[:, source, :, :length]
+
+    def clear(self, slot: int) -> None:
+        """Zero the memory of a sentence that produced numbers which are not finite."""
+        self.keys[:, slot] = 0.0
+        self.values[:, slot] = 0.0

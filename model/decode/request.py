@@ -1,0 +1,71 @@
+"""What a decoding session takes and gives: requests, hypotheses, limits. No tensor among them."""
+
+from dataclasses import dataclass
+
+from model.config import SearchConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeRequest:
+    """One sentence to translate.
+
+    Attributes:
+        source_ids: Source tokens, EOS included.
+        prefix_ids: What the decoder is fed before it may choose: the start token, then forced
+            language tags. Neither scored nor counted in the length.
+        search: How to search.
+    """
+
+    source_ids: tuple[int, ...]
+    prefix_ids: tuple[int, ...]
+    search: SearchConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hypothesis:
+    """A finished translation.
+
+    Attributes:
+        token_ids: Without prefix and without EOS.
+        score: s / n^α, n counting EOS.
+        token_log_probs: One a token, and EOS's at the end.
+        is_truncated: The cap was reached and EOS forced.
+        alignment: For each token the source token attended to most, if asked for.
+    """
+
+    token_ids: tuple[int, ...]
+    score: float
+    token_log_probs: tuple[float, ...]
+    is_truncated: bool
+    alignment: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedSentence:
+    """A sentence that left the session by itself.
+
+    Attributes:
+        slot_id: What `admit` returned for it.
+        hypotheses: Best first, as many as asked for if the search found them; empty when the
+            network gave no finite score.
+    """
+
+    slot_id: int
+    hypotheses: tuple[Hypothesis, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLimits:
+    """What a session allocates for.
+
+    Attributes:
+        max_rows: Beam rows over all sentences.
+        max_slots: Sentences.
+        max_source_length: Source tokens of one sentence, EOS included.
+        max_target_length: Target tokens of one sentence, prefix and EOS included.
+    """
+
+    max_rows: int
+    max_slots: int
+    max_source_length: int
+    max_target_length: int

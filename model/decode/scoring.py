@@ -1,0 +1,62 @@
+"""Scores of hypotheses, and when a sentence's search may stop.
+
+Owns the arithmetic of length penalties, bounds and the four stopping rules; holds no tensor.
+With s = Σ log p including EOS and n = target tokens including EOS, the score is s / n^α
+(Hugging Face `generate`). Since s only falls, the best that a running hypothesis with t tokens
+can still reach is s / n^α at the length n in t+1 … cap that flatters it most.
+"""
+
+import math
+from collections.abc import Sequence
+
+from model.config import SearchConfig, StoppingRule
+
+
+def hypothesis_score(log_prob: float, length: int, length_penalty: float) -> float:
+    """Score of a finished hypothesis.
+
+    Args:
+        log_prob: Sum of its tokens' log probabilities, EOS included.
+        length: Its target tokens, EOS included.
+        length_penalty: α; above 0 favours longer hypotheses.
+    """
+    return float(log_prob / length**length_penalty)
+
+
+def stopping_rule(search: SearchConfig) -> StoppingRule:
+    """The rule that applies: greedy search ends with its first EOS, whatever was asked."""
+    return "first" if search.beam_size == 1 else search.stopping
+
+
+def num_required(search: SearchConfig) -> int:
+    """Finished hypotheses without which no rule stops."""
+    return search.num_hypotheses if stopping_rule(search) == "exact" else search.beam_size
+
+
+def stop_threshold(search: SearchConfig, finished: Sequence[float]) -> float:
+    """What the running hypotheses have to pass for the search to go on.
+
+    Args:
+        search: The sentence's search.
+        finished: Scores of the kept finished hypotheses, best first.
+
+    Returns:
+        Minus infinity while too few are finished, plus infinity once nothing can help.
+    """
+    required = num_required(search)
+    if len(finished) < required:
+        return -math.inf
+    return math.inf if stopping_rule(search) == "first" else finished[required - 1]
+
+
+def bound_length(search: SearchConfig, num_generated: int) -> int:
+    """The length at which a running hypothesis is judged; its bound is s / length^α.
+
+    Args:
+        search: The sentence's search.
+        num_generated: Tokens every running hypothesis has, t, at least 1.
+    """
+    rule = stopping_rule(search)
+    if rule in ("exact", "bound") and search.length_penalty > 0:
+        return search.max_length
+    return num_generated + 1 if rule == "exact" else num_generated

@@ -1,0 +1,396 @@
+"""Continuous decoding: sentences are admitted, stepped and released, each whenever it likes.
+
+Owns the life of running sentences and the order of work within a step. The choice among
+hypotheses is `beam`, when to stop is `scoring`, where things lie is `slots` and `cache`, the
+network is `incremental`. One session belongs to one thread.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from model.checkpoint.manifest import SpecialTokens
+from model.decode import beam
+from model.decode.cache import MemoryCache, RowCache
+from model.decode.incremental import IncrementalDecoder, StepShape
+from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.decode.scoring import bound_length, hypothesis_score
+from model.decode.slots import Slot, SlotTable
+from model.errors import CapacityError
+from model.nn.transformer import Transformer
+
+__all__ = [
+    "DecodeRequest",
+    "DecodingSession",
+    "FinishedSentence",
+    "Hypothesis",
+    "SessionLimits",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Layout:
+    """What changes only when sentences join, leave or move.
+
+    Attributes:
+        slots: Running sentences by slot index.
+        groups: Their rows.
+        started: (R,) int64, the step at which each row's sentence joined.
+        source_lengths: (N,) int64.
+        memory_mask: (N, 1, 1, S) bool, or None without padding.
+    """
+
+    slots: list[Slot]
+    groups: beam.RowGroups
+    started: Tensor
+    memory_mask: Tensor | None
+    memory_length: int
+    with_attention: bool
+
+
+class DecodingSession:
+    """A network, its caches, and the sentences running through it."""
+
+    def __init__(
+        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
+    ) -> None:
+        """Allocate the caches on the network's device, in its precision.
+
+        Args:
+            transformer: In evaluation mode; its weights must not change afterwards.
+            tokens: The vocabulary's special tokens.
+            limits: What to allocate for.
+
+        Raises:
+            UnsupportedVariantError: If the fast path does not run this network.
+        """
+        weight = transformer.target_embedding.weight
+        place = {"device": weight.device, "dtype": weight.dtype}
+        self._device = weight.device
+        self._tokens = tokens
+        self._limits = limits
+        self._decoder = IncrementalDecoder(transformer)
+        self._cache = RowCache(
+            transformer.config,
+            max_rows=limits.max_rows,
+            max_length=limits.max_target_length,
+            **place,
+        )
+        self._memory = MemoryCache(
+            transformer.config,
+            max_slots=limits.max_slots,
+            max_source_length=limits.max_source_length,
+            **place,
+        )
+        self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
+        self._scores = torch.zeros_like(self._cache.log_probs[:, 0])
+        self._next_tokens = torch.zeros_like(self._cache.tokens[:, 0])
+        self._suppressed = self._ids(tokens.suppressed_ids) if tokens.suppressed_ids else None
+        self._pad_id = transformer.config.pad_id
+        self._layout: _Layout | None = None
+        self._step = 0
+
+    def __repr__(self) -> str:
+        return f"DecodingSession(step={self._step}, {self._table!r})"
+
+    @property
+    def num_slots(self) -> int:
+        """Sentences running."""
+        return self._table.num_slots
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in use."""
+        return self._table.num_rows
+
+    @property
+    def free_slots(self) -> int:
+        """Sentences that may still be admitted."""
+        return self._limits.max_slots - self._table.num_slots
+
+    @property
+    def free_rows(self) -> int:
+        """Rows that may still be taken."""
+        return self._limits.max_rows - self._table.num_rows
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing runs."""
+        return self._table.num_slots == 0
+
+    def _ids(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self._device)
+
+    @torch.inference_mode()
+    def admit(self, requests: Sequence[DecodeRequest]) -> list[int]:
+        """Encode sentences as one padded batch and give each a slot.
+
+        Args:
+            requests: Sentences; similar lengths waste less padding.
+
+        Returns:
+            A slot id for each, never used twice.
+
+        Raises:
+            CapacityError: If they do not fit; nothing is admitted then.
+        """
+        self._check_capacity(requests)
+        if not requests:
+            return []
+        slots = [self._table.add(request, step=self._step) for request in requests]
+        self._layout = None
+        try:
+            self._encode(slots)
+        except BaseException:
+            for slot in slots:
+                self._table.remove(slot)
+            raise
+        rows = self._ids([row for slot in slots for row in slot.rows])
+        is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
+        start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
+        self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
+            is_first == 0, float("-inf")
+        )
+        self._next_tokens[rows] = start
+        return [slot.slot_id for slot in slots]
+
+    def _check_capacity(self, requests: Sequence[DecodeRequest]) -> None:
+        limits = self._limits
+        num_rows = sum(request.search.beam_size for request in requests)
+        if len(requests) > self.free_slots or num_rows > self.free_rows:
+            raise CapacityError(
+                f"{len(requests)} sentences with {num_rows} rows do not fit into"
+                f" {self.free_slots} free slots and {self.free_rows} free rows"
+            )
+        for request in requests:
+            length, prefix = len(request.source_ids), len(request.prefix_ids)
+            if not 1 <= length <= limits.max_source_length:
+                raise CapacityError(
+                    f"a source has {length} tokens; it may have 1 to {limits.max_source_length}"
+                )
+            target = prefix + request.search.max_length
+            if prefix < 1 or target > limits.max_target_length:
+                raise CapacityError(
+                    f"a prefix of {prefix} and max_length {request.search.max_length} need"
+                    f" {target} target tokens; the session has {limits.max_target_length}"
+                )
+
+    def _encode(self, slots: Sequence[Slot]) -> None:
+        sources = [slot.request.source_ids for slot in slots]
+        width = max(map(len, sources))
+        padded = [[*ids, *[self._pad_id] * (width - len(ids))] for ids in sources]
+        lengths = self._ids([len(ids) for ids in sources])
+        mask = torch.arange(width, device=self._device) < lengths.unsqueeze(1)
+        ids = torch.tensor(padded, dtype=torch.int64, device=self._device)
+        self._decoder.encode(ids, mask, self._memory, self._ids([slot.index for slot in slots]))
+
+    def release(self, slot_id: int) -> None:
+        """Drop a sentence; one that is not running (any more) is ignored."""
+        slot = self._table.get(slot_id)
+        if slot is not None:
+            self._table.remove(slot)
+            self._layout = None
+
+    @torch.inference_mode()
+    def step(self) -> list[FinishedSentence]:
+        """Extend every running hypothesis by one token.
+
+        Returns:
+            The sentences whose search ended; their slots are free again.
+        """
+        if self.is_idle:
+            return []
+        if self._layout is None:
+            self._settle()
+            self._layout = self._make_layout()
+        layout = self._layout
+        continuations, window = self._continue(layout)
+        self._force(continuations, layout)
+        candidates = beam.best_candidates(
+            self._scores[: self.num_rows], continuations, layout.groups
+        )
+        decision = beam.decide(candidates, layout.groups, eos_id=self._tokens.eos_id)
+        self._collect(candidates, decision, layout)
+        self._apply(decision, window)
+        self._step += 1
+        return self._leave(decision, layout)
+
+    def _settle(self) -> None:
+        """Fill the holes that those who left have made."""
+        moves = self._table.compact(step=self._step)
+        if moves.rows:
+            sources, destinations, pasts = zip(*moves.rows, strict=True)
+            source_rows, rows = self._ids(sources), self._ids(destinations)
+            self._cache.copy_rows(source_rows, rows, max(pasts))
+            self._scores[rows] = self._scores[source_rows]
+            self._next_tokens[rows] = self._next_tokens[source_rows]
+        for source, destination, length in moves.slots:
+            self._memory.move(source, destination, length)
+
+    def _make_layout(self) -> _Layout:
+        slots = self._table.in_order()
+        width = max(len(slot.rows) for slot in slots)
+        places = [0] * self.num_rows
+        started = [0] * self.num_rows
+        for slot in slots:
+            for index, row in enumerate(slot.rows):
+                places[row] = slot.index * width + index
+                started[row] = slot.started
+        lengths = [len(slot.request.source_ids) for slot in slots]
+        longest = max(lengths)
+        mask = None
+        if min(lengths) < longest:
+            mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
+            mask = mask.view(len(slots), 1, 1, longest)
+        return _Layout(
+            slots=slots,
+            groups=self._make_groups(slots, width, places),
+            started=self._ids(started),
+            memory_mask=mask,
+            memory_length=longest,
+            with_attention=any(slot.search.with_alignment for slot in slots),
+        )
+
+    def _make_groups(self, slots: list[Slot], width: int, places: list[int]) -> beam.RowGroups:
+        widths = [len(slot.rows) for slot in slots]
+        padded = chain.from_iterable(
+            [*slot.rows, *[0] * (width - len(slot.rows))] for slot in slots
+        )
+        candidates = [slot.search.candidates for slot in slots]
+        return beam.RowGroups(
+            rows=self._ids(list(padded)).view(len(slots), width),
+            live=torch.arange(width, device=self._device) < self._ids(widths).unsqueeze(1),
+            position=self._ids(places),
+            widths=self._ids(widths),
+            num_candidates=self._ids(candidates),
+            max_candidates=max(candidates),
+        )
+
+    def _continue(self, layout: _Layout) -> tuple[beam.RowContinuations, int]:
+        """Run the network one step; also the width of the past that was used."""
+        num_rows = self.num_rows
+        fed = [slot.num_fed(self._step) for slot in layout.slots]
+        window = max(fed) + 1
+        positions = self._step - layout.started  # (R,)
+        mask = None
+        if min(fed) + 1 < window:
+            columns = torch.arange(window, device=self._device)
+            mask = columns >= (window - 1 - positions).unsqueeze(1)
+            mask = mask.view(num_rows, 1, 1, window)
+        self._cache.advance(num_rows, window - 1)
+        logits, looked = self._decoder.step(
+            self._next_tokens[:num_rows],
+            positions,
+            self._cache,
+            self._memory,
+            StepShape(
+                slot_rows=layout.groups.rows,
+                row_places=layout.groups.position,
+                past_mask=mask,
+                memory_mask=layout.memory_mask,
+                window=window,
+                memory_length=layout.memory_length,
+                with_attention=layout.with_attention,
+            ),
+        )
+        if looked is not None:
+            self._cache.sources[:num_rows, self._cache.column] = looked.argmax(dim=-1)
+        logits = logits.to(self._scores.dtype)
+        return (
+            beam.row_continuations(logits, layout.groups.max_candidates, self._suppressed),
+            window,
+        )
+
+    def _force(self, continuations: beam.RowContinuations, layout: _Layout) -> None:
+        """Leave no choice within a prefix, at a forced first token, and at the cap."""
+        forced: list[tuple[int, int]] = []
+        for slot in layout.slots:
+            token = self._forced_token(slot)
+            if token is not None:
+                forced.extend((row, token) for row in slot.rows)
+        if forced:
+            rows, tokens = zip(*forced, strict=True)
+            beam.force(continuations, self._ids(rows), self._ids(tokens))
+
+    def _forced_token(self, slot: Slot) -> int | None:
+        num_generated = slot.num_generated(self._step)
+        if num_generated < 0:
+            return slot.request.prefix_ids[slot.num_fed(self._step) + 1]
+        if num_generated == slot.search.max_length - 1:
+            return self._tokens.eos_id
+        return self._tokens.forced_first_id if num_generated == 0 else None
+
+    def _collect(
+        self, candidates: beam.Candidates, decision: beam.Decision, layout: _Layout
+    ) -> None:
+        """Keep the hypotheses that just ended, before their rows are given away."""
+        ended = decision.ends.nonzero()
+        if not len(ended):
+            return
+        at = ended.unbind(1)
+        for index, beam_index, log_prob_sum, log_prob in zip(
+            ended[:, 0].tolist(),
+            candidates.beams[at].tolist(),
+            candidates.scores[at].tolist(),
+            candidates.log_probs[at].tolist(),
+            strict=True,
+        ):
+            slot = layout.slots[index]
+            num_generated = slot.num_generated(self._step)
+            if num_generated < 0:
+                continue  # an EOS inside a prefix ends nothing
+            length = num_generated + 1
+            score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
+            if slot.can_keep(score):
+                slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))
+
+    def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
+        num_generated = slot.num_generated(self._step)
+        past = slice(self._cache.column - num_generated, self._cache.column)
+        alignment = None
+        if slot.search.with_alignment:
+            alignment = tuple(self._cache.sources[row, past].tolist())
+        return Hypothesis(
+            token_ids=tuple(self._cache.tokens[row, past].tolist()),
+            score=score,
+            token_log_probs=(*self._cache.log_probs[row, past].tolist(), log_prob),
+            is_truncated=num_generated == slot.search.max_length - 1,
+            alignment=alignment,
+        )
+
+    def _apply(self, decision: beam.Decision, window: int) -> None:
+        """Copy the pasts of second children, then write what every row adds."""
+        num_rows, column = self.num_rows, self._cache.column
+        copies = decision.is_copy.nonzero().squeeze(1)
+        if len(copies):
+            self._cache.copy_rows(decision.parents[copies], copies, window)
+        self._cache.tokens[:num_rows, column] = decision.tokens
+        self._cache.log_probs[:num_rows, column] = decision.log_probs
+        self._scores[:num_rows] = decision.scores
+        self._next_tokens[:num_rows] = decision.tokens
+
+    def _leave(self, decision: beam.Decision, layout: _Layout) -> list[FinishedSentence]:
+        """Release the sentences whose running hypotheses cannot matter any more."""
+        finished = []
+        for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
+            num_generated = slot.num_generated(self._step)
+            if num_generated < 1:
+                continue
+            search = slot.search
+            bound = best / bound_length(search, num_generated) ** search.length_penalty
+            if bound <= slot.threshold:
+                finished.append(self._finish(slot))
+        return finished
+
+    def _finish(self, slot: Slot) -> FinishedSentence:
+        if not slot.finished:  # not one finite score: nothing of it may stay in the tables
+            self._cache.clear_rows(slot.rows)
+            self._memory.clear(slot.index)
+        self.release(slot.slot_id)
+        return FinishedSentence(
+            slot_id=slot.slot_id,
+            hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),
+        )

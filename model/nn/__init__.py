@@ -1,0 +1,1 @@
+"""The Transformer network: plain, complete, every variant; knows neither text nor search."""

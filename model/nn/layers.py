@@ -1,0 +1,143 @@
+"""One encoder layer and one decoder layer (Vaswani et al. 2017, section 3.1).
+
+Every sub-layer is dropped out and added to its own input. The paper normalises the sum
+(post-norm); pre-norm normalises what enters the sub-layer and leaves the sum alone, so a
+pre-norm stack ends in a norm of its own (`model.nn.transformer`).
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from model.config import Activation, ModelConfig
+from model.nn.attention import MultiHeadAttention
+from model.nn.norms import Norm, build_norm
+from model.nn.positions import RotaryPositions
+
+_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with an activation between them, at every position alike (section 3.3)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.up_proj = nn.Linear(config.d_model, config.d_ff)
+        self.down_proj = nn.Linear(config.d_ff, config.d_model)
+        self.activation = _ACTIVATIONS[config.activation]
+        self.dropout = nn.Dropout(config.activation_dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, T, D) → (B, T, D)."""
+        output: Tensor = self.down_proj(self.dropout(self.activation(self.up_proj(x))))
+        return output
+
+
+class _Layer(nn.Module):
+    """What both kinds of layer share: the residual connection around every sub-layer."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.is_post_norm = config.norm_placement == "post"
+        self.dropout = nn.Dropout(config.dropout)
+
+    def _residual(self, x: Tensor, norm: Norm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """LayerNorm(x + Sublayer(x)) of the paper, or x + Sublayer(LayerNorm(x)) of pre-norm."""
+        if self.is_post_norm:
+            output: Tensor = norm(x + self.dropout(sublayer(x)))
+        else:
+            output = x + self.dropout(sublayer(norm(x)))
+        return output
+
+
+class EncoderLayer(_Layer):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: ModelConfig, *, rotary: RotaryPositions | None = None) -> None:
+        super().__init__(config)
+        self.self_attention = MultiHeadAttention(config, rotary=rotary)
+        self.self_attention_norm = build_norm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = build_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None = None,
+        *,
+        bias: Tensor | None = None,
+        maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Run the layer.
+
+        Args:
+            x: (B, S, D).
+            mask: Which keys each query may attend to, broadcast to (B, H, S, S).
+            bias: Added to the scores, (H, S, S).
+            maps: If given, the attention weights (B, H, S, S) are appended to it.
+
+        Returns:
+            (B, S, D).
+        """
+        x = self._residual(
+            x,
+            self.self_attention_norm,
+            lambda x: self.self_attention(x, x, mask=mask, bias=bias, maps=maps),
+        )
+        return self._residual(x, self.feed_forward_norm, self.feed_forward)
+
+
+class DecoderLayer(_Layer):
+    """Causal self-attention, attention to the encoder's memory, then feed-forward."""
+
+    def __init__(self, config: ModelConfig, *, rotary: RotaryPositions | None = None) -> None:
+        super().__init__(config)
+        self.self_attention = MultiHeadAttention(config, rotary=rotary)
+        self.self_attention_norm = build_norm(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention_norm = build_norm(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_norm = build_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        *,
+        bias: Tensor | None = None,
+        maps: list[Tensor] | None = None,
+        cross_maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Run the layer.
+
+        Args:
+            x: (B, T, D).
+            memory: (B, S, D); None skips the cross-attention sub-layer.
+            mask: Narrows the causal self-attention, broadcast to (B, H, T, T).
+            memory_mask: Which source positions may be attended to, broadcast to (B, H, T, S).
+            bias: Added to the scores of self-attention, (H, T, T).
+            maps: If given, the self-attention weights (B, H, T, T) are appended to it.
+            cross_maps: If given, the cross-attention weights (B, H, T, S) are appended to it.
+
+        Returns:
+            (B, T, D).
+        """
+        x = self._residual(
+            x,
+            self.self_attention_norm,
+            lambda x: self.self_attention(x, x, mask=mask, is_causal=True, bias=bias, maps=maps),
+        )
+        if memory is not None:
+            x = self._residual(
+                x,
+                self.cross_attention_norm,
+                lambda x: self.cross_attention(x, memory, mask=memory_mask, maps=cross_maps),
+            )
+        return self._residual(x, self.feed_forward_norm, self.feed_forward)

@@ -1,0 +1,1 @@
+"""From text to segments and token ids, and from token ids to text; no torch."""

@@ -1,0 +1,1 @@
+"""Training: experiment files, data, batches, loss, schedules, the loop, averaging, export."""

@@ -1,0 +1,80 @@
+"""Learning rates as pure functions of the update number and of the fraction of the run used up.
+
+Owns the shapes (Noam, inverse square root, an optional linear tail to zero). Does not own the
+optimiser, nor what "the run" is: updates or minutes, the trainer decides.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from model.errors import ConfigError
+
+ScheduleKind = Literal["noam", "inverse-sqrt", "constant"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleConfig:
+    """A learning-rate schedule.
+
+    Attributes:
+        kind: "noam" is d_model^-0.5 · min(n^-0.5, n · warmup^-1.5) (Vaswani et al. 2017,
+            section 5.3) times `factor`; "inverse-sqrt" rises linearly to `peak` and then falls
+            as peak · √(warmup / n); "constant" stays at the peak.
+        peak: Learning rate at the end of the warm-up; not used by "noam".
+        factor: Multiplies "noam"; not used by the others.
+        warmup_updates: Updates of linear warm-up.
+        tail_fraction: Last part of the run over which the rate is also multiplied by a line
+            from 1 to 0; 0 means no tail.
+    """
+
+    kind: ScheduleKind = "inverse-sqrt"
+    peak: float = 1e-3
+    factor: float = 1.0
+    warmup_updates: int = 4000
+    tail_fraction: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Reject impossible values, naming the value and the limit."""
+        if self.kind not in get_args(ScheduleKind):
+            choices = ", ".join(get_args(ScheduleKind))
+            raise ConfigError(f"schedule.kind is {self.kind!r}; it must be one of {choices}")
+        for name, value in (("peak", self.peak), ("factor", self.factor)):
+            if value <= 0:
+                raise ConfigError(f"schedule.{name} is {value}; it must be above 0")
+        if self.warmup_updates < 1:
+            raise ConfigError(
+                f"schedule.warmup_updates is {self.warmup_updates}; it must be at least 1"
+            )
+        if not 0.0 <= self.tail_fraction <= 1.0:
+            raise ConfigError(
+                f"schedule.tail_fraction is {self.tail_fraction}; it must be from 0 to 1"
+            )
+
+
+def learning_rate(
+    config: ScheduleConfig, *, update: int, progress: float = 0.0, d_model: int
+) -> float:
+    """Learning rate of one update.
+
+    Args:
+        config: The shape.
+        update: Number of this update, n, from 1.
+        progress: Fraction of the run used up before this update, 0 to 1.
+        d_model: Width of the network; only "noam" uses it.
+    """
+    warmup = config.warmup_updates
+    rise = min(1.0, update / warmup)
+    if config.kind == "noam":
+        rate = config.factor * d_model**-0.5 * min(update**-0.5, update * warmup**-1.5)
+    elif config.kind == "inverse-sqrt":
+        rate = config.peak * (rise if update <= warmup else (warmup / update) ** 0.5)
+    else:
+        rate = config.peak * rise
+    return rate * tail_factor(config.tail_fraction, progress)
+
+
+def tail_factor(tail_fraction: float, progress: float) -> float:
+    """1 until the tail begins, then a line that reaches 0 at the end of the run."""
+    if tail_fraction == 0.0:
+        return 1.0
+    return min(1.0, max(0.0, 1.0 - progress) / tail_fraction)

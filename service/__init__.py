@@ -1,0 +1,1 @@
+"""The translation service: HTTP in front, one engine process behind."""

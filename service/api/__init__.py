@@ -1,0 +1,1 @@
+"""The wire: one file per contract, every value checked here, once."""

@@ -1,0 +1,1 @@
+"""The command `dragoman` and its sub-commands."""

@@ -1,0 +1,55 @@
+"""What can go wrong between the front and its engine.
+
+Owns the error types of the engine and what they carry. Their HTTP status codes are
+`service.errors`; a job that could never fit is a `model.errors.InputError`.
+"""
+
+from model.errors import DragomanError
+
+
+class EngineError(DragomanError):
+    """Base of every error of the engine."""
+
+
+class ProtocolError(EngineError):
+    """A frame is too large, cannot be read or comes out of turn."""
+
+
+class FrontGoneError(EngineError):
+    """The front has closed its end of the socket: nobody is left to serve."""
+
+
+class EngineStartError(EngineError):
+    """The engine did not become ready."""
+
+
+class EngineUnavailableError(EngineError):
+    """The engine is gone, or takes no more work because it drains or closes."""
+
+
+class QueueFullError(EngineError):
+    """The segments would pass the limit of what may be pending.
+
+    Attributes:
+        value: Segments that would have been pending.
+        limit: Segments that may be pending.
+        retry_after_seconds: When there should be room, from recent throughput; 1 to 30.
+    """
+
+    def __init__(self, *, value: int, limit: int, retry_after_seconds: float) -> None:
+        self.value = value
+        self.limit = limit
+        self.retry_after_seconds = retry_after_seconds
+        super().__init__(f"{value} segments would be pending; the limit is {limit}")
+
+
+class SegmentFailedError(EngineError):
+    """The engine gave a segment up.
+
+    Attributes:
+        code: Why, as a constant ("engine_error").
+    """
+
+    def __init__(self, *, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(message)

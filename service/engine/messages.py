@@ -1,0 +1,300 @@
+"""What crosses the socket between the front and the engine: typed, versioned, framed.
+
+Owns the messages, their limits and the framing (4 bytes of big-endian length, then
+msgpack). Does no I/O and imports no torch. Decoding is strict: an unknown message, an
+unknown field or a wrong type is a `ProtocolError`, never a guess.
+
+A conversation: `Configure` → `Ready` or `StartFailed`; then `Submit` and `Cancel` go in and
+every submitted segment gets exactly one last word out: `Finished`, `Failed` or `Cancelled`.
+"""
+
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+
+from model.config import SearchConfig
+from model.errors import ConfigError
+from service.engine.errors import ProtocolError
+
+PROTOCOL_VERSION = 1
+MAX_FRAME_BYTES = 16 * 1024 * 1024
+ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+_LENGTH_BYTES = 4
+
+Device = Literal["auto", "cpu", "cuda"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of everything that crosses the socket."""
+
+
+class Configure(_Message, tag="configure"):
+    """The first message in: what to load and how much of it may run at once.
+
+    Attributes:
+        checkpoint_path: Directory of the checkpoint.
+        num_threads: Threads of the network; leave a core to the front.
+        device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
+        max_rows: Beam rows in the session, all segments together.
+        max_slots: Segments in the session.
+        admit_token_budget: Padded source tokens encoded between two steps.
+        snapshot_interval_seconds: Shortest time between two snapshots while busy.
+        log_level: Least severe line the engine logs.
+        protocol_version: What the front speaks.
+    """
+
+    checkpoint_path: str
+    num_threads: int
+    device: Device = "auto"
+    max_rows: int = 128
+    max_slots: int = 64
+    admit_token_budget: int = 1024
+    snapshot_interval_seconds: float = 0.25
+    log_level: LogLevel = "info"
+    protocol_version: int = PROTOCOL_VERSION
+
+
+class SubmitSegment(_Message):
+    """One segment to translate.
+
+    Attributes:
+        segment_id: The front's number for it, never used twice.
+        source_ids: Source tokens with EOS.
+        prefix_ids: The start token and the forced target tags.
+        search: How it is searched.
+    """
+
+    segment_id: int
+    source_ids: tuple[int, ...]
+    prefix_ids: tuple[int, ...]
+    search: SearchConfig
+
+
+class Submit(_Message, tag="submit"):
+    """Segments that join the queue, in this order."""
+
+    segments: tuple[SubmitSegment, ...]
+
+
+class Cancel(_Message, tag="cancel"):
+    """Segments nobody waits for any more; those already answered are ignored."""
+
+    segment_ids: tuple[int, ...]
+
+
+class Shutdown(_Message, tag="shutdown"):
+    """Leave at once, whatever runs."""
+
+
+class Ready(_Message, tag="ready"):
+    """The first message out: the network is loaded and warm.
+
+    Attributes:
+        protocol_version: What the engine speaks.
+        checkpoint_name: The checkpoint's own name.
+        device: Device in use, as torch names it.
+        num_threads: Threads in use.
+        load_seconds: Time to load the checkpoint.
+        warmup_seconds: Time of the warm-up translations.
+        max_rows: Beam rows in the session; the widest beam.
+        max_slots: Segments in the session.
+        max_source_length: Source tokens of a segment, with EOS.
+        max_target_length: Target tokens of a segment, with EOS.
+    """
+
+    protocol_version: int
+    checkpoint_name: str
+    device: str
+    num_threads: int
+    load_seconds: float
+    warmup_seconds: float
+    max_rows: int
+    max_slots: int
+    max_source_length: int
+    max_target_length: int
+
+
+class StartFailed(_Message, tag="start_failed"):
+    """The first message out when the engine cannot serve; it leaves after it."""
+
+    message: str
+
+
+class OutputHypothesis(_Message):
+    """One translation of a segment.
+
+    Attributes:
+        token_ids: Target tokens without prefix and EOS.
+        score: Length-normalised log-probability.
+        token_log_probs: Log-probability of every target token, EOS's last.
+        is_truncated: The EOS was forced at the cap.
+        alignment: Source token index per target token, when it was asked for.
+    """
+
+    token_ids: tuple[int, ...]
+    score: float
+    token_log_probs: tuple[float, ...]
+    is_truncated: bool
+    alignment: tuple[int, ...] | None = None
+
+
+class SegmentTimings(_Message):
+    """Where a segment's time in the engine went.
+
+    Attributes:
+        queue_seconds: From arrival to being encoded.
+        first_step_seconds: From arrival to the end of its first decoding step.
+        decode_seconds: From the end of the wait to its last step, encoding included.
+        num_steps: Decoding steps it took part in.
+    """
+
+    queue_seconds: float
+    first_step_seconds: float
+    decode_seconds: float
+    num_steps: int
+
+
+class Finished(_Message, tag="finished"):
+    """A segment's translations, best first."""
+
+    segment_id: int
+    hypotheses: tuple[OutputHypothesis, ...]
+    timings: SegmentTimings
+
+
+class Failed(_Message, tag="failed"):
+    """A segment the engine gave up; `code` is a constant, `message` quotes no text."""
+
+    segment_id: int
+    code: str
+    message: str
+
+
+class Cancelled(_Message, tag="cancelled"):
+    """A segment has left the engine because it was cancelled."""
+
+    segment_id: int
+
+
+class Snapshot(_Message, tag="snapshot"):
+    """Where the engine stands: totals that never go down, and gauges.
+
+    Attributes:
+        num_received: Segments submitted; the sum of finished, cancelled, failed, waiting
+            and running ones.
+        num_admitted: Segments encoded.
+        num_finished: Segments translated.
+        num_cancelled: Segments cancelled, waiting or running.
+        num_failed: Segments given up.
+        num_admissions: Encoder batches.
+        admit_seconds: Time spent in them.
+        num_steps: Decoding steps.
+        step_seconds: Time spent in them.
+        num_row_steps: Rows summed over the steps.
+        rows_per_step: Steps by their number of rows: one count per upper bound in
+            `ROWS_BUCKETS`, not cumulative, then the steps above the last bound.
+        num_source_tokens: Source tokens encoded.
+        num_padded_source_tokens: The same with padding.
+        num_target_tokens: Target tokens of finished segments' best hypotheses, with EOS.
+        num_waiting: Segments in the queue now.
+        num_running: Segments in the session now.
+        num_rows: Rows in use now.
+        num_slots: Slots in use now.
+        max_rows: Rows there are.
+        max_slots: Slots there are.
+    """
+
+    num_received: int = 0
+    num_admitted: int = 0
+    num_finished: int = 0
+    num_cancelled: int = 0
+    num_failed: int = 0
+    num_admissions: int = 0
+    admit_seconds: float = 0.0
+    num_steps: int = 0
+    step_seconds: float = 0.0
+    num_row_steps: int = 0
+    rows_per_step: tuple[int, ...] = (0,) * (len(ROWS_BUCKETS) + 1)
+    num_source_tokens: int = 0
+    num_padded_source_tokens: int = 0
+    num_target_tokens: int = 0
+    num_waiting: int = 0
+    num_running: int = 0
+    num_rows: int = 0
+    num_slots: int = 0
+    max_rows: int = 0
+    max_slots: int = 0
+
+
+FrontMessage = Configure | Submit | Cancel | Shutdown
+EngineMessage = Ready | StartFailed | Finished | Failed | Cancelled | Snapshot
+MessageT = TypeVar("MessageT")
+
+
+def encode_frame(message: FrontMessage | EngineMessage) -> bytes:
+    """The message as one frame.
+
+    Raises:
+        ProtocolError: It is larger than `MAX_FRAME_BYTES`.
+    """
+    payload = msgspec.msgpack.encode(message)
+    _check_size(len(payload))
+    return len(payload).to_bytes(_LENGTH_BYTES, "big") + payload
+
+
+def _check_size(num_bytes: int) -> None:
+    if num_bytes > MAX_FRAME_BYTES:
+        raise ProtocolError(f"a frame has {num_bytes} bytes; the limit is {MAX_FRAME_BYTES}")
+
+
+class FrameReader(Generic[MessageT]):
+    """Puts messages together from whatever pieces the socket gives.
+
+    Holds at most one incomplete frame, so at most `MAX_FRAME_BYTES` and one read.
+    """
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[MessageT]) -> None:
+        self._decoder = decoder
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[MessageT]:
+        """Messages that `data` completes, in order.
+
+        Raises:
+            ProtocolError: A frame is too large or is no message of this direction.
+        """
+        self._buffer += data
+        messages = []
+        while (payload := self._take_payload()) is not None:
+            messages.append(self._decode(payload))
+        return messages
+
+    def _take_payload(self) -> bytes | None:
+        if len(self._buffer) < _LENGTH_BYTES:
+            return None
+        num_bytes = int.from_bytes(self._buffer[:_LENGTH_BYTES], "big")
+        _check_size(num_bytes)
+        end = _LENGTH_BYTES + num_bytes
+        if len(self._buffer) < end:
+            return None
+        payload = bytes(self._buffer[_LENGTH_BYTES:end])
+        del self._buffer[:end]
+        return payload
+
+    def _decode(self, payload: bytes) -> MessageT:
+        try:
+            return self._decoder.decode(payload)
+        except (msgspec.DecodeError, ConfigError) as error:
+            raise ProtocolError(f"a frame of {len(payload)} bytes is no message: {error}") from error
+
+
+def front_messages() -> FrameReader[FrontMessage]:
+    """A reader of what the front sends."""
+    return FrameReader(msgspec.msgpack.Decoder(FrontMessage))
+
+
+def engine_messages() -> FrameReader[EngineMessage]:
+    """A reader of what the engine sends."""
+    return FrameReader(msgspec.msgpack.Decoder(EngineMessage))

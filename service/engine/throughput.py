@@ -1,0 +1,31 @@
+"""How soon there will be room: the rate at which segments left lately.
+
+Owns the estimate behind Retry-After; reads no clock, times are passed in.
+"""
+
+from collections import deque
+
+MIN_WAIT_SECONDS = 1.0
+MAX_WAIT_SECONDS = 30.0
+
+
+class Throughput:
+    """Times of the latest departures, at most `window` of them."""
+
+    def __init__(self, *, window: int = 256) -> None:
+        self._departures: deque[float] = deque(maxlen=window)
+
+    def record(self, now: float) -> None:
+        """A segment has left at `now` seconds."""
+        self._departures.append(now)
+
+    def wait_seconds(self, num_segments: int, *, now: float) -> float:
+        """When `num_segments` should have left, from 1 to 30 seconds.
+
+        The rate is taken up to `now`, so it falls while nothing leaves. With fewer than two
+        departures nothing is known, and the shortest wait is the answer.
+        """
+        if len(self._departures) < 2:
+            return MIN_WAIT_SECONDS
+        seconds_each = (now - self._departures[0]) / (len(self._departures) - 1)
+        return min(max(num_segments * seconds_each, MIN_WAIT_SECONDS), MAX_WAIT_SECONDS)

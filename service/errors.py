@@ -1,0 +1,188 @@
+"""Status and code of every error that leaves the server.
+
+Owns the one table from the error tree to the wire. Every error is answered as
+`{"error": message, "code", "value", "limit"}`; a text is named by its length, never quoted.
+Rendering is `service.api.replies`; nothing here writes a response.
+"""
+
+from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
+
+from model.errors import DragomanError, InputError, TextTooLongError, UnsupportedLanguageError
+from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+
+Scalar = str | int | float | bool | None
+
+RETRY_AFTER_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One error as a client sees it.
+
+    Attributes:
+        status: HTTP status.
+        code: A stable name for programs, `lower_snake_case`.
+        message: One sentence for people, with the value and the limit.
+        value: What was wrong; for a text its length.
+        limit: What would have been accepted.
+        retry_after_seconds: When to come back; None when coming back does not help.
+    """
+
+    status: int
+    code: str
+    message: str
+    value: Scalar = None
+    limit: Scalar = None
+    retry_after_seconds: float | None = None
+
+
+class RequestError(DragomanError):
+    """A request that is answered with an error on purpose."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(problem.message)
+
+
+class ClientGoneError(DragomanError):
+    """The client closed its connection before the answer was there."""
+
+
+def invalid(message: str, *, value: Scalar = None, limit: Scalar = None) -> RequestError:
+    """A 400: the request can never be answered as it is."""
+    return RequestError(
+        Problem(status=400, code="invalid_request", message=message, value=value, limit=limit)
+    )
+
+
+def unsupported_language(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
+    """A 400: a language or a pair of languages is not loaded."""
+    return RequestError(
+        Problem(
+            status=400,
+            code="unsupported_language",
+            message=message,
+            value=value,
+            limit=limit,
+        )
+    )
+
+
+def too_long(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
+    """A 413: too many bytes, texts, characters or segments."""
+    return RequestError(
+        Problem(status=413, code="too_long", message=message, value=value, limit=limit)
+    )
+
+
+def body_timeout(*, seconds: float) -> RequestError:
+    """A 408: the body did not arrive in time."""
+    return RequestError(
+        Problem(
+            status=408,
+            code="body_timeout",
+            message=f"the body was not complete after {seconds:g} seconds",
+            limit=seconds,
+        )
+    )
+
+
+def overloaded(message: str, *, value: Scalar, limit: Scalar, seconds: float) -> RequestError:
+    """A 429: right, but not now."""
+    return RequestError(
+        Problem(
+            status=429,
+            code="overloaded",
+            message=message,
+            value=value,
+            limit=limit,
+            retry_after_seconds=seconds,
+        )
+    )
+
+
+def unavailable(message: str, *, code: str = "unavailable") -> RequestError:
+    """A 503: booting, shutting down, or without an engine."""
+    return RequestError(
+        Problem(
+            status=503,
+            code=code,
+            message=message,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )
+    )
+
+
+def deadline_exceeded(*, seconds: float) -> RequestError:
+    """A 504: not finished within the request's own time; its work was dropped."""
+    return RequestError(
+        Problem(
+            status=504,
+            code="deadline_exceeded",
+            message=f"the translation was not finished after {seconds:g} seconds",
+            limit=seconds,
+        )
+    )
+
+
+def scalar(value: object) -> Scalar:
+    """`value` if JSON can carry it as it is, else its length or None."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= 40 and value.isascii() and value.isprintable() else len(value)
+    return None
+
+
+def problem_of(error: Exception) -> Problem:
+    """How `error` is answered: the whole table, most specific first.
+
+    Anything that is not in it is a fault of ours: a 500 that says nothing about the request.
+    """
+    match error:
+        case RequestError():
+            return error.problem
+        case ClientGoneError():
+            return Problem(status=499, code="client_gone", message="the client has gone")
+        case QueueFullError():
+            return overloaded(
+                f"Slowdown: {error.value} segments are waiting; the limit is {error.limit}",
+                value=error.value,
+                limit=error.limit,
+                seconds=error.retry_after_seconds,
+            ).problem
+        case EngineUnavailableError():
+            return unavailable(
+                "the translation engine is not running", code="engine_unavailable"
+            ).problem
+        case SegmentFailedError():
+            return Problem(status=500, code=error.code, message="the translation failed")
+        case InputError():
+            return _input_problem(error)
+        case HTTPException():
+            return _http_problem(error)
+        case _:
+            return Problem(status=500, code="internal", message="internal error")
+
+
+def _input_problem(error: InputError) -> Problem:
+    status, code = 400, "invalid_request"
+    if isinstance(error, TextTooLongError):
+        status, code = 413, "too_long"
+    elif isinstance(error, UnsupportedLanguageError):
+        code = "unsupported_language"
+    return Problem(
+        status=status,
+        code=code,
+        message=str(error),
+        value=scalar(error.value),
+        limit=scalar(error.limit),
+    )
+
+
+def _http_problem(error: HTTPException) -> Problem:
+    names = {404: "not_found", 405: "method_not_allowed"}
+    code = names.get(error.status_code, "http_error")
+    return Problem(status=error.status_code, code=code, message=str(error.detail))

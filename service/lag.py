@@ -1,0 +1,22 @@
+"""A probe of the event loop: how late does it wake a timer?
+
+Owns the measurement alone; where it is recorded is the caller's choice.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+INTERVAL_SECONDS = 0.02
+
+
+async def probe_loop_lag(
+    observe: Callable[[float], None],
+    *,
+    clock: Callable[[], float],
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> None:
+    """Sleep, observe by how many seconds the wake-up was late, until cancelled."""
+    while True:
+        due = clock() + INTERVAL_SECONDS
+        await sleep(INTERVAL_SECONDS)
+        observe(max(0.0, clock() - due))

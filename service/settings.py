@@ -1,0 +1,113 @@
+"""Settings of the server: `DRAGOMAN_…` in the environment, overruled by flags.
+
+Owns names, defaults and safe maxima of every knob. Does not own what a single request may ask
+for within them (`service.api`) nor the network's own limits (the checkpoint's manifest).
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from model.errors import ConfigError
+
+ENVIRONMENT_PREFIX = "DRAGOMAN_"
+MAX_BEAM_SIZE = 16
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
+BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
+
+
+class Settings(BaseSettings):
+    """Everything the server can be told at start.
+
+    Attributes:
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        checkpoint: Directory of the checkpoint, relative to the working directory.
+        device: Where the network runs; "auto" takes CUDA when it is there, and asking for
+            one that is missing fails at start.
+        num_threads: CPU threads of the engine; None leaves one core to the front.
+        max_rows: Beam rows that run at once.
+        max_slots: Segments that run at once.
+        admit_token_budget: Source tokens encoded between two decoding steps.
+        max_pending_segments: Segments queued or running; more gets a 429.
+        max_requests: Translation requests being worked on; more gets a 429.
+        max_body_bytes: Bytes of one request's body.
+        max_texts: Texts of one request.
+        max_text_characters: Characters of one text.
+        max_request_characters: Characters of all texts of one request.
+        beam_size: Beam of a request that names none.
+        max_beam_size: Widest beam a request may ask for.
+        length_penalty: Exponent of a request that names none.
+        timeout_seconds: Deadline of a request that names none.
+        max_timeout_seconds: Latest deadline a request may ask for.
+        body_timeout_seconds: Time for a request's body to arrive.
+        grace_seconds: Time for accepted work to finish after SIGTERM.
+        start_timeout_seconds: Time for the engine to load and to warm up.
+        log_level: Least severe log line that is written.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid", env_ignore_empty=True
+    )
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
+    checkpoint: Path = Path("checkpoints/en-zh-small")
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    num_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+
+    max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128
+    max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64
+    admit_token_budget: Count = 1024
+    max_pending_segments: Count = 1024
+    max_requests: Count = 512
+
+    max_body_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
+    max_texts: Count = 128
+    max_text_characters: Count = 20_000
+    max_request_characters: Count = 100_000
+
+    beam_size: BeamSize = 4
+    max_beam_size: BeamSize = MAX_BEAM_SIZE
+    length_penalty: Annotated[float, Field(ge=-10.0, le=10.0)] = 1.0
+    timeout_seconds: Seconds = 60.0
+    max_timeout_seconds: Seconds = 300.0
+    body_timeout_seconds: Seconds = 10.0
+    grace_seconds: Seconds = 30.0
+    start_timeout_seconds: Seconds = 120.0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _defaults_are_within_their_maxima(self) -> Self:
+        for name in ("beam_size", "timeout_seconds"):
+            value, limit = getattr(self, name), getattr(self, f"max_{name}")
+            if value > limit:
+                raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
+        return self
+
+
+def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
+    """Read the environment; a flag that is not None overrules it.
+
+    Raises:
+        ConfigError: A value is impossible; the message names each variable.
+    """
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks each of them
+    except ValidationError as error:
+        raise ConfigError("; ".join(_complaints(error))) from error
+
+
+def _complaints(error: ValidationError) -> list[str]:
+    complaints = []
+    for item in error.errors(include_url=False):
+        name = "".join(str(part) for part in item["loc"][:1])
+        subject = f"{ENVIRONMENT_PREFIX}{name.upper()} is {item['input']!r}: " if name else ""
+        complaints.append(f"{subject}{item['msg']}")
+    return complaints

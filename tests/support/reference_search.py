@@ -1,0 +1,93 @@
+"""Beam search as slowly and plainly as possible: the oracle of `model.decode`.
+
+No cache, no batch, no tensor arithmetic beyond the network itself; every hypothesis is a list and
+the whole prefix goes through the network at every step. Give it a float64 network.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from model.checkpoint.manifest import SpecialTokens
+from model.config import SearchConfig
+from model.nn.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class ReferenceHypothesis:
+    tokens: list[int]
+    score: float
+    log_probs: list[float]
+    is_truncated: bool
+
+
+def _next_log_probs(
+    transformer: Transformer, source: list[int], prefix: list[int]
+) -> list[float]:
+    logits = transformer(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
+    return torch.log_softmax(logits.double(), dim=-1).tolist()
+
+
+def _may_stop(
+    search: SearchConfig, finished: list[ReferenceHypothesis], running_sum: float, length: int
+) -> bool:
+    """Whether a running hypothesis with `length` tokens and this sum cannot matter any more."""
+    alpha = search.length_penalty
+    rule = "first" if search.beam_size == 1 else search.stopping
+    if rule == "exact":
+        if len(finished) < search.num_hypotheses:
+            return False
+        reachable = [running_sum / n**alpha for n in range(length + 1, search.max_length + 1)]
+        return max(reachable, default=-math.inf) <= finished[search.num_hypotheses - 1].score
+    if len(finished) < search.beam_size:
+        return False
+    if rule == "first":
+        return True
+    far = search.max_length if rule == "bound" and alpha > 0 else length
+    return running_sum / far**alpha <= finished[-1].score
+
+
+@torch.inference_mode()
+def reference_search(
+    transformer: Transformer,
+    tokens: SpecialTokens,
+    source: list[int],
+    prefix: list[int],
+    search: SearchConfig,
+) -> list[ReferenceHypothesis]:
+    running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
+    finished: list[ReferenceHypothesis] = []
+    while True:
+        length = len(running[0][1]) + 1
+        candidates = []
+        for total, generated, history in running:
+            log_probs = _next_log_probs(transformer, source, prefix + generated)
+            for token, log_prob in enumerate(log_probs):
+                if length == search.max_length:
+                    if token != tokens.eos_id:
+                        continue
+                    log_prob = 0.0
+                elif token in tokens.suppressed_ids:
+                    continue
+                candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))
+        candidates.sort(key=lambda candidate: -candidate[0])
+        running = []
+        for rank, candidate in enumerate(candidates[: search.candidates]):
+            total, generated, history = candidate
+            if generated[-1] != tokens.eos_id:
+                if len(running) < search.beam_size:
+                    running.append(candidate)
+            elif rank < search.beam_size:
+                finished.append(
+                    ReferenceHypothesis(
+                        tokens=generated[:-1],
+                        score=total / length**search.length_penalty,
+                        log_probs=history,
+                        is_truncated=length == search.max_length,
+                    )
+                )
+        finished.sort(key=lambda hypothesis: -hypothesis.score)
+        del finished[search.beam_size :]
+        if not running or _may_stop(search, finished, running[0][0], length):
+            return finished[: search.num_hypotheses]
