@@ -29,7 +29,7 @@ ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
 )
 
 
-def _require(condition: bool, message: str) -> None:
+def _require(condition: object, message: str) -> None:
     if not condition:
         raise ConfigError(message)
 

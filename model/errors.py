@@ -27,6 +27,10 @@ class CapacityError(DragomanError):
     """A decoding session was asked to hold more than it was allocated for."""
 
 
+class DecodingError(DragomanError):
+    """The network gave no finite score for a sentence."""
+
+
 class CheckpointError(DragomanError):
     """A checkpoint file is missing, damaged or inconsistent.
 

@@ -133,6 +133,7 @@ class Manifest:
     """All of config.json.
 
     Attributes:
+        schema_version: Version of this layout.
         name: Short name, shown to users (`dragoman-en-zh`).
         description: One line for people.
         licence: Licence of the weights themselves, SPDX where there is one.
@@ -140,9 +141,9 @@ class Manifest:
         pairs: Directions it translates.
         licences: Of every corpus it was trained on.
         tensors: How every tensor is stored, by the names of the network's `state_dict`.
-        schema_version: Version of this layout.
     """
 
+    schema_version: Literal[1] = SCHEMA_VERSION
     name: str
     description: str
     licence: str
@@ -153,7 +154,6 @@ class Manifest:
     licences: tuple[Licence, ...]
     tensors: Mapping[str, TensorEntry]
     files: CheckpointFiles
-    schema_version: Literal[1] = SCHEMA_VERSION
 
     def pair(self, source: str, target: str) -> LanguagePair | None:
         """The direction between two canonical tags, or None when it is not translated."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from model.errors import ConfigError
 
@@ -86,7 +86,7 @@ def _shown(value: object) -> str:
 def _read(hint: object, value: object, place: str, problems: list[str]) -> object:
     """Read one value by its type hint; `_UNREADABLE` when a problem was appended."""
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin is UnionType:
+    if origin in {UnionType, Union}:  # `X | None`; with a Literal it is a typing.Union
         if value is None and NoneType in arguments:
             return None
         (present,) = (argument for argument in arguments if argument is not NoneType)

@@ -31,7 +31,7 @@ def quantise_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def dequantise_rows(quanta: Tensor, scale: Tensor) -> Tensor:
-    """q · s in float32, exactly.
+    """Widen: q · s in float32, exactly.
 
     Args:
         quanta: int8 (rows, …).

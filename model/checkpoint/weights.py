@@ -10,7 +10,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -35,7 +35,6 @@ from model.checkpoint.manifest import (
 )
 from model.checkpoint.plain import format_json
 from model.checkpoint.quantisation import dequantise_rows, quantise_rows
-from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
 from model.text.tokenizer import PieceModel, Tokenizer
@@ -74,6 +73,32 @@ class TokenizerParts:
     target_spm: bytes | None = None
     target_table: Mapping[str, int] | None = None
 
+    def tables(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
+        """Both tables, the ones that were left out filled in."""
+        source = self.source_table
+        if source is None:
+            source = PieceModel(self.source_spm).table()
+        if self.target_table is not None:
+            return source, self.target_table
+        if self.target_spm is not None:
+            return source, PieceModel(self.target_spm).table()
+        return source, source
+
+    def build(self, manifest: Manifest) -> Tokenizer:
+        """The tokenizer that loading will give.
+
+        Raises:
+            ConfigError: The parts do not fit the manifest.
+        """
+        source_table, target_table = self.tables()
+        return Tokenizer(
+            manifest,
+            source_model=PieceModel(self.source_spm),
+            target_model=PieceModel(self.target_spm or self.source_spm),
+            source_table=source_table,
+            target_table=target_table,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
@@ -106,7 +131,15 @@ def save_checkpoint(
 
     Args:
         directory: Where the checkpoint will be; its parent must exist.
-        transformer: Its weights are stored as they are, in their own types.
+        transformer: Its weights are stored in their own float types, its config as `network`.
+        name: Short name, shown to users.
+        description: One line for people.
+        licence: Licence of the weights, SPDX where there is one.
+        tokens: Special ids.
+        pairs: Directions it translates.
+        limits: Lengths it was trained for.
+        licences: Of every corpus.
+        tokenizer: SentencePiece files and tables.
         card: Text of card.md: what the network is, its data, its scores, its limits.
         quantise: Store tensors of two or more dimensions as int8 rows.
 
@@ -133,7 +166,7 @@ def save_checkpoint(
     )
     contents[CONFIG_FILE] = format_manifest(manifest)
     contents[files.card] = card.encode()
-    _check_tokenizer(manifest, parts=tokenizer)
+    tokenizer.build(manifest)  # refuses tables that do not fit, before anything is written
     with _replaced_directory(directory) as partial:
         for file_name, data in contents.items():
             (partial / file_name).write_bytes(data)
@@ -199,26 +232,17 @@ def _stored(
 
 
 def _tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, bytes]]:
-    """Names and bytes of the SentencePiece files and the vocabularies."""
-    source_table = parts.source_table or PieceModel(parts.source_spm).table()
-    target_table = parts.target_table
-    if target_table is None and parts.target_spm is not None:
-        target_table = PieceModel(parts.target_spm).table()
-    names = CheckpointFiles()
-    contents = {names.source_tokenizer: parts.source_spm}
-    if parts.target_spm is not None:
+    """Names and bytes of the SentencePiece files and vocabularies; equal ones are one file."""
+    names, contents = CheckpointFiles(), {"source.spm": parts.source_spm}
+    if parts.target_spm not in {None, parts.source_spm}:
         names = replace(names, target_tokenizer="target.spm")
-        contents[names.target_tokenizer] = parts.target_spm
-    if target_table is None:
-        contents[names.source_vocabulary] = format_json(dict(source_table))
-    else:
-        names = replace(
-            names,
-            source_vocabulary="source_vocabulary.json",
-            target_vocabulary="target_vocabulary.json",
-        )
-        contents[names.source_vocabulary] = format_json(dict(source_table))
-        contents[names.target_vocabulary] = format_json(dict(target_table))
+        contents["target.spm"] = parts.target_spm or b""
+    source, target = (format_json(dict(table)) for table in parts.tables())
+    if source != target:
+        one, two = "source_vocabulary.json", "target_vocabulary.json"
+        names = replace(names, source_vocabulary=one, target_vocabulary=two)
+    contents[names.source_vocabulary] = source
+    contents[names.target_vocabulary] = target
     return names, contents
 
 
@@ -261,8 +285,10 @@ def _read_tensors(
             for name, entry in entries.items():
                 value = file.get_tensor(name)
                 if entry.quantisation is not None:
-                    value = dequantise_rows(value, file.get_tensor(name + SCALE_SUFFIX))
-                value = value.to(dtype)
+                    value = dequantise_rows(value, file.get_tensor(name + SCALE_SUFFIX)).to(dtype)
+                else:
+                    # A copy: what safetensors returns may be a view of the mapped file.
+                    value = value.to(dtype, copy=True)
                 if not bool(torch.isfinite(value).all()):
                     raise CheckpointError(path, f"{name} has values that are not finite")
                 yield name, value
@@ -286,7 +312,9 @@ def _check_header_size(path: Path) -> None:
 @contextmanager
 def _replaced_directory(directory: Path) -> Iterator[Path]:
     """A directory to fill, which becomes `directory` when the block ends without an error."""
-    if directory.exists() and not (directory / CONFIG_FILE).is_file():
+    directory = directory.absolute()
+    is_checkpoint = (directory / CONFIG_FILE).is_file() and not directory.is_symlink()
+    if directory.exists() and not is_checkpoint:
         raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
     mark = uuid.uuid4().hex
     partial = directory.with_name(f".{directory.name}.{mark}.partial")

@@ -89,8 +89,9 @@ class _Layer:
         self._widths.append(config.num_heads * config.value_width)
         self._scale = config.query_width**-0.5
         projections = (own.q_proj, own.k_proj, own.v_proj)
-        self._qkv_weight = torch.cat([p.weight for p in projections])
-        biases = [p.bias for p in projections if p.bias is not None]
+        weights: list[Tensor] = [p.weight for p in projections]
+        self._qkv_weight = torch.cat(weights)
+        biases: list[Tensor] = [p.bias for p in projections if p.bias is not None]
         self._qkv_bias = torch.cat(biases) if biases else None
         self._cross = cross
 
@@ -134,7 +135,8 @@ class _Layer:
         num_rows = hidden.shape[0]
         projected = functional.linear(hidden, self._qkv_weight, self._qkv_bias)
         queries, keys, values = (
-            part.view(num_rows, self._num_heads, -1) for part in projected.split(self._widths, -1)
+            part.view(num_rows, self._num_heads, -1)
+            for part in torch.split_with_sizes(projected, self._widths, -1)
         )
         cache.keys[index, :num_rows, :, cache.column] = keys
         cache.values[index, :num_rows, :, cache.column] = values
@@ -145,7 +147,8 @@ class _Layer:
             cache.values[index, :num_rows, :, window],
             shape.past_mask,
         )  # (R, H, 1, d_v)
-        return self._layer.self_attention.out_proj(attended.reshape(num_rows, -1))
+        output: Tensor = self._layer.self_attention.out_proj(attended.reshape(num_rows, -1))
+        return output
 
     def _attend_to_memory(
         self, index: int, hidden: Tensor, memory: MemoryCache, shape: StepShape
@@ -174,7 +177,9 @@ class IncrementalDecoder:
         check_supported(transformer.config)
         self._transformer = transformer
         self._layers = [
-            _Layer(layer, transformer.config) for layer in transformer.decoder.layers
+            _Layer(layer, transformer.config)
+            for layer in transformer.decoder.layers
+            if isinstance(layer, DecoderLayer)
         ]
 
     def encode(

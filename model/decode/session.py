@@ -68,7 +68,6 @@ class DecodingSession:
             UnsupportedVariantError: If the fast path does not run this network.
         """
         weight = transformer.target_embedding.weight
-        place = {"device": weight.device, "dtype": weight.dtype}
         self._device = weight.device
         self._tokens = tokens
         self._limits = limits
@@ -77,13 +76,15 @@ class DecodingSession:
             transformer.config,
             max_rows=limits.max_rows,
             max_length=limits.max_target_length,
-            **place,
+            device=weight.device,
+            dtype=weight.dtype,
         )
         self._memory = MemoryCache(
             transformer.config,
             max_slots=limits.max_slots,
             max_source_length=limits.max_source_length,
-            **place,
+            device=weight.device,
+            dtype=weight.dtype,
         )
         self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
         self._scores = torch.zeros_like(self._cache.log_probs[:, 0])

@@ -190,12 +190,16 @@ def alibi_slopes(num_heads: int, device: torch.device | None = None) -> Tensor:
     """
     power = 1 << (num_heads.bit_length() - 1)
     heads = torch.arange(1, power + 1, device=device)
-    between = torch.arange(1, 2 * (num_heads - power), 2, device=device)
+    between = 2 * torch.arange(num_heads - power, device=device) + 1
     return torch.cat((2.0 ** (-8 * heads / power), 2.0 ** (-4 * between / power)))
 
 
 class AlibiBias(nn.Module):
-    """Scores fall linearly with distance, −slope · |i − j|, on either side."""
+    """Scores fall linearly with distance: −slope · (i − j) for the keys j behind query i.
+
+    Keys ahead, which only the encoder sees and the paper does not treat, fall twice as fast.
+    Were both sides alike, a sentence and its reverse would have the same memory.
+    """
 
     def __init__(self, num_heads: int) -> None:
         super().__init__()
@@ -203,8 +207,9 @@ class AlibiBias(nn.Module):
 
     def forward(self, query_length: int, key_length: int, device: torch.device) -> Tensor:
         """What is added to the scores, (H, Q, K)."""
-        distances = _distances(query_length, key_length, device).abs()
-        return -alibi_slopes(self.num_heads, device)[:, None, None] * distances
+        distances = _distances(query_length, key_length, device)
+        falls = torch.where(distances > 0, 2 * distances, -distances)
+        return -alibi_slopes(self.num_heads, device)[:, None, None] * falls
 
 
 def relative_buckets(distances: Tensor, *, is_bidirectional: bool) -> Tensor:

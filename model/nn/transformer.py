@@ -72,7 +72,7 @@ class Encoder(nn.Module):
         """
         length = embeddings.shape[1]
         x: Tensor = self.dropout(embeddings)
-        bias = self.position_bias and self.position_bias(length, length, x.device)
+        bias = None if self.position_bias is None else self.position_bias(length, length, x.device)
         attendable = None if mask is None else key_mask(mask)
         for layer in self.layers:
             x = layer(x, attendable, bias=bias, maps=maps)
@@ -122,7 +122,7 @@ class Decoder(nn.Module):
         """
         length = embeddings.shape[1]
         x: Tensor = self.dropout(embeddings)
-        bias = self.position_bias and self.position_bias(length, length, x.device)
+        bias = None if self.position_bias is None else self.position_bias(length, length, x.device)
         attendable = None if mask is None else key_mask(mask)
         source = None if memory_mask is None else key_mask(memory_mask)
         for layer in self.layers:
@@ -191,18 +191,17 @@ class Transformer(nn.Module):
         """Logits over the target vocabulary: (..., D) → (..., V)."""
         if self.output_projection is not None:
             weight: Tensor = self.output_projection.weight
+        elif torch.is_grad_enabled():
+            weight = self._table_with_fixed_padding()
         else:
             weight = self.target_embedding.weight
-            if weight.requires_grad and torch.is_grad_enabled():
-                weight = self._without_padding_gradient(weight)
         return F.linear(hidden, weight, self.output_bias)
 
-    def _without_padding_gradient(self, table: Tensor) -> Tensor:
-        """The tied table as an output matrix: its padding row stays zero here too."""
-        pad = torch.tensor([self.config.pad_id], device=table.device)
-        view = table.view_as(table)
-        view.register_hook(lambda gradient: gradient.index_fill(0, pad, 0.0))  # type: ignore[no-untyped-call]  # torch leaves it untyped
-        return view
+    def _table_with_fixed_padding(self) -> Tensor:
+        """The tied table, (V, D), whose padding row gets no gradient as an output row either."""
+        table = self.target_embedding.weight
+        is_padding = torch.arange(len(table), device=table.device) == self.config.pad_id
+        return torch.where(is_padding[:, None], table.detach(), table)
 
     def encode(self, source_ids: Tensor, source_mask: Tensor | None = None) -> Tensor:
         """Encode a batch of sources.
@@ -256,7 +255,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def attention_maps(self, source_ids: Tensor, target_ids: Tensor) -> AttentionMaps:
-        """Weights of every layer and head under teacher forcing, as for `forward`."""
+        """Weights of every layer and head under teacher forcing; arguments as for `forward`."""
         encoder: list[Tensor] = []
         decoder: list[Tensor] = []
         cross: list[Tensor] = []

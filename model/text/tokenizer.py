@@ -196,11 +196,10 @@ def _table_problems(
             problems.append(f"{side} vocabulary has id {wrong[0]}; ids go from 0 to {size - 1}")
         if len(set(table.values())) < len(table):
             problems.append(f"{side} vocabulary gives one id to two pieces")
-        prefixes = {
-            piece for pair in manifest.pairs for piece in getattr(pair, f"{side}_prefix")
-        }
+        prefixes = {piece for pair in manifest.pairs for piece in getattr(pair, f"{side}_prefix")}
         problems += [
-            f"{side} vocabulary lacks the prefix {piece!r}" for piece in sorted(prefixes - set(table))
+            f"{side} vocabulary lacks the prefix {piece!r}"
+            for piece in sorted(prefixes - set(table))
         ]
     nameless = set(range(network.output_size)) - set(target_table.values())
     nameless -= set(manifest.tokens.suppressed_ids)

@@ -5,7 +5,7 @@ saved and taken up again. Does not own tensors' devices or the network.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -34,6 +34,15 @@ class Batch:
     labels: Tensor
     num_source_tokens: int
     num_target_tokens: int
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on another device; itself when it is there already."""
+        return replace(
+            self,
+            source_ids=self.source_ids.to(device),
+            target_ids=self.target_ids.to(device),
+            labels=self.labels.to(device),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,7 @@ def projected_loss(
     smoothing: float,
     compute_dtype: torch.dtype = torch.float32,
     chunk_size: int = 256,
+    fixed_id: int | None = None,
 ) -> Tensor:
     """`label_smoothed_loss(hidden @ weight.T + bias, labels)` without keeping the logits.
 
@@ -61,9 +62,10 @@ def projected_loss(
         compute_dtype: Type of the matrix products; sums and exponentials use the hidden
             state's type.
         chunk_size: Tokens worked on at a time.
+        fixed_id: Row of `weight` that gets no gradient (padding in a tied table), or None.
     """
     loss: Tensor = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]  # torch's own
-        hidden, weight, bias, labels, smoothing, compute_dtype, chunk_size
+        hidden, weight, bias, labels, smoothing, compute_dtype, chunk_size, fixed_id
     )
     return loss
 
@@ -86,6 +88,7 @@ class _ProjectedLoss(torch.autograd.Function):
         smoothing: float,
         compute_dtype: torch.dtype,
         chunk_size: int,
+        fixed_id: int | None,
     ) -> Tensor:
         num_pieces = weight.shape[0]
         uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
@@ -117,6 +120,8 @@ class _ProjectedLoss(torch.autograd.Function):
         grad_weight -= uniform * hidden.sum(0)
         grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces)
         grad_bias -= uniform * hidden.shape[0]
+        if fixed_id is not None:
+            grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
         return total
 
@@ -125,4 +130,4 @@ class _ProjectedLoss(torch.autograd.Function):
         (scale,) = grad_outputs
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         gradients = (grad_hidden * scale, grad_weight * scale, grad_bias * scale)
-        return (*gradients, None, None, None, None)
+        return (*gradients, None, None, None, None, None)

@@ -1,30 +1,26 @@
 """Bodies of requests: read under a limit of bytes and time, decoded, never trusted.
 
-Owns the way from bytes to plain values: JSON, HTML forms, query strings. Does not know which
-values a contract wants. Whatever comes in, what goes out is a value or a `RequestError`.
+Owns the way from bytes to plain values. Does not know which values a contract wants, and leaves
+forms to `service.api.forms`. Whatever comes in, what goes out is a value or a `RequestError`.
 """
 
 import asyncio
 import json
 import re
-from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NoReturn
-from urllib.parse import parse_qsl
 
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
 
+from service.api.forms import decode_form
 from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
-
-MAX_FORM_FIELDS = 1000
 
 # Decoding a larger form would hold the event loop for more than a millisecond.
 _MAX_INLINE_BYTES = 16 * 1024
 
-_BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,\-./:=? ]{1,70}")
+_MAX_DIGITS = 18
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -143,6 +139,7 @@ def decode_object(body: bytes) -> dict[str, object]:
         value = json.loads(
             body.decode("utf-8"),
             parse_constant=_refuse_constant,
+            parse_int=_parse_integer,
             object_pairs_hook=_object_without_duplicates,
         )
     except UnicodeDecodeError as error:
@@ -155,8 +152,6 @@ def decode_object(body: bytes) -> dict[str, object]:
         ) from error
     except RecursionError as error:
         raise invalid("the body is nested too deeply") from error
-    except ValueError as error:
-        raise invalid("a number in the body has too many digits") from error
     if not isinstance(value, dict):
         raise invalid("the body must be a JSON object", limit="object")
     return value
@@ -166,103 +161,21 @@ def _refuse_constant(name: str) -> NoReturn:
     raise invalid(f"the body has {name}, which is not JSON", value=name)
 
 
+def _parse_integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise invalid(
+            f"a number in the body has {len(digits)} digits; the limit is {_MAX_DIGITS}",
+            value=len(digits),
+            limit=_MAX_DIGITS,
+        )
+    return int(digits)
+
+
 def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
         raise invalid("an object in the body has a name twice")
     return value
-
-
-def decode_form(data: bytes, content_type: str, name: str) -> dict[str, object]:
-    """The fields of a form or, with an empty content type, of a query string.
-
-    Raises:
-        RequestError: A 400: not UTF-8, too many fields, or no form at all.
-    """
-    try:
-        text = data.decode("utf-8")
-        if content_type.lower().startswith("multipart/form-data"):
-            pairs = _multipart_pairs(data, content_type)
-        else:
-            pairs = parse_qsl(
-                text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS
-            )
-    except UnicodeDecodeError as error:
-        raise invalid(f"{name} is not valid UTF-8") from error
-    except ValueError as error:
-        raise invalid(
-            f"{name} has more than {MAX_FORM_FIELDS} fields", limit=MAX_FORM_FIELDS
-        ) from error
-    return _grouped(pairs)
-
-
-def _grouped(pairs: list[tuple[str, str]]) -> dict[str, object]:
-    lists: dict[str, list[str]] = {}
-    for key, value in pairs:
-        lists.setdefault(key, []).append(value)
-    return {key: values[0] if len(values) == 1 else values for key, values in lists.items()}
-
-
-def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
-    _, options = parse_options_header(content_type)
-    boundary = options.get(b"boundary", b"")
-    if not _BOUNDARY.fullmatch(boundary):
-        raise invalid("the form's boundary is missing or malformed")
-    fields = _MultipartFields()
-    parser = MultipartParser(boundary, fields.callbacks())
-    try:
-        parser.write(data)
-        parser.finalize()
-    except FormParserError as error:
-        raise invalid("the form is not valid multipart/form-data") from error
-    return fields.pairs
-
-
-class _MultipartFields:
-    """Collects the text fields of a multipart form; files are refused."""
-
-    def __init__(self) -> None:
-        self.pairs: list[tuple[str, str]] = []
-        self._header_name = b""
-        self._header_value = b""
-        self._disposition = b""
-        self._data = bytearray()
-
-    def callbacks(self) -> Mapping[str, object]:
-        return {
-            "on_part_begin": self._begin,
-            "on_header_field": self._add_header_name,
-            "on_header_value": self._add_header_value,
-            "on_header_end": self._end_header,
-            "on_part_data": self._add_data,
-            "on_part_end": self._end,
-        }
-
-    def _begin(self) -> None:
-        self._disposition = b""
-        self._data.clear()
-
-    def _add_header_name(self, data: bytes, start: int, end: int) -> None:
-        self._header_name += data[start:end]
-
-    def _add_header_value(self, data: bytes, start: int, end: int) -> None:
-        self._header_value += data[start:end]
-
-    def _end_header(self) -> None:
-        if self._header_name.lower() == b"content-disposition":
-            self._disposition = self._header_value
-        self._header_name = self._header_value = b""
-
-    def _add_data(self, data: bytes, start: int, end: int) -> None:
-        self._data += data[start:end]
-
-    def _end(self) -> None:
-        _, options = parse_options_header(self._disposition)
-        if b"filename" in options:
-            raise invalid("the form has a file; only text fields are read")
-        if len(self.pairs) == MAX_FORM_FIELDS:
-            raise ValueError
-        self.pairs.append((options.get(b"name", b"").decode(), self._data.decode()))
 
 
 def without_surrogates(text: str) -> str:

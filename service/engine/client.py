@@ -18,15 +18,13 @@ from model.config import SearchConfig
 from model.errors import InputError
 from service.engine.errors import (
     EngineError,
-    EngineStartError,
     EngineUnavailableError,
     ProtocolError,
     QueueFullError,
     SegmentFailedError,
 )
-from service.engine.link import EngineLink
+from service.engine.link import EngineLink, start_engine
 from service.engine.messages import (
-    PROTOCOL_VERSION,
     Cancel,
     Cancelled,
     Configure,
@@ -163,6 +161,7 @@ class EngineClient:
         self._nothing_pending.set()
         self._lost = asyncio.Event()
         self._is_draining = False
+        self._is_closing = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
 
     @classmethod
@@ -187,26 +186,7 @@ class EngineClient:
         Raises:
             EngineStartError: It did not become ready; no process is left behind.
         """
-        try:
-            link = await EngineLink.spawn(num_threads=configure.num_threads)
-        except OSError as error:
-            raise EngineStartError(f"the engine process cannot be started: {error}") from error
-        try:
-            async with asyncio.timeout(start_timeout_seconds):
-                ready = await _introduce(link, configure)
-        except TimeoutError as error:
-            link.kill()
-            await link.reap()
-            raise EngineStartError(
-                f"the engine was not ready after {start_timeout_seconds:g} seconds"
-            ) from error
-        except EngineError as error:
-            await link.reap()
-            raise EngineStartError(str(error)) from error
-        except BaseException:
-            link.kill()
-            await link.reap()
-            raise
+        link, ready = await start_engine(configure, timeout_seconds=start_timeout_seconds)
         return cls(
             link,
             ready,
@@ -299,7 +279,7 @@ class EngineClient:
 
     async def close(self, *, grace_seconds: float = 5.0) -> None:
         """End the engine, first politely; pending segments fail. A second call is harmless."""
-        self._is_draining = True
+        self._is_draining = self._is_closing = True
         self._fail_pending("the engine was closed")
         if self.is_alive:
             self._link.send(Shutdown())
@@ -342,16 +322,22 @@ class EngineClient:
                 for message in await self._link.receive():
                     self._take(message)
         except EngineUnavailableError:
-            if not self._is_draining:
-                logger.error("engine_lost", extra={"fields": {"num_pending": self.num_pending}})
+            pass  # it has left; what that means is settled below
         except Exception:
             logger.exception("engine_answers_unreadable")
             self._link.kill()
         finally:
+            num_pending = self.num_pending
             self._lost.set()
             self._fail_pending("the engine is gone")
             await self._link.reap()
-            logger.info("engine_left", extra={"fields": {"exit_status": self._link.exit_status}})
+            logger.log(
+                logging.INFO if self._is_closing else logging.ERROR,
+                "engine_left",
+                extra={
+                    "fields": {"exit_status": self._link.exit_status, "num_pending": num_pending}
+                },
+            )
 
     def _take(self, message: EngineMessage) -> None:
         match message:
@@ -389,22 +375,6 @@ class EngineClient:
                 _fail(answer, EngineUnavailableError(reason))
 
 
-async def _introduce(link: EngineLink, configure: Configure) -> Ready:
-    link.send(configure)
-    match await link.receive():
-        case [Ready() as ready] if ready.protocol_version == PROTOCOL_VERSION:
-            return ready
-        case [Ready() as ready]:
-            raise EngineStartError(
-                f"the engine speaks protocol {ready.protocol_version}; the front speaks"
-                f" {PROTOCOL_VERSION}"
-            )
-        case [StartFailed() as failure]:
-            raise EngineStartError(failure.message)
-        case messages:
-            raise ProtocolError(f"the engine's first word was {type(messages[0]).__name__}")
-
-
 def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:
     """Set the error and mark it as seen: a caller that has gone is no fault to report."""
     answer.set_exception(error)
@@ -414,6 +384,7 @@ def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:
 def _check_fits(job: SegmentJob, ready: Ready) -> None:
     for name, value, limit in (
         ("source tokens", len(job.source_ids), ready.max_source_length),
+        ("prefix tokens", len(job.prefix_ids), ready.max_prefix_length),
         ("beams", job.search.beam_size, ready.max_rows),
         ("target tokens", job.search.max_length, ready.max_target_length),
     ):

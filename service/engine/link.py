@@ -9,10 +9,25 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Self
 
-from service.engine.errors import EngineUnavailableError
-from service.engine.messages import EngineMessage, FrontMessage, encode_frame, engine_messages
+from service.engine.errors import (
+    EngineError,
+    EngineStartError,
+    EngineUnavailableError,
+    ProtocolError,
+)
+from service.engine.messages import (
+    PROTOCOL_VERSION,
+    Configure,
+    EngineMessage,
+    FrontMessage,
+    Ready,
+    StartFailed,
+    encode_frame,
+    engine_messages,
+)
 
 _READ_BYTES = 256 * 1024
 _REAP_SECONDS = 5.0
@@ -124,7 +139,9 @@ class EngineLink:
     async def reap(self) -> None:
         """Close the stream and see the process out; one that lingers is killed."""
         try:
-            self._writer.close()
+            self._writer.transport.abort()
+            with suppress(OSError):
+                await self._writer.wait_closed()
             async with asyncio.timeout(_REAP_SECONDS):
                 await self._process.wait()
         except TimeoutError:
@@ -133,3 +150,55 @@ class EngineLink:
         except BaseException:
             self.kill()
             raise
+
+
+async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple[EngineLink, Ready]:
+    """Spawn an engine and wait until it is warm.
+
+    Raises:
+        EngineStartError: It did not become ready; no process is left behind.
+    """
+    try:
+        link = await EngineLink.spawn(num_threads=configure.num_threads)
+    except OSError as error:
+        raise EngineStartError(f"the engine process cannot be started: {error}") from error
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return link, await _introduce(link, configure)
+    except TimeoutError as error:
+        await _put_down(link)
+        raise EngineStartError(
+            f"the engine was not ready after {timeout_seconds:g} seconds"
+        ) from error
+    except EngineUnavailableError as error:
+        await link.reap()
+        raise EngineStartError(
+            f"the engine left with status {link.exit_status} before it was ready"
+        ) from error
+    except EngineError as error:
+        await _put_down(link)
+        raise EngineStartError(str(error)) from error
+    except BaseException:
+        await _put_down(link)
+        raise
+
+
+async def _introduce(link: EngineLink, configure: Configure) -> Ready:
+    link.send(configure)
+    messages = await link.receive()
+    match messages[0]:
+        case Ready(protocol_version=version) if version != PROTOCOL_VERSION:
+            raise EngineStartError(
+                f"the engine speaks protocol {version}; the front speaks {PROTOCOL_VERSION}"
+            )
+        case Ready() as ready:
+            return ready
+        case StartFailed(message=message):
+            raise EngineStartError(message)
+        case other:
+            raise ProtocolError(f"the engine's first word was {type(other).__name__}")
+
+
+async def _put_down(link: EngineLink) -> None:
+    link.kill()
+    await link.reap()

@@ -30,7 +30,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of everything that crosses the socket."""
 
 
-class Configure(_Message, tag="configure"):
+class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     """The first message in: what to load and how much of it may run at once.
 
     Attributes:
@@ -56,7 +56,7 @@ class Configure(_Message, tag="configure"):
     protocol_version: int = PROTOCOL_VERSION
 
 
-class SubmitSegment(_Message):
+class SubmitSegment(_Message, frozen=True, kw_only=True):
     """One segment to translate.
 
     Attributes:
@@ -72,23 +72,23 @@ class SubmitSegment(_Message):
     search: SearchConfig
 
 
-class Submit(_Message, tag="submit"):
+class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
     """Segments that join the queue, in this order."""
 
     segments: tuple[SubmitSegment, ...]
 
 
-class Cancel(_Message, tag="cancel"):
+class Cancel(_Message, frozen=True, kw_only=True, tag="cancel"):
     """Segments nobody waits for any more; those already answered are ignored."""
 
     segment_ids: tuple[int, ...]
 
 
-class Shutdown(_Message, tag="shutdown"):
+class Shutdown(_Message, frozen=True, kw_only=True, tag="shutdown"):
     """Leave at once, whatever runs."""
 
 
-class Ready(_Message, tag="ready"):
+class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
     """The first message out: the network is loaded and warm.
 
     Attributes:
@@ -102,6 +102,7 @@ class Ready(_Message, tag="ready"):
         max_slots: Segments in the session.
         max_source_length: Source tokens of a segment, with EOS.
         max_target_length: Target tokens of a segment, with EOS.
+        max_prefix_length: Start token and forced tags of a segment.
     """
 
     protocol_version: int
@@ -114,15 +115,16 @@ class Ready(_Message, tag="ready"):
     max_slots: int
     max_source_length: int
     max_target_length: int
+    max_prefix_length: int
 
 
-class StartFailed(_Message, tag="start_failed"):
+class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
     """The first message out when the engine cannot serve; it leaves after it."""
 
     message: str
 
 
-class OutputHypothesis(_Message):
+class OutputHypothesis(_Message, frozen=True, kw_only=True):
     """One translation of a segment.
 
     Attributes:
@@ -140,7 +142,7 @@ class OutputHypothesis(_Message):
     alignment: tuple[int, ...] | None = None
 
 
-class SegmentTimings(_Message):
+class SegmentTimings(_Message, frozen=True, kw_only=True):
     """Where a segment's time in the engine went.
 
     Attributes:
@@ -156,7 +158,7 @@ class SegmentTimings(_Message):
     num_steps: int
 
 
-class Finished(_Message, tag="finished"):
+class Finished(_Message, frozen=True, kw_only=True, tag="finished"):
     """A segment's translations, best first."""
 
     segment_id: int
@@ -164,7 +166,7 @@ class Finished(_Message, tag="finished"):
     timings: SegmentTimings
 
 
-class Failed(_Message, tag="failed"):
+class Failed(_Message, frozen=True, kw_only=True, tag="failed"):
     """A segment the engine gave up; `code` is a constant, `message` quotes no text."""
 
     segment_id: int
@@ -172,13 +174,13 @@ class Failed(_Message, tag="failed"):
     message: str
 
 
-class Cancelled(_Message, tag="cancelled"):
+class Cancelled(_Message, frozen=True, kw_only=True, tag="cancelled"):
     """A segment has left the engine because it was cancelled."""
 
     segment_id: int
 
 
-class Snapshot(_Message, tag="snapshot"):
+class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
     """Where the engine stands: totals that never go down, and gauges.
 
     Attributes:
@@ -287,7 +289,9 @@ class FrameReader(Generic[MessageT]):
         try:
             return self._decoder.decode(payload)
         except (msgspec.DecodeError, ConfigError) as error:
-            raise ProtocolError(f"a frame of {len(payload)} bytes is no message: {error}") from error
+            raise ProtocolError(
+                f"a frame of {len(payload)} bytes is no message: {error}"
+            ) from error
 
 
 def front_messages() -> FrameReader[FrontMessage]:

@@ -22,9 +22,7 @@ class ReferenceHypothesis:
     is_truncated: bool
 
 
-def _next_log_probs(
-    transformer: Transformer, source: list[int], prefix: list[int]
-) -> list[float]:
+def _next_log_probs(transformer: Transformer, source: list[int], prefix: list[int]) -> list[float]:
     logits = transformer(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
     return torch.log_softmax(logits.double(), dim=-1).tolist()
 
@@ -63,13 +61,13 @@ def reference_search(
         candidates = []
         for total, generated, history in running:
             log_probs = _next_log_probs(transformer, source, prefix + generated)
-            for token, log_prob in enumerate(log_probs):
-                if length == search.max_length:
-                    if token != tokens.eos_id:
-                        continue
-                    log_prob = 0.0
-                elif token in tokens.suppressed_ids:
-                    continue
+            if length == search.max_length:
+                allowed = {tokens.eos_id: 0.0}
+            else:
+                allowed = dict(enumerate(log_probs))
+                for token in tokens.suppressed_ids:
+                    del allowed[token]
+            for token, log_prob in allowed.items():
                 candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))
         candidates.sort(key=lambda candidate: -candidate[0])
         running = []

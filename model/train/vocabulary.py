@@ -1,0 +1,109 @@
+"""SentencePiece models, trained on the training split and on nothing else.
+
+Owns the training of pieces and the ids of the special ones: padding, also the start token, is
+0, EOS is 1, unknown is 2, so that a piece's id is SentencePiece's own.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import sentencepiece
+
+from model.errors import DataError
+from model.train.experiment import VocabularyConfig
+
+PAD_ID = 0
+EOS_ID = 1
+UNK_ID = 2
+START_ID = PAD_ID
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabularies:
+    """SentencePiece models of both sides.
+
+    Attributes:
+        source_path: The source's model file.
+        target_path: The target's; the same file when joint.
+    """
+
+    source_path: Path
+    target_path: Path
+
+    @property
+    def is_joint(self) -> bool:
+        """One model serves both sides."""
+        return self.source_path == self.target_path
+
+
+def train_vocabularies(
+    config: VocabularyConfig, folder: Path, *, source: Iterable[str], target: Iterable[str]
+) -> Vocabularies:
+    """Train what `config` asks for into `folder`.
+
+    Args:
+        config: Kind and size.
+        folder: Gets `joint.spm`, or `source.spm` and `target.spm`.
+        source: Source lines of the training split.
+        target: Target lines of the training split.
+
+    Raises:
+        DataError: The text cannot give so many pieces.
+    """
+    vocabularies = vocabulary_paths(config, folder)
+    if config.is_joint:
+        _train(config, vocabularies.source_path, _chain(source, target))
+    else:
+        _train(config, vocabularies.source_path, iter(source))
+        _train(config, vocabularies.target_path, iter(target))
+    return vocabularies
+
+
+def vocabulary_paths(config: VocabularyConfig, folder: Path) -> Vocabularies:
+    """Where `train_vocabularies` puts its files."""
+    names = ("joint.spm", "joint.spm") if config.is_joint else ("source.spm", "target.spm")
+    return Vocabularies(source_path=folder / names[0], target_path=folder / names[1])
+
+
+def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
+    """Load a SentencePiece model.
+
+    Raises:
+        DataError: The file is missing or damaged.
+    """
+    try:
+        return sentencepiece.SentencePieceProcessor(model_file=os.fspath(path))
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{path}: {error}") from error
+
+
+def _chain(*sides: Iterable[str]) -> Iterator[str]:
+    for side in sides:
+        yield from side
+
+
+def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
+    partial = path.with_suffix(".partial")
+    try:
+        with partial.open("wb") as output:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=lines,
+                model_writer=output,
+                vocab_size=config.size,
+                model_type=config.kind,
+                character_coverage=config.character_coverage,
+                byte_fallback=config.byte_fallback,
+                split_digits=config.split_digits,
+                normalization_rule_name=config.normalisation,
+                pad_id=PAD_ID,
+                eos_id=EOS_ID,
+                unk_id=UNK_ID,
+                bos_id=-1,
+                num_threads=1,
+                minloglevel=2,
+            )
+    except RuntimeError as error:
+        raise DataError(f"{path}: the vocabulary cannot be trained: {error}") from error
+    partial.replace(path)

@@ -1,0 +1,152 @@
+"""The offline driver: texts in, translations out, through the same session that serves.
+
+Owns how a pile of segments is fed to a session: longest first, so that neighbours in a batch
+are alike, and continuously, so that the batch never runs empty while one sentence finishes.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from model.checkpoint.manifest import LanguagePair
+from model.checkpoint.weights import Checkpoint
+from model.config import SearchConfig
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
+from model.errors import DecodingError, InputError
+from model.translation import PreparedText, TextPipeline, Translation, target_cap
+
+_REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
+
+
+class Translator:
+    """A loaded checkpoint and a session of its own; belongs to one thread."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, *, max_rows: int = 128, encoder_token_budget: int = 4096
+    ) -> None:
+        """Allocate a session.
+
+        Args:
+            checkpoint: A loaded checkpoint.
+            max_rows: Beam rows that run at once; at least the beam size asked for later.
+            encoder_token_budget: Padded source tokens encoded at once.
+        """
+        manifest = checkpoint.manifest
+        longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs) + 1
+        self.manifest = manifest
+        self.pipeline = TextPipeline(checkpoint.tokenizer, manifest)
+        self._max_rows = max_rows
+        self._encoder_token_budget = encoder_token_budget
+        self._session = DecodingSession(
+            checkpoint.transformer,
+            tokens=manifest.tokens,
+            limits=SessionLimits(
+                max_rows=max_rows,
+                max_slots=max_rows,
+                max_source_length=manifest.limits.max_source_length,
+                max_target_length=manifest.limits.max_target_length + longest_prefix,
+            ),
+        )
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None = None,
+        *,
+        on_finished: Callable[[int], None] | None = None,
+    ) -> list[Translation]:
+        """Translate texts; the order is kept.
+
+        Args:
+            texts: Of any length and shape; each is split into segments.
+            pair: One of the checkpoint's.
+            search: Its max_length is a cap on top of each segment's own; None for the defaults.
+            on_finished: Called with the number of segments that just finished.
+
+        Raises:
+            DecodingError: If the network gives no finite score.
+        """
+        search = search or SearchConfig()
+        prepared = [self.pipeline.prepare(text, pair) for text in texts]
+        requests = [request for text in prepared for request in self.requests(text, pair, search)]
+        best = (self._best(found) for found in self.search(requests, on_finished=on_finished))
+        return [
+            self.pipeline.finish(text, list(islice(best, len(text.network_segments))))
+            for text in prepared
+        ]
+
+    @staticmethod
+    def _best(hypotheses: tuple[Hypothesis, ...]) -> Hypothesis:
+        if not hypotheses:
+            raise DecodingError("the network gave no finite score for a segment")
+        return hypotheses[0]
+
+    def requests(
+        self, prepared: PreparedText, pair: LanguagePair, search: SearchConfig
+    ) -> list[DecodeRequest]:
+        """What the session is asked for a prepared text, one request a network segment."""
+        prefix_ids = self.pipeline.prefix_ids(pair)
+        return [
+            DecodeRequest(
+                source_ids=segment.source_ids,
+                prefix_ids=prefix_ids,
+                search=replace(
+                    search,
+                    max_length=min(
+                        search.max_length,
+                        target_cap(len(segment.source_ids), self.manifest.limits),
+                    ),
+                ),
+            )
+            for segment in prepared.network_segments
+        ]
+
+    def search(
+        self,
+        requests: Sequence[DecodeRequest],
+        *,
+        on_finished: Callable[[int], None] | None = None,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Run searches; results in the order of the requests.
+
+        Raises:
+            InputError: If a beam is wider than the session.
+        """
+        widest = max((request.search.beam_size for request in requests), default=1)
+        if widest > self._max_rows:
+            raise InputError(
+                f"beam_size is {widest}; this translator has {self._max_rows} rows",
+                value=widest,
+                limit=self._max_rows,
+            )
+        waiting = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
+        running: dict[int, int] = {}
+        results: list[tuple[Hypothesis, ...]] = [()] * len(requests)
+        while waiting or running:
+            if waiting and self._session.free_rows * _REFILL_SHARE >= self._max_rows:
+                chosen = self._next_batch(waiting, requests)
+                slots = self._session.admit([requests[index] for index in chosen])
+                running.update(zip(slots, chosen, strict=True))
+            finished = self._session.step()
+            for sentence in finished:
+                results[running.pop(sentence.slot_id)] = sentence.hypotheses
+            if finished and on_finished is not None:
+                on_finished(len(finished))
+        return results
+
+    def _next_batch(self, waiting: list[int], requests: Sequence[DecodeRequest]) -> list[int]:
+        """Take the longest waiting sentences that fit; the first of them always does."""
+        chosen: list[int] = []
+        free_rows = self._session.free_rows
+        longest = len(requests[waiting[-1]].source_ids)
+        while waiting:
+            request = requests[waiting[-1]]
+            num_tokens = longest * (len(chosen) + 1)
+            if request.search.beam_size > free_rows:
+                break
+            if chosen and num_tokens > self._encoder_token_budget:
+                break
+            free_rows -= request.search.beam_size
+            chosen.append(waiting.pop())
+        return chosen

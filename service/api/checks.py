@@ -1,0 +1,61 @@
+"""Checks that both translation contracts share: how much text, how wide a search.
+
+Owns the comparison of a request with the server's safe maxima. Every message names the value
+and the limit, and a text by its length.
+"""
+
+from collections.abc import Sequence
+
+from service.errors import invalid, too_long
+from service.settings import MAX_BEAM_SIZE, Settings
+
+MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1
+
+
+def check_texts(texts: Sequence[str], settings: Settings) -> int:
+    """Characters of all texts, if that is acceptable.
+
+    Raises:
+        RequestError: A 413.
+    """
+    if len(texts) > settings.max_texts:
+        raise too_long(
+            f"the request has {len(texts)} texts; the limit is {settings.max_texts}",
+            value=len(texts),
+            limit=settings.max_texts,
+        )
+    lengths = [len(text) for text in texts]
+    longest, total = max(lengths, default=0), sum(lengths)
+    if longest > settings.max_text_characters:
+        raise too_long(
+            f"a text has {longest} characters; the limit is {settings.max_text_characters}",
+            value=longest,
+            limit=settings.max_text_characters,
+        )
+    if total > settings.max_request_characters:
+        raise too_long(
+            f"the texts have {total} characters; the limit is {settings.max_request_characters}",
+            value=total,
+            limit=settings.max_request_characters,
+        )
+    return total
+
+
+def search_beam(beam_size: int, num_alternatives: int, settings: Settings) -> int:
+    """The beam that finds the alternatives too: max(beam_size, num_alternatives + 1).
+
+    Raises:
+        RequestError: A 400: it would be wider than the server allows.
+    """
+    limit = settings.max_beam_size
+    if beam_size > limit:
+        raise invalid(
+            f"beam_size is {beam_size}; it must be at most {limit}", value=beam_size, limit=limit
+        )
+    if not 0 <= num_alternatives < limit:
+        raise invalid(
+            f"alternatives is {num_alternatives}; it must be from 0 to {limit - 1}",
+            value=num_alternatives,
+            limit=limit - 1,
+        )
+    return max(beam_size, num_alternatives + 1)

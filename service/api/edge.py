@@ -1,0 +1,119 @@
+"""The edge: every request passes it first and leaves through it last.
+
+Owns the request id, the log line, the request metrics, and the last resort that turns an
+unexpected exception into a plain 500. A pure ASGI middleware, so that `receive` stays the
+server's own and a disconnect is seen.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.api.record import RequestRecord, attach_record
+from service.api.replies import error_reply
+from service.errors import problem_of
+from service.metrics import UNMATCHED_ROUTE, Metrics
+
+_LOGGER = logging.getLogger("dragoman.request")
+_REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
+_NO_ANSWER = 499
+
+
+class Edge:
+    """Wraps the application.
+
+    Args:
+        app: What answers.
+        metrics: Where requests are counted.
+        routes: The paths there are; any other is "unmatched" in metrics and logs.
+        clock: Seconds, monotonic.
+        new_request_id: Makes an id for a request that brings none.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        routes: Collection[str],
+        clock: Callable[[], float],
+        new_request_id: Callable[[], str],
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._routes = frozenset(routes)
+        self._clock = clock
+        self._new_request_id = new_request_id
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = self._clock()
+        record = RequestRecord(request_id=self._request_id(scope))
+        attach_record(scope, record)
+        status = _NO_ANSWER
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = record.request_id
+            await send(message)
+
+        self._metrics.request_started()
+        try:
+            await self._answer(scope, receive, send_and_note, record)
+        finally:
+            self._note_end(scope, record, status, self._clock() - started)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, record: RequestRecord
+    ) -> None:
+        has_started = False
+
+        async def send_and_watch(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_watch)
+        except Exception as error:
+            problem = problem_of(error)
+            record.code = problem.code
+            fields = {"request_id": record.request_id}
+            _LOGGER.exception("unexpected error", extra={"fields": fields})
+            if not has_started:
+                await error_reply(problem)(scope, receive, send)
+
+    def _request_id(self, scope: Scope) -> str:
+        given = Headers(scope=scope).get("x-request-id", "")
+        return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
+
+    def _note_end(
+        self, scope: Scope, record: RequestRecord, status: int, seconds: float
+    ) -> None:
+        path = scope["path"]
+        route = path if path in self._routes else UNMATCHED_ROUTE
+        self._metrics.request_ended(route=route, status=status, seconds=seconds)
+        fields: dict[str, object] = {
+            "request_id": record.request_id,
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+        }
+        counts = {
+            "code": record.code,
+            "num_texts": record.num_texts,
+            "num_characters": record.num_characters,
+            "num_segments": record.num_segments,
+        }
+        fields |= {name: value for name, value in counts.items() if value is not None}
+        level = logging.ERROR if status == 500 else logging.INFO
+        _LOGGER.log(level, "request", extra={"fields": fields})

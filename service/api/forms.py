@@ -1,0 +1,114 @@
+"""HTML forms and query strings as plain values.
+
+Owns `application/x-www-form-urlencoded` and `multipart/form-data` (text fields only), strictly
+UTF-8. Pure functions of bytes; no request, no I/O.
+"""
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from service.errors import invalid
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+MAX_FORM_FIELDS = 1000
+
+_BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,\-./:=? ]{1,70}")
+
+
+def decode_form(data: bytes, content_type: str, name: str) -> dict[str, object]:
+    """The fields of a form or, with an empty content type, of a query string.
+
+    Raises:
+        RequestError: A 400: not UTF-8, too many fields, or no form at all.
+    """
+    try:
+        text = data.decode("utf-8")
+        if content_type.lower().startswith("multipart/form-data"):
+            pairs = _multipart_pairs(data, content_type)
+        else:
+            pairs = parse_qsl(
+                text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS
+            )
+    except UnicodeDecodeError as error:
+        raise invalid(f"{name} is not valid UTF-8") from error
+    except ValueError as error:
+        raise invalid(
+            f"{name} has more than {MAX_FORM_FIELDS} fields", limit=MAX_FORM_FIELDS
+        ) from error
+    return _grouped(pairs)
+
+
+def _grouped(pairs: list[tuple[str, str]]) -> dict[str, object]:
+    lists: dict[str, list[str]] = {}
+    for key, value in pairs:
+        lists.setdefault(key, []).append(value)
+    return {key: values[0] if len(values) == 1 else values for key, values in lists.items()}
+
+
+def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
+    _, options = parse_options_header(content_type)
+    boundary = options.get(b"boundary", b"")
+    if not _BOUNDARY.fullmatch(boundary):
+        raise invalid("the form's boundary is missing or malformed")
+    fields = _MultipartFields()
+    try:
+        parser = fields.parser(boundary)
+        parser.write(data)
+        parser.finalize()
+    except FormParserError as error:
+        raise invalid("the form is not valid multipart/form-data") from error
+    return fields.pairs
+
+
+class _MultipartFields:
+    """Collects the text fields of a multipart form; files are refused."""
+
+    def __init__(self) -> None:
+        self.pairs: list[tuple[str, str]] = []
+        self._header_name = b""
+        self._header_value = b""
+        self._disposition = b""
+        self._data = bytearray()
+
+    def parser(self, boundary: bytes) -> MultipartParser:
+        callbacks: "MultipartCallbacks" = {
+            "on_part_begin": self._begin,
+            "on_header_field": self._add_header_name,
+            "on_header_value": self._add_header_value,
+            "on_header_end": self._end_header,
+            "on_part_data": self._add_data,
+            "on_part_end": self._end,
+        }
+        return MultipartParser(boundary, callbacks)
+
+    def _begin(self) -> None:
+        self._disposition = b""
+        self._data.clear()
+
+    def _add_header_name(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _add_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def _end_header(self) -> None:
+        if self._header_name.lower() == b"content-disposition":
+            self._disposition = self._header_value
+        self._header_name = self._header_value = b""
+
+    def _add_data(self, data: bytes, start: int, end: int) -> None:
+        self._data += data[start:end]
+
+    def _end(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        if b"filename" in options:
+            raise invalid("the form has a file; only text fields are read")
+        if len(self.pairs) == MAX_FORM_FIELDS:
+            raise ValueError
+        self.pairs.append((options.get(b"name", b"").decode(), self._data.decode()))

@@ -1,0 +1,121 @@
+"""Languages as the adapters spell them: names, aliases, and which pair a request means.
+
+Owns the two small tables that LibreTranslate's clients rely on. Inside, a language is a
+canonical BCP-47 tag and nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from model.checkpoint.manifest import LanguagePair
+from model.errors import InputError
+from model.text.language import canonical_tag
+from service.errors import RequestError, invalid, unsupported_language
+
+AUTO = "auto"
+
+LIBRETRANSLATE_ALIASES: Mapping[str, str] = MappingProxyType(
+    {"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"}
+)
+NO_ALIASES: Mapping[str, str] = MappingProxyType({})
+
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "ar": "Arabic",
+        "cs": "Czech",
+        "de": "German",
+        "en": "English",
+        "es": "Spanish",
+        "fr": "French",
+        "hi": "Hindi",
+        "it": "Italian",
+        "ja": "Japanese",
+        "ko": "Korean",
+        "nl": "Dutch",
+        "pl": "Polish",
+        "pt": "Portuguese",
+        "pt-BR": "Portuguese (Brazil)",
+        "ru": "Russian",
+        "tr": "Turkish",
+        "uk": "Ukrainian",
+        "vi": "Vietnamese",
+        "zh-Hans": "Chinese",
+        "zh-Hant": "Chinese (traditional)",
+    }
+)
+
+
+def language_name(tag: str) -> str:
+    """English name of a language; the tag itself when the table does not have it."""
+    return _NAMES.get(tag, tag)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenPair:
+    """What a request's two codes mean.
+
+    Attributes:
+        pair: The direction.
+        is_detected: The source was "auto".
+    """
+
+    pair: LanguagePair
+    is_detected: bool
+
+
+def choose_pair(
+    pairs: Sequence[LanguagePair], *, source: str, target: str, aliases: Mapping[str, str]
+) -> ChosenPair:
+    """The loaded pair between two codes, which are read without regard to case.
+
+    Args:
+        pairs: The loaded pairs.
+        source: A code, or "auto" for the only loaded source language.
+        target: A code.
+        aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
+
+    Raises:
+        RequestError: A 400: no code, a language that is not loaded, or a pair that is not.
+    """
+    sources = list(dict.fromkeys(pair.source for pair in pairs))
+    targets = list(dict.fromkeys(pair.target for pair in pairs))
+    known = sources + targets
+    is_detected = source.lower() == AUTO
+    source_tag = _only(sources) if is_detected else _tag(source, aliases, known)
+    target_tag = _tag(target, aliases, known)
+    for pair in pairs:
+        if (pair.source, pair.target) == (source_tag, target_tag):
+            return ChosenPair(pair=pair, is_detected=is_detected)
+    reachable = ", ".join(pair.target for pair in pairs if pair.source == source_tag)
+    raise unsupported_language(
+        f"{language_name(target_tag)} ({target_tag}) is not available as a target language from"
+        f" {language_name(source_tag)} ({source_tag})",
+        value=target_tag,
+        limit=reachable or None,
+    )
+
+
+def _only(sources: list[str]) -> str:
+    if len(sources) > 1:
+        raise invalid(
+            f"source is auto, but {len(sources)} source languages are loaded; name one of them",
+            value=AUTO,
+            limit=", ".join(sources),
+        )
+    return sources[0]
+
+
+def _tag(code: str, aliases: Mapping[str, str], known: list[str]) -> str:
+    try:
+        tag = aliases.get(code.lower()) or canonical_tag(code)
+    except InputError as error:
+        raise _unsupported("this language code", len(code), known) from error
+    if tag not in known:
+        raise _unsupported(code, code, known)
+    return tag
+
+
+def _unsupported(shown: str, value: str | int, known: list[str]) -> RequestError:
+    languages = ", ".join(dict.fromkeys(known))
+    return unsupported_language(f"{shown} is not supported", value=value, limit=languages)

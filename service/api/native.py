@@ -1,0 +1,162 @@
+"""Our own contract: `POST /v1/translate`, typed and strict.
+
+Owns its fields and their meaning. Unknown fields are refused, languages are BCP-47, and every
+limit that is not the server's own comes from the checkpoint.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from model.checkpoint.manifest import LanguagePair, LengthLimits
+from service.api.body import BodyReader, without_surrogates
+from service.api.checks import MAX_ALTERNATIVES, check_texts, search_beam
+from service.api.disconnect import unless_gone
+from service.api.languages import NO_ALIASES, choose_pair
+from service.api.native_reply import TranslateReply, reply_content
+from service.api.record import record_of
+from service.api.replies import JsonReply, error_responses
+from service.api.validation import request_error
+from service.errors import invalid
+from service.front import Front
+from service.settings import MAX_BEAM_SIZE, Settings
+from service.translator import TranslationRequest
+
+
+def _clean(value: object) -> object:
+    return without_surrogates(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_clean)]
+Code = Annotated[str, BeforeValidator(_clean), Field(min_length=1, max_length=64)]
+
+
+class TranslateRequest(BaseModel):
+    """What `POST /v1/translate` takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    texts: Text | list[Text] = Field(description="A text, or a list of texts.")
+    source: Code = Field(default="auto", description='BCP-47 tag, or "auto".')
+    target: Code = Field(description="BCP-47 tag.")
+    beam_size: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_BEAM_SIZE,
+        description="Hypotheses kept at every step; 1 is greedy. Raised to alternatives + 1.",
+    )
+    length_penalty: float | None = Field(
+        default=None,
+        ge=-10.0,
+        le=10.0,
+        allow_inf_nan=False,
+        description="α in the score: log-probability / length^α.",
+    )
+    max_length: int | None = Field(
+        default=None, ge=1, description="Target tokens of one segment, with its end token."
+    )
+    alternatives: int = Field(
+        default=0, ge=0, le=MAX_ALTERNATIVES, description="Further translations per text."
+    )
+    scores: bool = Field(default=False, description="Return scores of segments and tokens.")
+    alignment: bool = Field(
+        default=False, description="Return the source token each target token attended to most."
+    )
+    timeout_seconds: float | None = Field(
+        default=None,
+        gt=0.0,
+        allow_inf_nan=False,
+        description="Deadline of this request; after it a 504, and the work is dropped.",
+    )
+
+
+def build_router(front: Front, reader: BodyReader) -> APIRouter:
+    """The routes of this contract."""
+    router = APIRouter(prefix="/v1", tags=["Dragoman"])
+
+    @router.post(
+        "/translate",
+        summary="Translate texts, with every option",
+        responses={
+            200: {"model": TranslateReply, "description": "One translation per text, in order."},
+            **error_responses(400, 408, 413, 429, 503, 504),
+        },
+        openapi_extra={"requestBody": _request_body(front.settings)},
+    )
+    async def translate(request: Request) -> JsonReply:
+        wish = _parse(await reader.read_json(request))
+        texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
+        with front.translator() as translator:
+            manifest = front.manifest
+            chosen = choose_pair(
+                manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
+            )
+            record = record_of(request)
+            record.num_texts = len(texts)
+            record.num_characters = check_texts(texts, front.settings)
+            job = _job(wish, texts, chosen.pair, front.settings, manifest.limits)
+            results = await unless_gone(request, translator.translate(job))
+        record.num_segments = sum(len(result.hypotheses) for result in results)
+        return JsonReply(
+            reply_content(
+                results,
+                pair=chosen.pair,
+                num_characters=record.num_characters,
+                has_alternatives=wish.alternatives > 0,
+                has_scores=wish.scores,
+                has_alignment=wish.alignment,
+            )
+        )
+
+    return router
+
+
+def _parse(values: dict[str, object]) -> TranslateRequest:
+    try:
+        return TranslateRequest.model_validate(values)
+    except ValidationError as error:
+        raise request_error(error) from None
+
+
+def _job(
+    wish: TranslateRequest,
+    texts: tuple[str, ...],
+    pair: LanguagePair,
+    settings: Settings,
+    limits: LengthLimits,
+) -> TranslationRequest:
+    beam_size = settings.beam_size if wish.beam_size is None else wish.beam_size
+    penalty = settings.length_penalty if wish.length_penalty is None else wish.length_penalty
+    seconds = settings.timeout_seconds if wish.timeout_seconds is None else wish.timeout_seconds
+    _check_at_most("timeout_seconds", seconds, settings.max_timeout_seconds)
+    if wish.max_length is not None:
+        _check_at_most("max_length", wish.max_length, limits.max_target_length)
+    return TranslationRequest(
+        texts=texts,
+        pair=pair,
+        beam_size=search_beam(beam_size, wish.alternatives, settings),
+        length_penalty=penalty,
+        num_alternatives=wish.alternatives,
+        max_length=wish.max_length,
+        with_alignment=wish.alignment,
+        timeout_seconds=seconds,
+    )
+
+
+def _check_at_most(name: str, value: float, limit: float) -> None:
+    if value > limit:
+        raise invalid(f"{name} is {value:g}; it must be at most {limit:g}", value=value, limit=limit)
+
+
+def _request_body(settings: Settings) -> dict[str, Any]:
+    """The schema of the request, with this server's own limits in it."""
+    schema = TranslateRequest.model_json_schema()
+    properties = schema["properties"]
+    text = {"type": "string", "maxLength": settings.max_text_characters}
+    properties["texts"]["anyOf"] = [
+        text,
+        {"type": "array", "items": text, "maxItems": settings.max_texts},
+    ]
+    properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,75 @@
+"""Replies: JSON that can always be encoded, and the one shape of every error.
+
+Owns how a `Problem` is written and how it is described in the OpenAPI document.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+from starlette.responses import Response
+
+from service.errors import Problem
+
+
+class ErrorReply(BaseModel):
+    """Every error of this server."""
+
+    error: str = Field(description="One sentence with the value and the limit.")
+    code: str = Field(description="A stable name for programs.")
+    value: str | int | float | bool | None = Field(
+        description="What was wrong; for a text its length, never the text."
+    )
+    limit: str | int | float | bool | None = Field(
+        description="What would have been accepted."
+    )
+
+
+class JsonReply(Response):
+    """Compact UTF-8 JSON; an unpaired surrogate, which UTF-8 has no bytes for, becomes "?"."""
+
+    media_type = "application/json"
+
+    def render(self, content: object) -> bytes:
+        """The bytes of `content`."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
+
+
+def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:
+    """`problem` as a response, with Retry-After where coming back helps."""
+    content = {
+        "error": problem.message,
+        "code": problem.code,
+        "value": _finite(problem.value),
+        "limit": _finite(problem.limit),
+    }
+    all_headers = dict(headers or {})
+    if problem.retry_after_seconds is not None:
+        all_headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    return JsonReply(content, problem.status, all_headers)
+
+
+def _finite(value: object) -> object:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_DESCRIPTIONS = {
+    400: "The request is invalid.",
+    404: "There is nothing here.",
+    405: "The route does not have this method.",
+    408: "The body did not arrive in time.",
+    413: "The request is too long.",
+    429: "Too much is waiting; Retry-After says when to come back.",
+    503: "Booting, shutting down or without an engine; Retry-After says when to come back.",
+    504: "Not finished within the deadline; the work was dropped.",
+}
+
+
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The `responses` of a route that answers with these errors."""
+    return {
+        status: {"model": ErrorReply, "description": _DESCRIPTIONS[status]} for status in statuses
+    }

@@ -1,0 +1,70 @@
+"""Pydantic's complaints in our words: the field, its value, its limit, never a text.
+
+Owns the translation of a `ValidationError` into one `RequestError`.
+"""
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from service.errors import RequestError, Scalar, invalid, scalar
+
+_WANTED = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "finite_number": "a finite number",
+}
+_BOUNDS = {
+    "greater_than": ("gt", "above"),
+    "greater_than_equal": ("ge", "at least"),
+    "less_than": ("lt", "below"),
+    "less_than_equal": ("le", "at most"),
+}
+_LENGTHS = {
+    "string_too_short": ("min_length", "at least"),
+    "string_too_long": ("max_length", "at most"),
+}
+
+
+def request_error(error: ValidationError) -> RequestError:
+    """The first complaint as a 400."""
+    detail = error.errors(include_url=False)[0]
+    name = str(detail["loc"][0]) if detail["loc"] else "the request"
+    kind = detail["type"]
+    if kind == "missing":
+        return invalid(f"{name} is missing", limit=name)
+    if kind == "extra_forbidden":
+        return _unknown(name)
+    if name == "texts":
+        return invalid("texts must be a string or a list of strings", limit="string or list")
+    return _wrong_value(name, kind, detail)
+
+
+def _unknown(name: str) -> RequestError:
+    value = scalar(name)
+    shown = f"field {value}" if isinstance(value, str) else "a field"
+    return invalid(f"{shown} is unknown", value=value)
+
+
+def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:
+    value, context = detail["input"], detail.get("ctx", {})
+    if kind in _BOUNDS:
+        key, words = _BOUNDS[kind]
+        limit: Scalar = context[key]
+        message = f"{name} is {value}; it must be {words} {limit}"
+        return invalid(message, value=scalar(value), limit=limit)
+    if kind in _LENGTHS:
+        key, words = _LENGTHS[kind]
+        limit = context[key]
+        message = f"{name} has {len(value)} characters; it must have {words} {limit}"
+        return invalid(message, value=len(value), limit=limit)
+    wanted = _WANTED.get(kind, "valid")
+    return invalid(f"{name} must be {wanted}", value=_type_only(value), limit=wanted)
+
+
+def _type_only(value: object) -> Scalar:
+    """A value of the wrong type: the number or truth value itself, of a text its length."""
+    return len(value) if isinstance(value, str) else scalar(value)

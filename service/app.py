@@ -1,0 +1,107 @@
+"""The application: routes, error handlers, lifespan.
+
+Owns how the parts of the front are put together. `create_app` has no side effect; the engine
+starts with the application's lifespan and leaves with it.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from uuid import uuid4
+
+from fastapi import FastAPI, Request
+from prometheus_client import CollectorRegistry
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from model.errors import DragomanError
+from service.api import health, libretranslate, native
+from service.api.body import BodyReader
+from service.api.edge import Edge
+from service.api.record import record_of
+from service.api.replies import error_reply
+from service.errors import problem_of
+from service.front import Front
+from service.metrics import Metrics, distribution_version
+from service.settings import Settings, load_settings
+
+_DESCRIPTION = """Neural translation with continuous batching and beam search.
+
+`POST /translate` speaks LibreTranslate's contract; `POST /v1/translate` has every option.
+Every error is `{"error", "code", "value", "limit"}`.
+"""
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    front: Front | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    new_request_id: Callable[[], str] = lambda: uuid4().hex,
+) -> FastAPI:
+    """Build the application; `uvicorn --factory service.app:create_app` works too.
+
+    Args:
+        settings: Of the server; None reads the environment.
+        front: What holds the engine; None makes one with a registry of its own.
+        clock: Seconds, monotonic.
+        new_request_id: Makes an id for a request that brings none.
+
+    Raises:
+        ConfigError: The environment has an impossible setting.
+    """
+    if front is None:
+        metrics = Metrics(CollectorRegistry())
+        front = Front(settings or load_settings(), metrics, clock=clock)
+    app = FastAPI(
+        title="Dragoman",
+        description=_DESCRIPTION,
+        version=distribution_version(),
+        lifespan=_lifespan(front),
+        redoc_url=None,
+        # A redirect would repeat the request's host and query string.
+        redirect_slashes=False,
+    )
+    _add_routes(app, front)
+    for error_type in (DragomanError, HTTPException):
+        app.add_exception_handler(error_type, _answer_error)
+    app.add_middleware(
+        Edge,
+        metrics=front.metrics,
+        routes=_paths(app),
+        clock=clock,
+        new_request_id=new_request_id,
+    )
+    return app
+
+
+def _lifespan(front: Front) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with front.running():
+            yield
+
+    return lifespan
+
+
+def _add_routes(app: FastAPI, front: Front) -> None:
+    settings = front.settings
+    reader = BodyReader(
+        max_bytes=settings.max_body_bytes,
+        timeout_seconds=settings.body_timeout_seconds,
+        executor=front.text_thread,
+    )
+    app.include_router(libretranslate.build_router(front, reader))
+    app.include_router(native.build_router(front, reader))
+    app.include_router(health.build_router(front))
+
+
+def _paths(app: FastAPI) -> list[str]:
+    return [path for route in app.routes if (path := getattr(route, "path", None)) is not None]
+
+
+async def _answer_error(request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    record_of(request).code = problem.code
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return error_reply(problem, headers)

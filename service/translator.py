@@ -1,0 +1,197 @@
+"""The online driver: prepare → submit → finish, and nothing for those who have left.
+
+Owns the way of one request's texts through the text thread and the engine, its deadline, and
+the cancelling of what nobody waits for. Values were checked at the edge (`service.api`).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.config import SearchConfig
+from model.translation import PreparedText, TextPipeline, Translation, target_cap
+from service.engine.client import EngineClient, SegmentJob
+from service.engine.messages import OutputHypothesis
+from service.errors import deadline_exceeded, too_long
+
+# Text work is handed over in pieces, so that one long request does not keep the others waiting.
+_CHARACTERS_PER_PIECE = 4_000
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationRequest:
+    """One request, checked.
+
+    Attributes:
+        texts: What to translate.
+        pair: From where to where.
+        beam_size: Hypotheses kept at every step.
+        length_penalty: Exponent of the score.
+        num_alternatives: Further translations per text; below `beam_size`.
+        max_length: Target tokens of a segment with EOS; None follows the source's length.
+        with_alignment: Also say which source token each target token attended to most.
+        timeout_seconds: The deadline, from now.
+    """
+
+    texts: tuple[str, ...]
+    pair: LanguagePair
+    beam_size: int
+    length_penalty: float
+    num_alternatives: int
+    max_length: int | None
+    with_alignment: bool
+    timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedText:
+    """One text's translations.
+
+    Attributes:
+        best: The translation.
+        alternatives: Further ones that differ from it and from each other, best first.
+        hypotheses: For every segment of `best` the hypothesis it was made of; None for a
+            segment that the network has not seen.
+    """
+
+    best: Translation
+    alternatives: tuple[str, ...]
+    hypotheses: tuple[OutputHypothesis | None, ...]
+
+
+class OnlineTranslator:
+    """Drives one engine for many requests at once.
+
+    Args:
+        pipeline: Text ↔ segments.
+        limits: Lengths the checkpoint was trained for.
+        engine: Where segments are translated.
+        text_thread: Where the pipeline runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: TextPipeline,
+        limits: LengthLimits,
+        engine: EngineClient,
+        text_thread: Executor,
+    ) -> None:
+        self._pipeline = pipeline
+        self._limits = limits
+        self._engine = engine
+        self._text_thread = text_thread
+
+    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        """One result per text, in order; cancelling it cancels its segments.
+
+        Raises:
+            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            QueueFullError: Too many segments wait already.
+            EngineUnavailableError: The engine is gone or takes no more.
+            SegmentFailedError: The engine gave a segment up.
+        """
+        try:
+            async with asyncio.timeout(request.timeout_seconds) as deadline:
+                return await self._translate(request)
+        except TimeoutError as error:
+            if deadline.expired():
+                raise deadline_exceeded(seconds=request.timeout_seconds) from error
+            raise
+
+    async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        def prepare(text: str) -> PreparedText:
+            return self._pipeline.prepare(text, request.pair)
+
+        prepared = await self._map(prepare, request.texts, [len(text) for text in request.texts])
+        jobs = [job for text in prepared for job in self._jobs(text, request)]
+        self._check_room(len(jobs))
+        with self._engine.submit(jobs) as batch:
+            finished = iter(await batch.results())
+        outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
+
+        def finish(text: tuple[PreparedText, list[tuple[OutputHypothesis, ...]]]) -> TranslatedText:
+            return _finish(self._pipeline, *text, num_alternatives=request.num_alternatives)
+
+        sizes = [len(text) for text in request.texts]
+        return await self._map(finish, list(zip(prepared, outputs, strict=True)), sizes)
+
+    def _jobs(self, text: PreparedText, request: TranslationRequest) -> Iterator[SegmentJob]:
+        prefix_ids = self._pipeline.prefix_ids(request.pair)
+        for segment in text.network_segments:
+            cap = target_cap(len(segment.source_ids), self._limits)
+            search = SearchConfig(
+                beam_size=request.beam_size,
+                length_penalty=request.length_penalty,
+                num_hypotheses=request.num_alternatives + 1,
+                max_length=cap if request.max_length is None else request.max_length,
+                with_alignment=request.with_alignment,
+            )
+            yield SegmentJob(
+                source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search
+            )
+
+    def _check_room(self, num_segments: int) -> None:
+        limit = self._engine.max_pending_segments
+        if num_segments > limit:
+            raise too_long(
+                f"the request has {num_segments} segments; the limit is {limit}",
+                value=num_segments,
+                limit=limit,
+            )
+
+    async def _map(
+        self, function: Callable[[T], U], items: Sequence[T], sizes: Sequence[int]
+    ) -> list[U]:
+        """`function` of every item, on the text thread, a few thousand characters at a time."""
+        loop = asyncio.get_running_loop()
+        results: list[U] = []
+        for piece in _pieces(items, sizes):
+            results += await loop.run_in_executor(self._text_thread, _map_all, function, piece)
+        return results
+
+
+def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    return [function(item) for item in items]
+
+
+def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
+    piece: list[T] = []
+    size = 0
+    for item, item_size in zip(items, sizes, strict=True):
+        piece.append(item)
+        size += item_size
+        if size >= _CHARACTERS_PER_PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _finish(
+    pipeline: TextPipeline,
+    prepared: PreparedText,
+    outputs: Sequence[tuple[OutputHypothesis, ...]],
+    *,
+    num_alternatives: int,
+) -> TranslatedText:
+    """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
+    best = pipeline.finish(prepared, [ranked[0] for ranked in outputs])
+    texts = {best.text: None}
+    for rank in range(1, num_alternatives + 1):
+        chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in outputs]
+        texts[pipeline.finish(prepared, chosen).text] = None
+    hypotheses = iter(outputs)
+    return TranslatedText(
+        best=best,
+        alternatives=tuple(texts)[1:],
+        hypotheses=tuple(
+            None if segment.is_verbatim else next(hypotheses)[0] for segment in prepared.segments
+        ),
+    )

@@ -1,0 +1,132 @@
+"""One beam step against the same step in plain Python."""
+
+import math
+import random
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.decode.beam import (
+    Candidates,
+    RowContinuations,
+    RowGroups,
+    best_candidates,
+    decide,
+    force,
+    row_continuations,
+)
+
+EOS = 1
+
+
+def groups_of(rows: list[list[int]], candidates: list[int]) -> RowGroups:
+    width = max(map(len, rows))
+    position = torch.zeros(sum(map(len, rows)), dtype=torch.int64)
+    for sentence, own in enumerate(rows):
+        for index, row in enumerate(own):
+            position[row] = sentence * width + index
+    return RowGroups(
+        rows=torch.tensor([[*own, *[0] * (width - len(own))] for own in rows]),
+        live=torch.tensor([[index < len(own) for index in range(width)] for own in rows]),
+        position=position,
+        widths=torch.tensor([len(own) for own in rows]),
+        num_candidates=torch.tensor(candidates),
+        max_candidates=max(candidates),
+    )
+
+
+def random_rows(rng: random.Random) -> list[list[int]]:
+    widths = [rng.randint(1, 5) for _ in range(rng.randint(1, 4))]
+    order = list(range(sum(widths)))
+    rng.shuffle(order)
+    return [[order.pop() for _ in range(width)] for width in widths]
+
+
+def plain_candidates(
+    scores: list[float], log_probs: Tensor, own: list[int], num: int
+) -> list[tuple[float, int, int]]:
+    every = [
+        (scores[row] + log_probs[row, token].item(), index, token)
+        for index, row in enumerate(own)
+        for token in range(log_probs.shape[1])
+    ]
+    return sorted(every, key=lambda candidate: -candidate[0])[:num]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_step_chooses_what_sorting_everything_chooses(seed: int) -> None:
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    rows = random_rows(rng)
+    groups = groups_of(rows, [2 * len(own) for own in rows])
+    num_rows = sum(map(len, rows))
+    logits = torch.randn(num_rows, 12, dtype=torch.float64)
+    logits[:, EOS] += rng.choice([-3.0, 0.0, 3.0])
+    log_probs = logits.log_softmax(dim=-1)
+    scores = -5.0 * torch.rand(num_rows, dtype=torch.float64)
+    for own in rows:
+        if rng.random() < 0.3 and len(own) > 1:
+            scores[own[-1]] = -math.inf
+
+    continuations = row_continuations(logits.clone(), groups.max_candidates, None)
+    decision = decide(best_candidates(scores, continuations, groups), groups, eos_id=EOS)
+
+    for sentence, own in enumerate(rows):
+        width = len(own)
+        ranked = plain_candidates(scores.tolist(), log_probs, own, 2 * width)
+        ends = [
+            rank < width and token == EOS and total > -math.inf
+            for rank, (total, _, token) in enumerate(ranked)
+        ]
+        assert decision.ends[sentence, : len(ranked)].tolist() == ends
+        running = [c for c in ranked if c[2] != EOS and c[0] > -math.inf][:width]
+        got = sorted(
+            (-decision.scores[row].item(), int(decision.parents[row]), int(decision.tokens[row]))
+            for row in own
+            if decision.scores[row] > -math.inf
+        )
+        expected = sorted((-total, own[beam], token) for total, beam, token in running)
+        assert [g[1:] for g in got] == [e[1:] for e in expected]
+        assert [g[0] for g in got] == pytest.approx([e[0] for e in expected])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_only_second_children_are_copied_and_never_over_a_source(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = random_rows(rng)
+    groups = groups_of(rows, [2 * len(own) for own in rows])
+    width = groups.rows.shape[1]
+    num = 2 * width
+    beams = torch.tensor([[rng.randrange(len(own)) for _ in range(num)] for own in rows])
+    scores = torch.arange(num, 0, -1, dtype=torch.float64).neg().flip(0).expand(len(rows), num)
+    candidates = Candidates(
+        scores=scores, log_probs=scores, beams=beams, tokens=torch.full_like(beams, 5)
+    )
+    decision = decide(candidates, groups, eos_id=EOS)
+    copied = decision.is_copy.nonzero().flatten().tolist()
+    sources = {decision.parents[row].item() for row in copied}
+    assert sources.isdisjoint(copied)
+    for sentence, own in enumerate(rows):
+        parents = beams[sentence, : len(own)].tolist()
+        assert sum(row in copied for row in own) == len(parents) - len(set(parents))
+        assert sorted(own[parent] for parent in parents) == sorted(
+            decision.parents[row].item() for row in own
+        )
+
+
+def test_suppressed_tokens_are_not_chosen_and_their_mass_is_not_given_away() -> None:
+    logits = torch.tensor([[3.0, 2.0, 1.0]])
+    expected = logits.log_softmax(dim=-1)[0, 1]
+    continuations = row_continuations(logits, 2, torch.tensor([0]))
+    assert continuations.tokens[0].tolist() == [1, 2]
+    assert continuations.log_probs[0, 0].item() == pytest.approx(expected.item())
+
+
+def test_a_forced_token_is_the_only_one_and_costs_nothing() -> None:
+    continuations = RowContinuations(
+        log_probs=torch.tensor([[-1.0, -2.0], [-1.0, -2.0]]), tokens=torch.tensor([[4, 5], [4, 5]])
+    )
+    force(continuations, torch.tensor([1]), torch.tensor([EOS]))
+    assert continuations.log_probs.tolist() == [[-1.0, -2.0], [0.0, -math.inf]]
+    assert continuations.tokens[:, 0].tolist() == [4, EOS]

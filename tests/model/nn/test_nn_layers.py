@@ -1,0 +1,150 @@
+"""Layers against torch's own, with the same weights."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model.config import Activation, ModelConfig, NormPlacement
+from model.nn.attention import MultiHeadAttention
+from model.nn.layers import DecoderLayer, EncoderLayer, FeedForward
+from model.nn.masks import causal_mask, key_mask
+
+BOTH_PLACEMENTS = pytest.mark.parametrize("placement", ["post", "pre"])
+PADDING = torch.arange(7) >= torch.tensor([[7], [4]])  # (B, S), True = padding, as torch has it
+
+
+def config(placement: NormPlacement = "post", **changes: object) -> ModelConfig:
+    shape = {"vocab_size": 5, "d_model": 16, "num_heads": 4, "d_ff": 24, "dropout": 0.0}
+    return ModelConfig(**shape | {"norm_placement": placement} | changes)
+
+
+def randomise(part: nn.Module) -> None:
+    torch.manual_seed(0)
+    for parameter in part.parameters():
+        nn.init.normal_(parameter, std=0.3)
+
+
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    parts = (ours.q_proj, ours.k_proj, ours.v_proj)
+    for part, weight, bias in zip(
+        parts, theirs.in_proj_weight.chunk(3), theirs.in_proj_bias.chunk(3), strict=True
+    ):
+        part.load_state_dict({"weight": weight, "bias": bias})
+    ours.out_proj.load_state_dict(theirs.out_proj.state_dict())
+
+
+def copy_feed_forward(ours: FeedForward, theirs: nn.Module) -> None:
+    ours.up_proj.load_state_dict(theirs.linear1.state_dict())
+    ours.down_proj.load_state_dict(theirs.linear2.state_dict())
+
+
+@BOTH_PLACEMENTS
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_encoder_layer_is_that_of_torch(
+    placement: NormPlacement, activation: Activation
+) -> None:
+    reference = nn.TransformerEncoderLayer(
+        16, 4, 24, 0.0, activation, batch_first=True, norm_first=placement == "pre"
+    )
+    randomise(reference)
+    layer = EncoderLayer(config(placement, activation=activation))
+    copy_attention(layer.self_attention, reference.self_attn)
+    copy_feed_forward(layer.feed_forward, reference)
+    layer.self_attention_norm.load_state_dict(reference.norm1.state_dict())
+    layer.feed_forward_norm.load_state_dict(reference.norm2.state_dict())
+    x = torch.randn(2, 7, 16)
+    expected = reference(x, src_key_padding_mask=PADDING)
+    torch.testing.assert_close(layer(x, key_mask(~PADDING)), expected, atol=1e-5, rtol=1e-4)
+
+
+@BOTH_PLACEMENTS
+def test_the_decoder_layer_is_that_of_torch(placement: NormPlacement) -> None:
+    reference = nn.TransformerDecoderLayer(
+        16, 4, 24, 0.0, batch_first=True, norm_first=placement == "pre"
+    )
+    randomise(reference)
+    layer = DecoderLayer(config(placement))
+    copy_attention(layer.self_attention, reference.self_attn)
+    copy_attention(layer.cross_attention, reference.multihead_attn)
+    copy_feed_forward(layer.feed_forward, reference)
+    layer.self_attention_norm.load_state_dict(reference.norm1.state_dict())
+    layer.cross_attention_norm.load_state_dict(reference.norm2.state_dict())
+    layer.feed_forward_norm.load_state_dict(reference.norm3.state_dict())
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    expected = reference(
+        x, memory, tgt_mask=~causal_mask(5), tgt_is_causal=True, memory_key_padding_mask=PADDING
+    )
+    output = layer(x, memory, memory_mask=key_mask(~PADDING))
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-4)
+
+
+@BOTH_PLACEMENTS
+def test_a_decoder_layer_without_memory_skips_cross_attention(placement: NormPlacement) -> None:
+    layer = DecoderLayer(config(placement))
+    randomise(layer)
+    alike = EncoderLayer(config(placement))
+    alike.load_state_dict(
+        {name: weight for name, weight in layer.state_dict().items() if "cross" not in name}
+    )
+    x = torch.randn(2, 5, 16)
+    torch.testing.assert_close(layer(x), alike(x, causal_mask(5)))
+
+
+@BOTH_PLACEMENTS
+def test_a_decoder_layer_never_sees_the_future_with_or_without_memory(
+    placement: NormPlacement,
+) -> None:
+    layer = DecoderLayer(config(placement))
+    randomise(layer)
+    for memory in (None, torch.randn(1, 3, 16)):
+        x = torch.randn(1, 5, 16, requires_grad=True)
+        layer(x, memory)[0, 2].sum().backward()
+        assert x.grad is not None
+        assert not x.grad[0, 3:].any()
+        assert x.grad[0, :3].any(dim=-1).all()
+
+
+@pytest.mark.parametrize(
+    ("activation", "formula"),
+    [
+        ("relu", lambda x: x.clamp(min=0)),
+        ("gelu", lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5))),
+        ("silu", lambda x: x / (1 + torch.exp(-x))),
+    ],
+)
+def test_the_feed_forward_is_two_matrices_around_its_activation(
+    activation: Activation, formula: object
+) -> None:
+    feed_forward = FeedForward(config(activation=activation))
+    x = torch.randn(2, 3, 16)
+    up, down = feed_forward.up_proj, feed_forward.down_proj
+    expected = formula(x @ up.weight.T + up.bias) @ down.weight.T + down.bias
+    torch.testing.assert_close(feed_forward(x), expected)
+
+
+def test_activations_are_dropped_in_training_only() -> None:
+    feed_forward = FeedForward(config(activation_dropout=0.5))
+    x = torch.randn(2, 3, 16)
+    assert not torch.equal(feed_forward(x), feed_forward(x))
+    feed_forward.eval()
+    assert torch.equal(feed_forward(x), feed_forward(x))
+
+
+def test_every_sub_layer_is_dropped_out_before_it_is_added() -> None:
+    layer = DecoderLayer(config("pre", dropout=0.999999))
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    torch.manual_seed(0)
+    assert torch.equal(layer(x, memory), x), "with everything dropped only the residual is left"
+    layer.eval()
+    assert not torch.allclose(layer(x, memory), x)
+
+
+def test_maps_are_filled_with_the_weights_of_both_attentions() -> None:
+    layer = DecoderLayer(config())
+    maps: list[Tensor] = []
+    cross_maps: list[Tensor] = []
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    output = layer(x, memory, maps=maps, cross_maps=cross_maps)
+    torch.testing.assert_close(output, layer(x, memory))
+    assert [m.shape for m in maps] == [(2, 4, 5, 5)]
+    assert [m.shape for m in cross_maps] == [(2, 4, 5, 7)]

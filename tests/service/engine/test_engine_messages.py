@@ -1,0 +1,155 @@
+import msgspec
+import pytest
+
+from model.config import SearchConfig
+from service.engine import messages
+from service.engine.errors import ProtocolError
+from service.engine.messages import (
+    MAX_FRAME_BYTES,
+    ROWS_BUCKETS,
+    Cancel,
+    Cancelled,
+    Configure,
+    Failed,
+    Finished,
+    OutputHypothesis,
+    Ready,
+    SegmentTimings,
+    Shutdown,
+    Snapshot,
+    StartFailed,
+    Submit,
+    SubmitSegment,
+    encode_frame,
+    engine_messages,
+    front_messages,
+)
+
+SEGMENT = SubmitSegment(
+    segment_id=7,
+    source_ids=(5, 6, 1),
+    prefix_ids=(0, 9),
+    search=SearchConfig(beam_size=3, num_hypotheses=2, stopping="first", with_alignment=True),
+)
+FROM_FRONT = [
+    Configure(checkpoint_path="somewhere", num_threads=2, device="cpu"),
+    Submit(segments=(SEGMENT,)),
+    Cancel(segment_ids=(7, 8)),
+    Shutdown(),
+]
+FROM_ENGINE = [
+    Ready(
+        protocol_version=1,
+        checkpoint_name="tiny",
+        device="cpu",
+        num_threads=1,
+        load_seconds=0.5,
+        warmup_seconds=0.25,
+        max_rows=16,
+        max_slots=4,
+        max_source_length=64,
+        max_target_length=64,
+        max_prefix_length=2,
+    ),
+    StartFailed(message="no such checkpoint directory"),
+    Finished(
+        segment_id=7,
+        hypotheses=(
+            OutputHypothesis(
+                token_ids=(4, 5),
+                score=-1.5,
+                token_log_probs=(-0.5, -0.5, -0.5),
+                is_truncated=False,
+                alignment=(0, 1),
+            ),
+        ),
+        timings=SegmentTimings(
+            queue_seconds=0.1, first_step_seconds=0.2, decode_seconds=0.3, num_steps=3
+        ),
+    ),
+    Failed(segment_id=7, code="engine_error", message="it broke"),
+    Cancelled(segment_id=7),
+    Snapshot(num_received=3, num_waiting=1, max_rows=16),
+]
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+@pytest.mark.parametrize("message", FROM_FRONT, ids=lambda message: type(message).__name__)
+def test_every_message_of_the_front_survives_the_socket(message):
+    assert front_messages().feed(encode_frame(message)) == [message]
+
+
+@pytest.mark.parametrize("message", FROM_ENGINE, ids=lambda message: type(message).__name__)
+def test_every_message_of_the_engine_survives_the_socket(message):
+    assert engine_messages().feed(encode_frame(message)) == [message]
+
+
+def test_frames_may_arrive_byte_by_byte():
+    reader = front_messages()
+    data = b"".join(map(encode_frame, FROM_FRONT))
+    received = [message for index in range(len(data)) for message in reader.feed(data[index:][:1])]
+    assert received == FROM_FRONT
+
+
+def test_frames_may_arrive_all_at_once_with_half_of_the_next():
+    reader = engine_messages()
+    data = b"".join(map(encode_frame, FROM_ENGINE))
+    last = encode_frame(Cancelled(segment_id=1))
+    assert reader.feed(data + last[:3]) == FROM_ENGINE
+    assert reader.feed(last[3:]) == [Cancelled(segment_id=1)]
+
+
+def test_a_search_that_cannot_run_is_refused_when_it_is_read():
+    search = {"beam_size": 2, "num_hypotheses": 3}
+    segment = {"segment_id": 1, "source_ids": [1], "prefix_ids": [0], "search": search}
+    payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
+    with pytest.raises(ProtocolError, match="num_hypotheses is 3"):
+        front_messages().feed(framed(payload))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "cancel", "segment_ids": ["7"]},
+        {"type": "cancel", "segment_ids": [True]},
+        {"type": "cancel", "segment_ids": [7.5]},
+        {"type": "cancel", "segment_ids": [7], "reason": "bored"},
+        {"type": "cancel"},
+        {"type": "unheard_of"},
+        {"segment_ids": [7]},
+        {"type": "configure", "checkpoint_path": "x", "num_threads": 1, "device": "tpu"},
+        [1, 2, 3],
+    ],
+)
+def test_what_is_not_exactly_a_message_is_refused(value):
+    with pytest.raises(ProtocolError, match="no message"):
+        front_messages().feed(framed(msgspec.msgpack.encode(value)))
+
+
+def test_bytes_that_are_not_msgpack_are_refused():
+    with pytest.raises(ProtocolError, match="no message"):
+        front_messages().feed(framed(b"\xc1\xc1\xc1"))
+
+
+def test_a_reader_does_not_take_messages_of_the_other_direction():
+    with pytest.raises(ProtocolError):
+        front_messages().feed(encode_frame(Cancelled(segment_id=1)))
+
+
+def test_an_oversize_frame_is_refused_from_its_length_alone():
+    header = (MAX_FRAME_BYTES + 1).to_bytes(4, "big")
+    with pytest.raises(ProtocolError, match=f"{MAX_FRAME_BYTES + 1} bytes; the limit is"):
+        front_messages().feed(header)
+
+
+def test_an_oversize_message_is_not_sent(monkeypatch):
+    monkeypatch.setattr(messages, "MAX_FRAME_BYTES", 100)
+    with pytest.raises(ProtocolError, match="the limit is 100"):
+        encode_frame(StartFailed(message="x" * 101))
+
+
+def test_a_snapshot_has_a_count_for_every_bucket_and_for_what_is_above():
+    assert len(Snapshot().rows_per_step) == len(ROWS_BUCKETS) + 1

@@ -1,0 +1,232 @@
+import subprocess
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.engine.scheduler import SLACK_TOKENS, Scheduler, WaitingSegment
+
+MANY = 1_000_000
+
+
+def segment(segment_id: int, *, tokens: int = 10, rows: int = 4) -> WaitingSegment:
+    return WaitingSegment(segment_id=segment_id, num_source_tokens=tokens, num_rows=rows)
+
+
+def scheduler_of(*segments: WaitingSegment, budget: int = MANY, **limits: int) -> Scheduler:
+    scheduler = Scheduler(admit_token_budget=budget, **limits)
+    scheduler.add(segments)
+    return scheduler
+
+
+def test_an_empty_queue_admits_nobody():
+    assert scheduler_of().plan(free_rows=MANY, free_slots=MANY) == []
+
+
+def test_segments_of_one_length_join_in_their_order_until_the_rows_are_gone():
+    scheduler = scheduler_of(*(segment(number) for number in range(5)))
+    assert scheduler.plan(free_rows=15, free_slots=MANY) == [0, 1, 2]
+    assert scheduler.num_waiting == 2
+    assert scheduler.plan(free_rows=3, free_slots=MANY) == []
+    assert scheduler.plan(free_rows=8, free_slots=MANY) == [3, 4]
+    assert scheduler.num_waiting == 0
+
+
+def test_segments_join_until_the_slots_are_gone():
+    scheduler = scheduler_of(*(segment(number) for number in range(3)))
+    assert scheduler.plan(free_rows=MANY, free_slots=0) == []
+    assert scheduler.plan(free_rows=MANY, free_slots=2) == [0, 1]
+
+
+def test_the_token_budget_counts_padding():
+    # 30 + 20 tokens are below 55, but padded they are 60.
+    scheduler = scheduler_of(segment(0, tokens=30), segment(1, tokens=20), budget=55)
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [0]
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [1]
+
+
+def test_a_segment_above_the_token_budget_joins_alone():
+    scheduler = scheduler_of(segment(0, tokens=500), segment(1, tokens=490), budget=100)
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [0]
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [1]
+
+
+def test_a_chunk_is_filled_with_the_nearest_lengths():
+    scheduler = scheduler_of(
+        segment(0, tokens=40),
+        segment(1, tokens=25),
+        segment(2, tokens=41),
+        segment(3, tokens=39),
+        budget=3 * 41,
+    )
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [0, 2, 3]
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [1]
+
+
+def test_lengths_that_would_mostly_be_padding_do_not_share_a_chunk():
+    short, long = segment(0, tokens=20), segment(1, tokens=20 + SLACK_TOKENS + 5)
+    scheduler = scheduler_of(short, long)
+    assert scheduler.plan(free_rows=MANY, free_slots=MANY) == [0]
+
+
+def test_the_oldest_segment_that_fits_is_never_passed():
+    scheduler = scheduler_of(
+        segment(0, tokens=100), *(segment(number, tokens=10) for number in range(1, 50))
+    )
+    assert scheduler.plan(free_rows=4, free_slots=MANY) == [0]
+
+
+def test_narrow_segments_may_pass_a_wide_one_but_only_so_often():
+    wide = segment(0, rows=16)
+    narrow = [segment(number, rows=1) for number in range(1, 20)]
+    scheduler = scheduler_of(wide, *narrow, max_overtakes=3)
+    assert [scheduler.plan(free_rows=1, free_slots=MANY) for _ in range(4)] == [[1], [2], [3], []]
+    assert scheduler.plan(free_rows=15, free_slots=MANY) == []
+    assert scheduler.plan(free_rows=16, free_slots=MANY) == [0]
+    assert scheduler.plan(free_rows=1, free_slots=MANY) == [4]
+
+
+def test_segments_that_joined_with_an_older_one_pass_nobody():
+    scheduler = scheduler_of(
+        segment(0, rows=1), segment(1, rows=1), segment(2, rows=16), max_overtakes=1
+    )
+    assert scheduler.plan(free_rows=2, free_slots=MANY) == [0, 1]
+    scheduler.add([segment(3, rows=1)])
+    assert scheduler.plan(free_rows=2, free_slots=MANY) == [3]
+    scheduler.add([segment(4, rows=1)])
+    assert scheduler.plan(free_rows=2, free_slots=MANY) == []
+
+
+def test_only_the_window_is_considered():
+    scheduler = scheduler_of(segment(0, rows=16), segment(1, rows=16), segment(2), window=2)
+    assert scheduler.plan(free_rows=4, free_slots=MANY) == []
+
+
+def test_a_cancelled_segment_leaves_at_once_and_only_once():
+    scheduler = scheduler_of(segment(0, rows=16), segment(1))
+    assert scheduler.cancel(0)
+    assert not scheduler.cancel(0)
+    assert not scheduler.cancel(99)
+    assert scheduler.num_waiting == 1
+    assert scheduler.plan(free_rows=4, free_slots=MANY) == [1]
+
+
+def test_a_cancelled_barrier_bars_nobody():
+    scheduler = scheduler_of(segment(0, rows=9), segment(1, rows=1), max_overtakes=1)
+    assert scheduler.plan(free_rows=1, free_slots=MANY) == [1]
+    scheduler.add([segment(2, rows=1)])
+    assert scheduler.plan(free_rows=1, free_slots=MANY) == []
+    scheduler.cancel(0)
+    assert scheduler.plan(free_rows=1, free_slots=MANY) == [2]
+
+
+@dataclass
+class World:
+    """A session that only counts, and the scheduler that fills it."""
+
+    max_rows: int
+    max_slots: int
+    budget: int
+    max_overtakes: int
+    window: int
+    waiting: dict[int, WaitingSegment] = field(default_factory=dict)
+    running: deque[WaitingSegment] = field(default_factory=deque)
+    overtakes: dict[int, int] = field(default_factory=dict)
+    next_id: int = 0
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(
+            admit_token_budget=self.budget, window=self.window, max_overtakes=self.max_overtakes
+        )
+
+    def arrive(self, tokens: int, rows: int) -> None:
+        newcomer = segment(self.next_id, tokens=tokens, rows=min(rows, self.max_rows))
+        self.next_id += 1
+        self.waiting[newcomer.segment_id] = newcomer
+        self.overtakes[newcomer.segment_id] = 0
+        self.scheduler.add([newcomer])
+
+    def cancel(self, pick: int) -> None:
+        segment_id = pick % (self.next_id + 1)
+        was_waiting = self.waiting.pop(segment_id, None) is not None
+        assert self.scheduler.cancel(segment_id) == was_waiting
+
+    def leave(self, num: int) -> None:
+        for _ in range(min(num, len(self.running))):
+            self.running.popleft()
+
+    def plan(self) -> list[int]:
+        free_rows = self.max_rows - sum(one.num_rows for one in self.running)
+        free_slots = self.max_slots - len(self.running)
+        chosen_ids = self.scheduler.plan(free_rows=free_rows, free_slots=free_slots)
+        assert len(set(chosen_ids)) == len(chosen_ids)
+        chosen = [self.waiting.pop(segment_id) for segment_id in chosen_ids]
+        assert sum(one.num_rows for one in chosen) <= free_rows
+        assert len(chosen) <= free_slots
+        if len(chosen) > 1:
+            assert max(one.num_source_tokens for one in chosen) * len(chosen) <= self.budget
+        for segment_id in self.waiting:
+            if chosen_ids and segment_id < max(chosen_ids):
+                self.overtakes[segment_id] += 1
+                assert self.overtakes[segment_id] <= self.max_overtakes
+        assert self.scheduler.num_waiting == len(self.waiting)
+        self.running.extend(chosen)
+        return chosen_ids
+
+
+EVENTS = st.one_of(
+    st.tuples(st.just("arrive"), st.integers(1, 120), st.integers(1, 16)),
+    st.tuples(st.just("cancel"), st.integers(0, 60)),
+    st.tuples(st.just("leave"), st.integers(0, 4)),
+    st.tuples(st.just("plan")),
+)
+
+
+@given(
+    events=st.lists(EVENTS, max_size=60),
+    max_rows=st.integers(1, 32),
+    max_slots=st.integers(1, 8),
+    budget=st.integers(1, 300),
+    max_overtakes=st.integers(1, 4),
+    window=st.integers(1, 8),
+)
+def test_budgets_hold_and_nobody_starves_whatever_comes_and_goes(
+    events, max_rows, max_slots, budget, max_overtakes, window
+):
+    world = World(max_rows, max_slots, budget, max_overtakes, window)
+    for name, *arguments in events:
+        getattr(world, name)(*arguments)
+    # One running segment ends between two plans: everybody gets in.
+    for _ in range(2 * len(world.waiting) + len(world.running) + max_slots):
+        world.plan()
+        world.leave(1)
+    assert not world.waiting
+
+
+def test_a_wide_segment_gets_in_while_narrow_ones_never_stop_coming():
+    world = World(max_rows=16, max_slots=16, budget=MANY, max_overtakes=8, window=128)
+    for _ in range(16):
+        world.arrive(10, 1)
+    world.plan()
+    world.arrive(10, 16)
+    for num_rounds in range(100):
+        world.leave(1)
+        world.arrive(10, 1)
+        if 16 in world.plan():
+            break
+    assert num_rounds <= 16 + 8
+
+
+@pytest.mark.parametrize("name", ["torch", "asyncio", "time"])
+def test_the_scheduler_is_imported_without(name):
+    # `time` is built in and always there; what counts is that the scheduler does not name it.
+    import service.engine.scheduler as scheduler_file
+
+    assert not hasattr(scheduler_file, name)
+    if name == "time":
+        return
+    code = f"import sys, service.engine.scheduler; sys.exit({name!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,43 @@
+import pytest
+
+from service.engine.messages import ROWS_BUCKETS
+from service.engine.totals import Totals
+
+GAUGES = {"num_waiting": 0, "num_rows": 0, "num_slots": 0, "max_rows": 8, "max_slots": 2}
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "bucket"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (512, 9), (513, 10)]
+)
+def test_a_step_is_counted_under_the_first_bound_that_holds_its_rows(num_rows, bucket):
+    totals = Totals()
+    totals.count_step(num_rows, seconds=0.5)
+    counts = totals.snapshot(**GAUGES).rows_per_step
+    assert counts.index(1) == bucket
+    assert len(counts) == len(ROWS_BUCKETS) + 1
+
+
+def test_steps_and_their_rows_and_seconds_add_up():
+    totals = Totals()
+    for num_rows in (4, 8, 16):
+        totals.count_step(num_rows, seconds=0.25)
+    snapshot = totals.snapshot(**GAUGES)
+    assert (snapshot.num_steps, snapshot.num_row_steps, snapshot.step_seconds) == (3, 28, 0.75)
+    assert sum(snapshot.rows_per_step) == 3
+
+
+def test_padding_is_what_the_longest_source_makes_of_a_batch():
+    totals = Totals()
+    totals.count_admission([5, 9, 7], seconds=0.1)
+    totals.count_admission([4], seconds=0.1)
+    snapshot = totals.snapshot(**GAUGES)
+    assert (snapshot.num_admissions, snapshot.num_admitted) == (2, 4)
+    assert (snapshot.num_source_tokens, snapshot.num_padded_source_tokens) == (25, 31)
+    assert snapshot.admit_seconds == pytest.approx(0.2)
+
+
+def test_gauges_are_what_they_are_now():
+    snapshot = Totals().snapshot(num_waiting=3, num_rows=4, num_slots=1, max_rows=8, max_slots=2)
+    assert (snapshot.num_waiting, snapshot.num_running) == (3, 1)
+    assert (snapshot.num_rows, snapshot.num_slots) == (4, 1)
+    assert (snapshot.max_rows, snapshot.max_slots) == (8, 2)

@@ -1,0 +1,66 @@
+"""Small networks with peaked distributions, and random searches over them."""
+
+import random
+
+import torch
+
+from model.checkpoint.manifest import SpecialTokens
+from model.config import ModelConfig, SearchConfig, StoppingRule
+from model.decode.session import DecodeRequest, SessionLimits
+from model.nn.transformer import Transformer
+
+TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
+LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
+_FIRST_WORD = 3
+
+
+def small_transformer(
+    *, dtype: torch.dtype = torch.float64, eos_bias: float = 1.0, seed: int = 0, **shape: object
+) -> Transformer:
+    """A random network that is sure enough of itself for searches to differ."""
+    torch.manual_seed(seed)
+    settings: dict[str, object] = {
+        "vocab_size": 23,
+        "d_model": 16,
+        "num_heads": 2,
+        "d_ff": 32,
+        "num_encoder_layers": 2,
+        "num_decoder_layers": 2,
+        "dropout": 0.0,
+    }
+    transformer = Transformer(ModelConfig(**(settings | shape))).to(dtype).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for parameter in transformer.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(2.0)
+        assert transformer.output_bias is not None
+        transformer.output_bias.normal_()
+        transformer.output_bias[TOKENS.eos_id] = eos_bias
+    return transformer
+
+
+def random_search(rng: random.Random, *, max_beam: int = 5, max_length: int = 16) -> SearchConfig:
+    beam_size = rng.randint(1, max_beam)
+    rules: list[StoppingRule] = ["exact", "first", "heuristic", "bound"]
+    return SearchConfig(
+        beam_size=beam_size,
+        num_hypotheses=rng.randint(1, beam_size),
+        length_penalty=rng.choice([1.0, 0.0, -0.5, 2.0, 0.6]),
+        num_candidates=rng.choice([None, 2 * beam_size + 1]),
+        stopping=rng.choice(rules),
+        max_length=rng.randint(1, max_length),
+        with_alignment=rng.random() < 0.3,
+    )
+
+
+def random_request(
+    rng: random.Random, search: SearchConfig | None = None, *, vocab_size: int = 23
+) -> DecodeRequest:
+    def words(count: int) -> tuple[int, ...]:
+        return tuple(rng.randrange(_FIRST_WORD, vocab_size) for _ in range(count))
+
+    return DecodeRequest(
+        source_ids=(*words(rng.randint(1, 12)), TOKENS.eos_id),
+        prefix_ids=(TOKENS.start_id, *words(rng.choice([0, 0, 2]))),
+        search=search or random_search(rng),
+    )
