@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Route
 
 from model.errors import DragomanError
 from service.api import health, libretranslate, native
@@ -62,13 +63,13 @@ def create_app(
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
     )
-    _add_routes(app, front)
+    paths = _add_routes(app, front)
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
     app.add_middleware(
         Edge,
         metrics=front.metrics,
-        routes=_paths(app),
+        routes=paths,
         clock=clock,
         new_request_id=new_request_id,
     )
@@ -84,20 +85,23 @@ def _lifespan(front: Front) -> Callable[[FastAPI], AbstractAsyncContextManager[N
     return lifespan
 
 
-def _add_routes(app: FastAPI, front: Front) -> None:
+def _add_routes(app: FastAPI, front: Front) -> list[str]:
+    """Add every route; their paths, those of the documentation included."""
+    paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     settings = front.settings
     reader = BodyReader(
         max_bytes=settings.max_body_bytes,
         timeout_seconds=settings.body_timeout_seconds,
         executor=front.text_thread,
     )
-    app.include_router(libretranslate.build_router(front, reader))
-    app.include_router(native.build_router(front, reader))
-    app.include_router(health.build_router(front))
-
-
-def _paths(app: FastAPI) -> list[str]:
-    return [path for route in app.routes if (path := getattr(route, "path", None)) is not None]
+    for router in (
+        libretranslate.build_router(front, reader),
+        native.build_router(front, reader),
+        health.build_router(front),
+    ):
+        app.include_router(router)
+        paths += [route.path for route in router.routes if isinstance(route, Route)]
+    return paths
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -143,28 +143,29 @@ def problem_of(error: Exception) -> Problem:
     """
     match error:
         case RequestError():
-            return error.problem
+            problem = error.problem
         case ClientGoneError():
-            return Problem(status=499, code="client_gone", message="the client has gone")
+            problem = Problem(status=499, code="client_gone", message="the client has gone")
         case QueueFullError():
-            return overloaded(
-                f"Slowdown: {error.value} segments are waiting; the limit is {error.limit}",
+            problem = overloaded(
+                f"Slowdown: {error.value} segments would be waiting; the limit is {error.limit}",
                 value=error.value,
                 limit=error.limit,
                 seconds=error.retry_after_seconds,
             ).problem
         case EngineUnavailableError():
-            return unavailable(
+            problem = unavailable(
                 "the translation engine is not running", code="engine_unavailable"
             ).problem
         case SegmentFailedError():
-            return Problem(status=500, code=error.code, message="the translation failed")
+            problem = Problem(status=500, code=error.code, message="the translation failed")
         case InputError():
-            return _input_problem(error)
+            problem = _input_problem(error)
         case HTTPException():
-            return _http_problem(error)
+            problem = _http_problem(error)
         case _:
-            return Problem(status=500, code="internal", message="internal error")
+            problem = Problem(status=500, code="internal", message="internal error")
+    return problem
 
 
 def _input_problem(error: InputError) -> Problem:
@@ -182,7 +183,12 @@ def _input_problem(error: InputError) -> Problem:
     )
 
 
+_HTTP_PROBLEMS = {
+    404: ("not_found", "there is nothing at this path"),
+    405: ("method_not_allowed", "this path does not have this method"),
+}
+
+
 def _http_problem(error: HTTPException) -> Problem:
-    names = {404: "not_found", 405: "method_not_allowed"}
-    code = names.get(error.status_code, "http_error")
-    return Problem(status=error.status_code, code=code, message=str(error.detail))
+    code, message = _HTTP_PROBLEMS.get(error.status_code, ("http_error", str(error.detail)))
+    return Problem(status=error.status_code, code=code, message=message)

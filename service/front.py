@@ -228,6 +228,7 @@ class Front:
             max_rows=settings.max_rows,
             max_slots=settings.max_slots,
             admit_token_budget=settings.admit_token_budget,
+            log_level=settings.log_level,
         )
         return await EngineClient.start(
             configure,

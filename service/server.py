@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from model.errors import ConfigError, DragomanError
@@ -35,11 +34,12 @@ class _UvicornServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `Server`."""
         yield
 
 
 class Server:
-    """Serves until a signal or a failed start.
+    """Serves until a signal or a failed start; runs once.
 
     Args:
         settings: Of the server.
@@ -49,8 +49,16 @@ class Server:
     def __init__(self, settings: Settings, *, announce: Callable[[str, Ready], None]) -> None:
         self._settings = settings
         self._announce = announce
+        self._address = ""
         self._failure: DragomanError | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._front = Front(
+            settings,
+            Metrics(CollectorRegistry()),
+            on_ready=lambda ready: self._announce(self._address, ready),
+            on_failed=self._leave,
+        )
+        self._uvicorn = _UvicornServer(_uvicorn_config(self._front))
 
     def run(self) -> None:
         """Listen, serve, drain.
@@ -59,33 +67,70 @@ class Server:
             ConfigError: The address cannot be listened on.
             DragomanError: The engine did not start.
         """
-        with bind(self._settings.host, self._settings.port) as listener:
-            address = url_of(listener)
-            config, front = self._configure(address)
-            loop_factory = config.get_loop_factory()
+        with listen(self._settings.host, self._settings.port) as listener:
+            self._address = url_of(listener)
+            loop_factory = self._uvicorn.config.get_loop_factory()
             with asyncio.Runner(loop_factory=loop_factory) as runner:
-                runner.run(self._serve(config, front, listener))
+                runner.run(self._serve(listener))
         if self._failure is not None:
             raise self._failure
 
-    def _configure(self, address: str) -> tuple[uvicorn.Config, Front]:
-        front = Front(
-            self._settings,
-            Metrics(CollectorRegistry()),
-            on_ready=lambda ready: self._announce(address, ready),
-            on_failed=self._fail,
-        )
-        config = uvicorn.Config(
-            create_app(front=front),
-            loop="auto",
-            http="httptools",
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_CLOSE_SECONDS,
-        )
-        return config, front
+    async def _serve(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._on_signal)
+        await self._uvicorn.serve(sockets=[listener])
+
+    def _leave(self, failure: DragomanError) -> None:
+        self._failure = failure
+        self._uvicorn.should_exit = True
+
+    def _on_signal(self) -> None:
+        if self._draining is None:
+            self._draining = asyncio.create_task(self._drain(), name="drain")
+        else:
+            self._draining.cancel()
+            self._uvicorn.should_exit = True
+
+    async def _drain(self) -> None:
+        """Finish what was accepted, then close; a second signal skips the first half."""
+        _LOGGER.info("draining")
+        is_drained = await self._front.drain()
+        _LOGGER.info("drained", extra={"fields": {"is_complete": is_drained}})
+        self._uvicorn.should_exit = True
+
+
+def _uvicorn_config(front: Front) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(front=front),
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_CLOSE_SECONDS,
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to the address, IPv4 if the name has both.
+
+    Raises:
+        ConfigError: The name is unknown or the address is taken.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+        return socket.create_server(address, family=family)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot listen on {host} port {port}: {reason}") from error
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a browser finds it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

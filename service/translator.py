@@ -34,7 +34,8 @@ class TranslationRequest:
         beam_size: Hypotheses kept at every step.
         length_penalty: Exponent of the score.
         num_alternatives: Further translations per text; below `beam_size`.
-        max_length: Target tokens of a segment with EOS; None follows the source's length.
+        max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
+            which caps it in any case.
         with_alignment: Also say which source token each target token attended to most.
         timeout_seconds: The deadline, from now.
     """
@@ -130,12 +131,10 @@ class OnlineTranslator:
                 beam_size=request.beam_size,
                 length_penalty=request.length_penalty,
                 num_hypotheses=request.num_alternatives + 1,
-                max_length=cap if request.max_length is None else request.max_length,
+                max_length=min(cap, request.max_length or cap),
                 with_alignment=request.with_alignment,
             )
-            yield SegmentJob(
-                source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search
-            )
+            yield SegmentJob(source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search)
 
     def _check_room(self, num_segments: int) -> None:
         limit = self._engine.max_pending_segments

@@ -20,6 +20,9 @@ from model.text.language import canonical_tag
 SCHEMA_VERSION: Literal[1] = 1
 CONFIG_FILE = "config.json"
 MAX_CONFIG_BYTES = 32 * 2**20
+MAX_VOCABULARY_SIZE = 2**24
+MAX_WIDTH = 2**20
+MAX_LAYERS = 2**10
 SCALE_SUFFIX = ".scale"
 
 TensorType = Literal["float32", "float16", "bfloat16", "int8"]
@@ -204,6 +207,7 @@ def manifest_problems(manifest: Manifest) -> list[str]:
     return [
         *_text_problems(manifest),
         *_file_problems(manifest.files),
+        *_size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
         *_pair_problems(manifest.pairs),
         *_limit_problems(manifest),
@@ -255,6 +259,25 @@ def _file_problems(files: CheckpointFiles) -> list[str]:
         if len(kinds) > 1:
             problems.append(f"files uses {name!r} for {' and '.join(sorted(kinds))}")
     return problems
+
+
+def _size_problems(network: ModelConfig) -> list[str]:
+    """Sizes that no network has, refused before anything is built from them."""
+    limits = {
+        "vocab_size": MAX_VOCABULARY_SIZE,
+        "target_vocab_size": MAX_VOCABULARY_SIZE,
+        "num_encoder_layers": MAX_LAYERS,
+        "num_decoder_layers": MAX_LAYERS,
+        **dict.fromkeys(
+            ("d_model", "num_heads", "d_ff", "d_k", "d_v", "position_offset", "max_positions"),
+            MAX_WIDTH,
+        ),
+    }
+    return [
+        f"network.{name} is {getattr(network, name)}; at most {limit} is read"
+        for name, limit in limits.items()
+        if (getattr(network, name) or 0) > limit
+    ]
 
 
 def _token_problems(tokens: SpecialTokens, network: ModelConfig) -> list[str]:
@@ -319,6 +342,7 @@ def _limit_problems(manifest: Manifest) -> list[str]:
     if network.position == "learned":
         longest = max((len(pair.target_prefix) for pair in manifest.pairs), default=0)
         rows = max(limits.max_source_length, limits.max_target_length + longest)
+        rows += network.position_offset
         if rows > network.max_positions:
             problems.append(
                 f"network.max_positions is {network.max_positions}; the limits need {rows}"
@@ -328,9 +352,6 @@ def _limit_problems(manifest: Manifest) -> list[str]:
 
 def _tensor_problems(manifest: Manifest) -> list[str]:
     tensors, problems = manifest.tensors, []
-    num_layers = manifest.network.num_encoder_layers + manifest.network.num_decoder_layers
-    if num_layers > len(tensors):
-        problems.append(f"network has {num_layers} layers, tensors only {len(tensors)} entries")
     for name, entry in tensors.items():
         if any(size < 1 for size in entry.shape):
             problems.append(f"tensors.{name}.shape is {list(entry.shape)}; sizes start at 1")

@@ -328,12 +328,12 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
             directory.rename(retired)
         try:
             partial.rename(directory)
-        except OSError:
+        except BaseException:
             if retired.exists():
                 retired.rename(directory)
             raise
         _flush(directory.parent)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise CheckpointError(directory, f"cannot be written: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -143,16 +143,27 @@ def best_candidates(
     )
 
 
-def decide(candidates: Candidates, groups: RowGroups, *, eos_id: int) -> Decision:
+def decide(
+    candidates: Candidates, groups: RowGroups, *, eos_id: int, endless: Tensor | None = None
+) -> Decision:
     """Split candidates into finished and running ones, and give every survivor a row.
 
     A candidate that ends in EOS is finished if it is among its sentence's K best, and dropped
     otherwise; the K best of the rest run on (Hugging Face `generate`, which 2K candidates make
     possible however many beams end).
+
+    Args:
+        candidates: The best continuations of each sentence.
+        groups: Which rows belong together.
+        eos_id: The token that ends a hypothesis.
+        endless: (N,) int64, sentences in which EOS is a token like any other: those that are
+            still being fed a prefix.
     """
     rank = torch.arange(candidates.scores.shape[1], device=candidates.scores.device)
     possible = (candidates.scores > _IMPOSSIBLE) & (rank < groups.num_candidates.unsqueeze(1))
     is_eos = candidates.tokens == eos_id
+    if endless is not None:
+        is_eos[endless] = False
     widths = groups.widths.unsqueeze(1)
     ends = possible & is_eos & (rank < widths)
     running = possible & ~is_eos

@@ -209,11 +209,13 @@ class DecodingSession:
             self._layout = self._make_layout()
         layout = self._layout
         continuations, window = self._continue(layout)
-        self._force(continuations, layout)
+        endless = self._force(continuations, layout)
         candidates = beam.best_candidates(
             self._scores[: self.num_rows], continuations, layout.groups
         )
-        decision = beam.decide(candidates, layout.groups, eos_id=self._tokens.eos_id)
+        decision = beam.decide(
+            candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
+        )
         self._collect(candidates, decision, layout)
         self._apply(decision, window)
         self._step += 1
@@ -305,8 +307,12 @@ class DecodingSession:
             window,
         )
 
-    def _force(self, continuations: beam.RowContinuations, layout: _Layout) -> None:
-        """Leave no choice within a prefix, at a forced first token, and at the cap."""
+    def _force(self, continuations: beam.RowContinuations, layout: _Layout) -> Tensor | None:
+        """Leave no choice within a prefix, at a forced first token, and at the cap.
+
+        Returns:
+            The indices of the sentences that are within their prefix, or None if none is.
+        """
         forced: list[tuple[int, int]] = []
         for slot in layout.slots:
             token = self._forced_token(slot)
@@ -315,6 +321,8 @@ class DecodingSession:
         if forced:
             rows, tokens = zip(*forced, strict=True)
             beam.force(continuations, self._ids(rows), self._ids(tokens))
+        in_prefix = [slot.index for slot in layout.slots if slot.num_generated(self._step) < 0]
+        return self._ids(in_prefix) if in_prefix else None
 
     def _forced_token(self, slot: Slot) -> int | None:
         num_generated = slot.num_generated(self._step)
@@ -340,10 +348,7 @@ class DecodingSession:
             strict=True,
         ):
             slot = layout.slots[index]
-            num_generated = slot.num_generated(self._step)
-            if num_generated < 0:
-                continue  # an EOS inside a prefix ends nothing
-            length = num_generated + 1
+            length = slot.num_generated(self._step) + 1
             score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
             if slot.can_keep(score):
                 slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))

@@ -38,9 +38,10 @@ _MAX_WORD = 16  # longer than any abbreviation or starter
 _MAX_BRACKET_REACH = 200
 
 _LINE = re.compile(f"[^{LINE_BREAKS}]+")
+_CLOSERS = re.escape(_QUOTES + "".join(_BRACKETS))
 _STOP = re.compile(
     f"([.!?{_ELLIPSES}{_SURE_STOPS}]+)"
-    rf"((?:[{re.escape(_QUOTES + ''.join(_BRACKETS))}]|[ \u00a0\u202f]?[{_EITHER_QUOTES}](?=\s|\Z))*)"
+    rf"((?:[{_CLOSERS}]|(?:[{_EITHER_QUOTES}]|[ \u00a0\u202f]»)(?=\s|\Z))*)"
 )
 _BLANK = re.compile(rf"[\s{_INVISIBLE}]*")
 _SPACES = re.compile(r"\s*")
@@ -188,7 +189,7 @@ def _takes_stop(
     is_initial = len(word) == 1 and word.isupper()
     if folded in rules.closed or (is_initial and is_first):  # "A. First", an item of a list
         return True
-    is_acronym = "." in word and all(len(part) <= 2 for part in word.split("."))
+    is_acronym = "." in word and all(part.isalpha() and len(part) <= 2 for part in word.split("."))
     may_end = is_initial or is_acronym or folded in rules.open
     return may_end and _next_word(text, next_start) not in rules.starters
 

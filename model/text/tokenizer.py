@@ -21,7 +21,7 @@ MAX_VOCABULARY_BYTES = 128 * 2**20
 
 
 class PieceModel:
-    """One SentencePiece file: the only place that calls the untyped library.
+    """One SentencePiece file, with types.
 
     Encoding and decoding change nothing in it, so threads may share one.
 

@@ -51,7 +51,8 @@ class DataConfig:
         target_language: Target files' suffix.
         target_tag: The target's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
         train: Corpora of `<folder>/train`.
-        dev: Names of corpora of `<folder>/dev`; the first one chooses the best checkpoint.
+        dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
+        test: Names of corpora of `<folder>/test`, translated once, at the end, for the card.
         max_length: Pairs with a longer side, in tokens with EOS, are left out.
     """
 
@@ -60,6 +61,7 @@ class DataConfig:
     target_language: str
     train: tuple[CorpusConfig, ...]
     dev: tuple[str, ...]
+    test: tuple[str, ...] = ()
     target_tag: str | None = None
     max_length: int = 128
 
@@ -189,7 +191,13 @@ class RunConfig:
             on the dev text and averaged at the end.
         num_snapshots: Snapshots kept, the latest ones.
         score_dev: Score snapshots by BLEU with the real decoder; otherwise by dev loss only.
-        max_dev_sentences: Sentences of each dev corpus that are translated; 0 means all.
+        dev_beam_size: Beams of that decoder while training; the end uses `final_beam_size`.
+        final_beam_size: Beams when the weights are chosen and scored at the end.
+        max_dev_sentences: Sentences of each dev corpus that are translated while training; 0
+            means all.
+        patience: The run ends after so many snapshots without a better one; 0 means never.
+        average_counts: At the end, averages of so many latest snapshots compete with the best
+            single one on the first dev corpus.
     """
 
     max_updates: int = 0
@@ -203,7 +211,11 @@ class RunConfig:
     snapshot_every_updates: int = 1000
     num_snapshots: int = 10
     score_dev: bool = True
+    dev_beam_size: int = 1
+    final_beam_size: int = 4
     max_dev_sentences: int = 0
+    patience: int = 0
+    average_counts: tuple[int, ...] = (5, 10)
 
     def __post_init__(self) -> None:
         """Reject a run without an end and other impossible values."""
@@ -216,7 +228,10 @@ class RunConfig:
             "save_every_minutes": 0,
             "snapshot_every_updates": 1,
             "num_snapshots": 1,
+            "dev_beam_size": 1,
+            "final_beam_size": 1,
             "max_dev_sentences": 0,
+            "patience": 0,
         }
         for name, minimum in minima.items():
             _at_least(f"run.{name}", getattr(self, name), minimum)
@@ -230,7 +245,9 @@ class Experiment:
 
     Attributes:
         name: Name of the checkpoint.
-        description: One line for its card.
+        description: One line for people.
+        licence: Of the weights, SPDX where there is one.
+        notes: Paragraphs for the card: what the checkpoint is and is not good for.
         data: Text.
         vocabulary: Pieces.
         network: Shape.
@@ -240,8 +257,10 @@ class Experiment:
     """
 
     name: str
+    licence: str
     data: DataConfig
     description: str = ""
+    notes: str = ""
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)

@@ -32,7 +32,8 @@ class Progress:
         elapsed_seconds: Seconds of training, those before a resume included.
         num_source_tokens: Source tokens read so far, without padding.
         num_target_tokens: Target tokens learnt from so far.
-        best_score: Dev score of the best snapshot so far (larger is better), or None.
+        metric: What scores are: "loss" (negated, so that larger is better) or "BLEU".
+        best_score: Dev score of the best snapshot so far, larger is better, or None.
         best_update: Its update.
     """
 
@@ -41,6 +42,7 @@ class Progress:
     elapsed_seconds: float = 0.0
     num_source_tokens: int = 0
     num_target_tokens: int = 0
+    metric: str = "loss"
     best_score: float | None = None
     best_update: int | None = None
 

@@ -1,15 +1,103 @@
-"""Scores on held-out text during a run.
+"""Scores of a network on held-out text, while it is trained and at the end.
 
-Owns the dev loss. Does not own when it is asked for.
+Owns the dev loss and BLEU by the decoder that serves. Does not own when they are asked for.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 
+from model.config import SearchConfig
+from model.evaluate import Evaluation, evaluate
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
-from model.train.data import TokenisedPairs
-from model.train.experiment import Precision
+from model.train.data import ParallelText, TokenisedPairs
+from model.train.experiment import Experiment, Precision
+from model.train.export import language_pair, memory_checkpoint
 from model.train.trainer import batch_loss, compute_context
+from model.train.vocabulary import START_ID, Vocabularies
+from model.translator import Translator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevText:
+    """A held-out corpus, as text and as tokens."""
+
+    text: ParallelText
+    pairs: TokenisedPairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevScore:
+    """What one snapshot is worth on one corpus.
+
+    Attributes:
+        loss: Cross-entropy per target token without smoothing, in nats.
+        bleu: Of its translations, or None where they were not asked for.
+    """
+
+    loss: float
+    bleu: float | None
+
+
+class Validator:
+    """Scores networks of one experiment.
+
+    Args:
+        experiment: Says how dev text is scored.
+        vocabularies: Of the run.
+        dev: Held-out text by name.
+    """
+
+    def __init__(
+        self, experiment: Experiment, vocabularies: Vocabularies, dev: Mapping[str, DevText]
+    ) -> None:
+        self._experiment = experiment
+        self._vocabularies = vocabularies
+        self._dev = dev
+
+    def score(self, transformer: Transformer) -> dict[str, DevScore]:
+        """Scores by corpus, the network left in the mode it was in."""
+        run = self._experiment.run
+        was_training = transformer.training
+        transformer.eval()
+        scores = {}
+        for name, dev in self._dev.items():
+            loss = dev_loss(
+                transformer,
+                dev.pairs,
+                batch_tokens=run.batch_tokens,
+                precision=run.precision,
+                start_id=START_ID,
+            )
+            bleu = None
+            if run.score_dev:
+                search = SearchConfig(beam_size=run.dev_beam_size)
+                limit = run.max_dev_sentences or None
+                found = self.translate(transformer, dev.text, search, max_sentences=limit)
+                bleu = found.scores.bleu.value
+            scores[name] = DevScore(loss=loss, bleu=bleu)
+        transformer.train(was_training)
+        return scores
+
+    def translate(
+        self,
+        transformer: Transformer,
+        text: ParallelText,
+        search: SearchConfig,
+        *,
+        max_sentences: int | None = None,
+    ) -> Evaluation:
+        """Translate a corpus, or its first sentences, by a network in eval mode, and score it."""
+        checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
+        return evaluate(
+            Translator(checkpoint),
+            language_pair(self._experiment),
+            text.source[:max_sentences],
+            text.target[:max_sentences],
+            search=search,
+        )
 
 
 @torch.no_grad()
@@ -23,8 +111,6 @@ def dev_loss(
 ) -> float:
     """Cross-entropy per target token without smoothing, in nats; e to it is the perplexity."""
     device = next(transformer.parameters()).device
-    was_training = transformer.training
-    transformer.eval()
     plan = plan_epoch(
         pairs.source_lengths,
         pairs.target_lengths,
@@ -40,5 +126,4 @@ def dev_loss(
         ).to(device)
         with compute_context(device, precision):
             total += batch_loss(transformer, batch, smoothing=0.0).item()
-    transformer.train(was_training)
     return total / int(pairs.target_lengths.sum())

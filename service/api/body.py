@@ -123,7 +123,9 @@ def _unsupported(media_type: str, accepted: str) -> RequestError:
 
 
 def _too_large(name: str, num_bytes: int, limit: int) -> RequestError:
-    return too_long(f"{name} has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit)
+    return too_long(
+        f"{name} has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
+    )
 
 
 def decode_object(body: bytes) -> dict[str, object]:

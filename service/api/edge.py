@@ -19,6 +19,7 @@ from service.metrics import UNMATCHED_ROUTE, Metrics
 
 _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
+_PROBES = frozenset({"/health", "/livez", "/readyz", "/metrics"})
 _NO_ANSWER = 499
 
 
@@ -95,9 +96,7 @@ class Edge:
         given = Headers(scope=scope).get("x-request-id", "")
         return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
 
-    def _note_end(
-        self, scope: Scope, record: RequestRecord, status: int, seconds: float
-    ) -> None:
+    def _note_end(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         path = scope["path"]
         route = path if path in self._routes else UNMATCHED_ROUTE
         self._metrics.request_ended(route=route, status=status, seconds=seconds)
@@ -115,5 +114,11 @@ class Edge:
             "num_segments": record.num_segments,
         }
         fields |= {name: value for name, value in counts.items() if value is not None}
-        level = logging.ERROR if status == 500 else logging.INFO
-        _LOGGER.log(level, "request", extra={"fields": fields})
+        _LOGGER.log(_level(route, status), "request", extra={"fields": fields})
+
+
+def _level(route: str, status: int) -> int:
+    """A probe that is answered as hoped is not worth a line."""
+    if status == 500:
+        return logging.ERROR
+    return logging.DEBUG if route in _PROBES and status == 200 else logging.INFO

@@ -77,7 +77,7 @@ class _MultipartFields:
         self._data = bytearray()
 
     def parser(self, boundary: bytes) -> MultipartParser:
-        callbacks: "MultipartCallbacks" = {
+        callbacks: MultipartCallbacks = {
             "on_part_begin": self._begin,
             "on_header_field": self._add_header_name,
             "on_header_value": self._add_header_value,

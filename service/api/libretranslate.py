@@ -11,16 +11,15 @@ from fastapi import APIRouter, Request
 
 from model.checkpoint.manifest import LanguagePair
 from service.api.body import BodyReader, without_surrogates
-from service.api.checks import check_texts, search_beam
-from service.api.disconnect import unless_gone
+from service.api.checks import search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
 from service.api.libretranslate_schema import (
     LANGUAGES_RESPONSES,
     TRANSLATE_RESPONSES,
     translate_operation,
 )
-from service.api.record import record_of
 from service.api.replies import JsonReply
+from service.api.work import translate_for
 from service.errors import RequestError, invalid
 from service.front import Front
 from service.settings import Settings
@@ -42,20 +41,16 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
     async def translate(request: Request) -> JsonReply:
         values = await reader.read_values(request)
         texts, is_batch = _texts(values)
-        with front.translator() as translator:
-            chosen = choose_pair(
-                front.manifest.pairs,
-                source=_code(values, "source"),
-                target=_code(values, "target"),
-                aliases=LIBRETRANSLATE_ALIASES,
-            )
-            _check_format(values)
-            num_alternatives = _num_alternatives(values)
-            record_of(request).num_texts = len(texts)
-            record_of(request).num_characters = check_texts(texts, front.settings)
-            job = _request(texts, chosen.pair, num_alternatives, front.settings)
-            results = await unless_gone(request, translator.translate(job))
-        record_of(request).num_segments = sum(len(result.hypotheses) for result in results)
+        chosen = choose_pair(
+            front.manifest.pairs,
+            source=_code(values, "source"),
+            target=_code(values, "target"),
+            aliases=LIBRETRANSLATE_ALIASES,
+        )
+        _check_format(values)
+        num_alternatives = _num_alternatives(values)
+        job = _request(texts, chosen.pair, num_alternatives, front.settings)
+        results = await translate_for(request, front, job)
         content = _content(results, is_batch=is_batch, is_asked=num_alternatives > 0)
         if chosen.is_detected:
             detected = {"confidence": 0, "language": chosen.pair.source}
@@ -63,12 +58,8 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         return JsonReply(content)
 
     # libretranslatepy sends a body, which makes its request a POST.
-    @router.api_route(
-        "/languages",
-        methods=["GET", "POST"],
-        summary="Loaded languages",
-        responses=LANGUAGES_RESPONSES,
-    )
+    @router.post("/languages", include_in_schema=False)
+    @router.get("/languages", summary="Loaded languages", responses=LANGUAGES_RESPONSES)
     async def languages() -> JsonReply:
         return JsonReply(_languages(front.manifest.pairs))
 
@@ -137,9 +128,7 @@ def _request(
     )
 
 
-def _content(
-    results: list[TranslatedText], *, is_batch: bool, is_asked: bool
-) -> dict[str, object]:
+def _content(results: list[TranslatedText], *, is_batch: bool, is_asked: bool) -> dict[str, object]:
     """The reply in `q`'s shape; whether text was cut or truncated is additive."""
     content: dict[str, object] = {"translatedText": [result.best.text for result in results]}
     if is_asked:

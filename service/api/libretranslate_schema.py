@@ -20,7 +20,7 @@ class DetectedLanguage(BaseModel):
     language: str
 
 
-class TranslateReply(BaseModel):
+class LibreTranslateReply(BaseModel):
     """Every field has the shape of `q`: one value for a string, a list for a list."""
 
     translatedText: str | list[str]  # noqa: N815  # the contract's own spelling
@@ -35,7 +35,8 @@ class TranslateReply(BaseModel):
         description="Only when a sentence was too long for the network and was cut in pieces.",
     )
     isTruncated: bool | list[bool] | None = Field(  # noqa: N815  # same
-        default=None, description="Only when a translation reached the length limit and stops short."
+        default=None,
+        description="Only when a translation reached the length limit and stops short.",
     )
 
 
@@ -48,7 +49,7 @@ class LanguageReply(BaseModel):
 
 
 TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"model": TranslateReply, "description": "The translation, in the shape of `q`."},
+    200: {"model": LibreTranslateReply, "description": "The translation, in the shape of `q`."},
     **error_responses(400, 408, 413, 429, 503, 504),
 }
 LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {

@@ -11,13 +11,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from service.api.body import BodyReader, without_surrogates
-from service.api.checks import MAX_ALTERNATIVES, check_texts, search_beam
-from service.api.disconnect import unless_gone
+from service.api.checks import MAX_ALTERNATIVES, search_beam
 from service.api.languages import NO_ALIASES, choose_pair
 from service.api.native_reply import TranslateReply, reply_content
-from service.api.record import record_of
 from service.api.replies import JsonReply, error_responses
 from service.api.validation import request_error
+from service.api.work import translate_for
 from service.errors import invalid
 from service.front import Front
 from service.settings import MAX_BEAM_SIZE, Settings
@@ -54,7 +53,10 @@ class TranslateRequest(BaseModel):
         description="α in the score: log-probability / length^α.",
     )
     max_length: int | None = Field(
-        default=None, ge=1, description="Target tokens of one segment, with its end token."
+        default=None,
+        ge=1,
+        description="Cap in target tokens of a segment, with its end token; a cap of twice the"
+        " source's tokens and 16 holds in any case.",
     )
     alternatives: int = Field(
         default=0, ge=0, le=MAX_ALTERNATIVES, description="Further translations per text."
@@ -87,22 +89,16 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
     async def translate(request: Request) -> JsonReply:
         wish = _parse(await reader.read_json(request))
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
-        with front.translator() as translator:
-            manifest = front.manifest
-            chosen = choose_pair(
-                manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
-            )
-            record = record_of(request)
-            record.num_texts = len(texts)
-            record.num_characters = check_texts(texts, front.settings)
-            job = _job(wish, texts, chosen.pair, front.settings, manifest.limits)
-            results = await unless_gone(request, translator.translate(job))
-        record.num_segments = sum(len(result.hypotheses) for result in results)
+        chosen = choose_pair(
+            front.manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
+        )
+        job = _job(wish, texts, chosen.pair, front.settings, front.manifest.limits)
+        results = await translate_for(request, front, job)
         return JsonReply(
             reply_content(
                 results,
                 pair=chosen.pair,
-                num_characters=record.num_characters,
+                num_characters=sum(map(len, texts)),
                 has_alternatives=wish.alternatives > 0,
                 has_scores=wish.scores,
                 has_alignment=wish.alignment,
@@ -146,7 +142,9 @@ def _job(
 
 def _check_at_most(name: str, value: float, limit: float) -> None:
     if value > limit:
-        raise invalid(f"{name} is {value:g}; it must be at most {limit:g}", value=value, limit=limit)
+        raise invalid(
+            f"{name} is {value:g}; it must be at most {limit:g}", value=value, limit=limit
+        )
 
 
 def _request_body(settings: Settings) -> dict[str, Any]:

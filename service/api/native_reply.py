@@ -80,7 +80,12 @@ def reply_content(
                 "is_cut": result.best.is_cut,
                 "is_truncated": result.best.is_truncated,
                 "segments": [
-                    _segment(segment, hypothesis, has_scores, has_alignment)
+                    _segment(
+                        segment,
+                        hypothesis,
+                        has_scores=has_scores,
+                        has_alignment=has_alignment,
+                    )
                     for segment, hypothesis in zip(
                         result.best.segments, result.hypotheses, strict=True
                     )
@@ -104,6 +109,7 @@ def reply_content(
 def _segment(
     segment: TranslatedSegment,
     hypothesis: OutputHypothesis | None,
+    *,
     has_scores: bool,
     has_alignment: bool,
 ) -> dict[str, object]:

@@ -22,9 +22,7 @@ class ErrorReply(BaseModel):
     value: str | int | float | bool | None = Field(
         description="What was wrong; for a text its length, never the text."
     )
-    limit: str | int | float | bool | None = Field(
-        description="What would have been accepted."
-    )
+    limit: str | int | float | bool | None = Field(description="What would have been accepted.")
 
 
 class JsonReply(Response):

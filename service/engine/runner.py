@@ -22,7 +22,7 @@ from model.decode.session import (
     Hypothesis,
     SessionLimits,
 )
-from model.errors import DeviceError
+from model.errors import ConfigError, DeviceError
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -227,7 +227,12 @@ def load_runner(
         CheckpointError: The checkpoint is missing, damaged or inconsistent.
         DeviceError: The device is not there.
         UnsupportedVariantError: The fast decoding path does not run this network.
+        ConfigError: A limit of `configure` is below 1.
     """
+    for name in ("num_threads", "max_rows", "max_slots", "admit_token_budget"):
+        value = getattr(configure, name)
+        if value < 1:
+            raise ConfigError(f"{name} is {value}; it must be at least 1")
     device = resolve_device(configure.device)
     torch.set_num_threads(configure.num_threads)
     started = clock()

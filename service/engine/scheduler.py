@@ -1,24 +1,26 @@
 """Who joins the running segments now: a decision, taken without torch, event loop or clock.
 
 Owns the waiting queue. Between two steps the engine asks for one *chunk*: segments that are
-encoded together as one padded batch. A chunk respects three budgets: free rows, free slots,
-and padded source tokens (longest × count), so that running segments are never kept waiting
-for more than one small encoder batch.
+encoded together as one padded batch. Two rules make it:
 
-The oldest segment that fits opens the chunk; younger ones of a similar length, taken from a
-window at the front of the queue, fill it. Two rules keep that fair:
+1. Room goes by age. The oldest segments that free rows and slots can hold, all of them at
+   once, are the candidates. A segment too wide for what its elders leave is passed by at most
+   `max_overtakes` younger ones; then nothing joins behind it until it does itself, so a wide
+   beam gets its rows as others end.
+2. Of the candidates the oldest opens the chunk and the nearest lengths fill it, up to a budget
+   of padded source tokens (longest × count): running segments are kept waiting for one small
+   encoder batch at a time. The others have their room, and join within the next few steps.
 
-* the oldest waiting segment, if it fits, is in the chunk; and
-* a segment that `max_overtakes` chunks have passed is a barrier: nothing younger joins until
-  it does. So a wide beam gets its rows, because running segments end and none takes them.
-
-A segment longer than the token budget opens its chunk alone. One that could never fit is the
-client's to refuse.
+So nobody starves, and length reorders only those who join almost together. A segment longer
+than the token budget is a chunk of its own; one that could never fit is the client's to refuse.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+
+SLACK_TOKENS = 16
+"""Lengths this near always share a chunk; beyond it the longest is at most twice the shortest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,62 +38,24 @@ class WaitingSegment:
     num_rows: int
 
 
-@dataclass(slots=True, kw_only=True)
-class _Waiter:
-    segment: WaitingSegment
-    num_overtakes: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class _Chunk:
-    """Segments to encode together, and what is left for more."""
-
-    free_rows: int
-    free_slots: int
-    token_budget: int
-    longest: int = 0
-    shortest: int = 0
-    segment_ids: list[int]
-
-    def try_join(self, segment: WaitingSegment) -> bool:
-        """Add the segment if every budget allows it; the first may pass the token budget."""
-        if segment.num_rows > self.free_rows or self.free_slots < 1:
-            return False
-        longest = max(self.longest, segment.num_source_tokens)
-        shortest = min(self.shortest, segment.num_source_tokens) if self.segment_ids else longest
-        if self.segment_ids and not self._is_dense(longest, shortest):
-            return False
-        self.longest, self.shortest = longest, shortest
-        self.free_rows -= segment.num_rows
-        self.free_slots -= 1
-        self.segment_ids.append(segment.segment_id)
-        return True
-
-    def _is_dense(self, longest: int, shortest: int) -> bool:
-        fits = longest * (len(self.segment_ids) + 1) <= self.token_budget
-        return fits and longest <= max(2 * shortest, shortest + SLACK_TOKENS)
-
-
-SLACK_TOKENS = 16
-"""Lengths this near always share a chunk; above it the longest is at most twice the shortest."""
-
-
 class Scheduler:
-    """The waiting queue and the rule by which it empties.
+    """The waiting queue and the rules by which it empties.
 
-    Args of the constructor:
+    Args:
         admit_token_budget: Padded source tokens of a chunk.
-        window: Oldest segments that are considered together; bounds the work of a plan.
-        max_overtakes: Chunks that may pass a waiting segment.
+        max_overtakes: Segments that may pass one that is too wide for the room there is.
+        window: Oldest segments that are looked at; bounds the work of a plan.
     """
 
     def __init__(
-        self, *, admit_token_budget: int, window: int = 128, max_overtakes: int = 8
+        self, *, admit_token_budget: int, max_overtakes: int = 16, window: int = 256
     ) -> None:
         self._admit_token_budget = admit_token_budget
-        self._window = window
         self._max_overtakes = max_overtakes
-        self._waiters: dict[int, _Waiter] = {}
+        self._window = window
+        self._waiting: dict[int, WaitingSegment] = {}  # in order of arrival
+        self._blocked_id: int | None = None
+        self._num_overtakes = 0
 
     def __repr__(self) -> str:
         return f"<Scheduler waiting={self.num_waiting}>"
@@ -99,57 +63,65 @@ class Scheduler:
     @property
     def num_waiting(self) -> int:
         """Segments in the queue."""
-        return len(self._waiters)
+        return len(self._waiting)
 
     def add(self, segments: Iterable[WaitingSegment]) -> None:
         """Put segments at the end of the queue, in their order."""
         for segment in segments:
-            assert segment.segment_id not in self._waiters
-            self._waiters[segment.segment_id] = _Waiter(segment=segment)
+            assert segment.segment_id not in self._waiting
+            self._waiting[segment.segment_id] = segment
 
     def cancel(self, segment_id: int) -> bool:
         """Take a segment out of the queue; False when it does not wait."""
-        return self._waiters.pop(segment_id, None) is not None
+        return self._waiting.pop(segment_id, None) is not None
 
     def plan(self, *, free_rows: int, free_slots: int) -> list[int]:
         """Take the next chunk out of the queue; empty when nothing may join now."""
-        if not self._waiters or free_rows < 1 or free_slots < 1:
-            return []
-        candidates = self._candidates()
-        chunk = _Chunk(
-            free_rows=free_rows,
-            free_slots=free_slots,
-            token_budget=self._admit_token_budget,
-            segment_ids=[],
-        )
-        opener = next((waiter for waiter in candidates if chunk.try_join(waiter.segment)), None)
-        if opener is None:
-            return []
-        length = opener.segment.num_source_tokens
-        for waiter in sorted(
-            (waiter for waiter in candidates if waiter is not opener),
-            key=lambda waiter: abs(waiter.segment.num_source_tokens - length),
-        ):
-            chunk.try_join(waiter.segment)
-        self._take(candidates, chunk.segment_ids)
-        return chunk.segment_ids
+        elders, passers = self._candidates(free_rows, free_slots)
+        chunk = similar_lengths([*elders, *passers], token_budget=self._admit_token_budget)
+        self._num_overtakes += len(set(chunk).intersection(passers))
+        for segment in chunk:
+            del self._waiting[segment.segment_id]
+        return [segment.segment_id for segment in chunk]
 
-    def _candidates(self) -> list[_Waiter]:
-        """The window, oldest first, up to and with the first barrier."""
-        candidates = []
-        for waiter in islice(self._waiters.values(), self._window):
-            candidates.append(waiter)
-            if waiter.num_overtakes >= self._max_overtakes:
+    def _candidates(
+        self, free_rows: int, free_slots: int
+    ) -> tuple[list[WaitingSegment], list[WaitingSegment]]:
+        """Those there is room for, oldest first: before the first that is too wide, and after."""
+        elders: list[WaitingSegment] = []
+        passers: list[WaitingSegment] = []
+        joining, num_left = elders, free_slots
+        for segment in islice(self._waiting.values(), self._window):
+            if free_rows < 1 or num_left < 1:
                 break
-        return candidates
+            if segment.num_rows <= free_rows:
+                joining.append(segment)
+                free_rows -= segment.num_rows
+                num_left -= 1
+            elif joining is elders:
+                joining, num_left = passers, min(num_left, self._overtakes_left(segment))
+        return elders, passers
 
-    def _take(self, candidates: Sequence[_Waiter], segment_ids: Sequence[int]) -> None:
-        """Remove the chunk from the queue and count whom it has passed."""
-        chosen = set(segment_ids)
-        is_passed = False
-        for waiter in reversed(candidates):
-            if waiter.segment.segment_id in chosen:
-                del self._waiters[waiter.segment.segment_id]
-                is_passed = True
-            elif is_passed:
-                waiter.num_overtakes += 1
+    def _overtakes_left(self, blocked: WaitingSegment) -> int:
+        if self._blocked_id != blocked.segment_id:
+            self._blocked_id = blocked.segment_id
+            self._num_overtakes = 0
+        return self._max_overtakes - self._num_overtakes
+
+
+def similar_lengths(
+    candidates: Sequence[WaitingSegment], *, token_budget: int
+) -> list[WaitingSegment]:
+    """The first candidate, and the others of about its length that the budget allows."""
+    if not candidates:
+        return []
+    longest = shortest = length = candidates[0].num_source_tokens
+    chunk = [candidates[0]]
+    for segment in sorted(candidates[1:], key=lambda one: abs(one.num_source_tokens - length)):
+        new_longest = max(longest, segment.num_source_tokens)
+        new_shortest = min(shortest, segment.num_source_tokens)
+        is_affordable = new_longest * (len(chunk) + 1) <= token_budget
+        if is_affordable and new_longest <= max(2 * new_shortest, new_shortest + SLACK_TOKENS):
+            longest, shortest = new_longest, new_shortest
+            chunk.append(segment)
+    return chunk

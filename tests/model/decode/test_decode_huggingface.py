@@ -1,7 +1,6 @@
 """The session against Hugging Face `generate` on the same weights, hypothesis for hypothesis."""
 
 import random
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,8 +10,6 @@ from support.search_cases import TOKENS, random_request, small_transformer
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 
-SENTENCES = Path(__file__).parents[2] / "support" / "sentences.en"
-BUNDLED = Path(__file__).parents[3] / "checkpoints" / "en-zh-small"
 RULES: list[StoppingRule] = ["first", "heuristic", "bound"]
 
 

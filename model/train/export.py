@@ -1,0 +1,107 @@
+"""A trained network as a checkpoint: in memory to be scored, on disk to be served.
+
+Owns what a run knows about its checkpoint: special tokens, languages, limits, licences. The
+format is `model.checkpoint`'s, the words of the card are `model.train.card`'s.
+"""
+
+from pathlib import Path
+
+from model.checkpoint.manifest import (
+    CheckpointFiles,
+    LanguagePair,
+    LengthLimits,
+    Licence,
+    Manifest,
+    SpecialTokens,
+)
+from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
+from model.nn.transformer import Transformer
+from model.text.language import canonical_tag
+from model.train.experiment import Experiment
+from model.train.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
+
+TOKENS = SpecialTokens(
+    pad_id=PAD_ID,
+    eos_id=EOS_ID,
+    unk_id=UNK_ID,
+    start_id=START_ID,
+    suppressed_ids=(PAD_ID, UNK_ID),
+)
+
+
+def language_pair(experiment: Experiment) -> LanguagePair:
+    """The one direction that is trained.
+
+    Raises:
+        InputError: A language is not a BCP-47 tag.
+    """
+    data = experiment.data
+    return LanguagePair(
+        source=canonical_tag(data.source_language),
+        target=canonical_tag(data.target_tag or data.target_language),
+    )
+
+
+def length_limits(experiment: Experiment) -> LengthLimits:
+    """Longer sentences were never seen in training, on either side."""
+    longest = experiment.data.max_length
+    return LengthLimits(max_source_length=longest, max_target_length=longest)
+
+
+def corpus_licences(experiment: Experiment) -> tuple[Licence, ...]:
+    """The licence of every training corpus."""
+    return tuple(
+        Licence(corpus=corpus.name, licence=corpus.licence, url=corpus.url)
+        for corpus in experiment.data.train
+    )
+
+
+def memory_checkpoint(
+    experiment: Experiment, vocabularies: Vocabularies, transformer: Transformer
+) -> Checkpoint:
+    """A checkpoint around a network that is being trained, so that the real decoder runs it."""
+    manifest = Manifest(
+        name=experiment.name,
+        description=experiment.description,
+        licence=experiment.licence,
+        network=transformer.config,
+        tokens=TOKENS,
+        pairs=(language_pair(experiment),),
+        limits=length_limits(experiment),
+        licences=corpus_licences(experiment),
+        tensors={},
+        files=CheckpointFiles(),
+    )
+    tokenizer = _tokenizer_parts(vocabularies).build(manifest)
+    return Checkpoint(manifest=manifest, transformer=transformer, tokenizer=tokenizer)
+
+
+def export_checkpoint(
+    directory: Path,
+    *,
+    experiment: Experiment,
+    vocabularies: Vocabularies,
+    transformer: Transformer,
+    card: str,
+    quantise: bool = True,
+) -> Manifest:
+    """Write the checkpoint that is served; see `model.checkpoint.weights.save_checkpoint`."""
+    return save_checkpoint(
+        directory,
+        transformer=transformer,
+        name=experiment.name,
+        description=experiment.description,
+        licence=experiment.licence,
+        tokens=TOKENS,
+        pairs=(language_pair(experiment),),
+        limits=length_limits(experiment),
+        licences=corpus_licences(experiment),
+        tokenizer=_tokenizer_parts(vocabularies),
+        card=card,
+        quantise=quantise,
+    )
+
+
+def _tokenizer_parts(vocabularies: Vocabularies) -> TokenizerParts:
+    target = None if vocabularies.is_joint else vocabularies.target_path.read_bytes()
+    return TokenizerParts(source_spm=vocabularies.source_path.read_bytes(), target_spm=target)

@@ -1,0 +1,32 @@
+"""What both translation contracts do once a request is understood.
+
+Owns the last check of its texts, the counting, and the wait for its answer beside a client
+that may leave.
+"""
+
+from starlette.requests import Request
+
+from service.api.checks import check_texts
+from service.api.disconnect import unless_gone
+from service.api.record import record_of
+from service.front import Front
+from service.translator import TranslatedText, TranslationRequest
+
+
+async def translate_for(
+    request: Request, front: Front, job: TranslationRequest
+) -> list[TranslatedText]:
+    """One result per text, in order.
+
+    Raises:
+        RequestError: 413, 429, 503 or 504.
+        ClientGoneError: The client left first; its work was dropped.
+    """
+    record = record_of(request)
+    record.num_texts = len(job.texts)
+    record.num_characters = check_texts(job.texts, front.settings)
+    with front.translator() as translator:
+        front.metrics.characters_accepted(record.num_characters)
+        results = await unless_gone(request, translator.translate(job))
+    record.num_segments = sum(len(result.hypotheses) for result in results)
+    return results

@@ -1,0 +1,68 @@
+"""The command `dragoman`: finds the sub-command, and turns errors into one line.
+
+Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from model.errors import DragomanError
+from service.cli import evaluate, serve, train, translate
+
+_EPILOG = "Every sub-command has its own --help."
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all sub-commands; imports nothing heavy."""
+    parser = argparse.ArgumentParser(
+        prog="dragoman", description="A self-hosted neural translation server.", epilog=_EPILOG
+    )
+    parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version")
+    commands = parser.add_subparsers(title="sub-commands", metavar="COMMAND", required=True)
+    for name, command in (
+        ("serve", serve),
+        ("translate", translate),
+        ("train", train),
+        ("evaluate", evaluate),
+    ):
+        subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser
+
+
+class _ShowVersion(argparse.Action):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,  # noqa: ARG002  # argparse's signature
+        values: object,  # noqa: ARG002  # same
+        option_string: str | None = None,  # noqa: ARG002  # same
+    ) -> None:
+        from service.metrics import distribution_version
+
+        print(f"dragoman {distribution_version()}")
+        parser.exit()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one sub-command; the exit status."""
+    arguments = build_parser().parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except DragomanError as error:
+        print(f"dragoman: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has enough; Python would complain again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+"""`dragoman serve`: the translation server.
+
+Owns the flags and the one line that says where it listens.
+"""
+
+import argparse
+
+from model.errors import ConfigError
+
+HELP = "serve translations over HTTP"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags; each overrules its DRAGOMAN_… variable."""
+    parser.add_argument("--host", help="address to listen on (DRAGOMAN_HOST, 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, help="port to listen on, 0 for a free one (DRAGOMAN_PORT, 8000)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        help="checkpoint directory (DRAGOMAN_CHECKPOINT, checkpoints/en-zh-small)",
+    )
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        help="where the network runs; a device that is missing is an error (DRAGOMAN_DEVICE, auto)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or SIGINT.
+
+    Raises:
+        ConfigError: A setting is impossible, the checkpoint is missing, or the port is taken.
+        DragomanError: The engine did not start.
+    """
+    from service.engine.messages import Ready
+    from service.logs import configure_logging
+    from service.server import Server
+    from service.settings import load_settings
+
+    names = ("host", "port", "checkpoint", "device")
+    settings = load_settings({name: getattr(arguments, name) for name in names})
+    if not settings.checkpoint.is_dir():
+        raise ConfigError(
+            f"there is no checkpoint directory {settings.checkpoint.resolve()};"
+            " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
+        )
+
+    def announce(address: str, ready: Ready) -> None:
+        print(
+            f"Dragoman listens on {address} with checkpoint {ready.checkpoint_name}"
+            f" ({settings.checkpoint}) on {ready.device}",
+            flush=True,
+        )
+
+    configure_logging(settings.log_level)
+    Server(settings, announce=announce).run()
+    return 0

@@ -1,0 +1,54 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import InputError
+from model.text.language import MAX_TAG_LENGTH, canonical_tag, primary_language
+
+
+@pytest.mark.parametrize(
+    ("tag", "canonical"),
+    [
+        ("en", "en"),
+        ("EN", "en"),
+        ("zh-hans", "zh-Hans"),
+        ("ZH-HANT-tw", "zh-Hant-TW"),
+        ("pt-br", "pt-BR"),
+        ("es-419", "es-419"),
+        ("sl-ROZAJ-biske", "sl-rozaj-biske"),
+        ("de-1996", "de-1996"),
+        ("zh-CMN-hans-cn", "zh-cmn-Hans-CN"),
+        ("en-ca-X-CA", "en-CA-x-ca"),
+        ("de-DE-u-CO-PHONEBK", "de-DE-u-co-phonebk"),
+    ],
+)
+def test_a_well_formed_tag_gets_its_canonical_case(tag: str, canonical: str) -> None:
+    assert canonical_tag(tag) == canonical
+
+
+@pytest.mark.parametrize(
+    "tag",
+    ["", "e", "pt_BR", "zh-", "-zh", "en--US", "en US", "zh-Hans-", "12", "en-é", "en-x", "en\n"],
+)
+def test_a_tag_that_is_not_well_formed_is_refused(tag: str) -> None:
+    with pytest.raises(InputError, match="not a well-formed language tag"):
+        canonical_tag(tag)
+
+
+def test_a_long_tag_is_refused_by_its_length_and_not_shown() -> None:
+    with pytest.raises(InputError, match=f"100000 characters; at most {MAX_TAG_LENGTH}") as caught:
+        canonical_tag("a" * 100_000)
+    assert caught.value.value == 100_000
+    assert caught.value.limit == MAX_TAG_LENGTH
+
+
+@given(st.from_regex(r"[a-zA-Z]{2,3}(-[a-zA-Z]{4})?(-[a-zA-Z]{2})?", fullmatch=True))
+def test_canonical_case_is_reached_in_one_step_whatever_the_case_was(tag: str) -> None:
+    canonical = canonical_tag(tag)
+    assert canonical_tag(canonical) == canonical
+    assert canonical_tag(tag.upper()) == canonical_tag(tag.lower()) == canonical
+
+
+def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
+    assert primary_language("zh-Hans") == "zh"
+    assert primary_language("EN") == "en"

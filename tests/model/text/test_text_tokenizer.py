@@ -1,0 +1,210 @@
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.tiny_checkpoint import (
+    EN_ZH,
+    TINY_TOKENS,
+    ZH_EN,
+    generated_pairs,
+    tiny_spm,
+    write_tiny_checkpoint,
+)
+
+from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
+from model.errors import CheckpointError, ConfigError
+from model.text.tokenizer import PieceModel, Tokenizer
+
+ANY_VALID_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("tokenizer") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def manifest(directory: Path) -> Manifest:
+    return read_manifest(directory)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
+    return Tokenizer.load(directory, manifest)
+
+
+@pytest.fixture(scope="module")
+def pieces() -> PieceModel:
+    return PieceModel(tiny_spm())
+
+
+def with_pairs(manifest: Manifest, *pairs: LanguagePair) -> Manifest:
+    return replace(manifest, pairs=pairs)
+
+
+def build(manifest: Manifest, pieces: PieceModel, table: dict[str, int]) -> Tokenizer:
+    return Tokenizer(
+        manifest, source_model=pieces, target_model=pieces, source_table=table, target_table=table
+    )
+
+
+def test_a_source_ends_with_eos_and_a_text_comes_back(tokenizer: Tokenizer) -> None:
+    for english, chinese in generated_pairs(20):
+        ids = tokenizer.encode(english, EN_ZH)
+        assert ids[-1] == TINY_TOKENS.eos_id
+        assert tokenizer.decode(ids) == english
+        assert tokenizer.decode(tokenizer.encode_target(chinese)) == chinese
+
+
+def test_characters_never_seen_come_back_through_bytes(tokenizer: Tokenizer) -> None:
+    text = "The cat sees 😀 ναι."
+    ids = tokenizer.encode(text, EN_ZH)
+    assert TINY_TOKENS.unk_id not in ids
+    assert tokenizer.decode(ids) == text
+
+
+def test_a_piece_without_an_id_becomes_unk(manifest: Manifest, pieces: PieceModel) -> None:
+    table = pieces.table()
+    # The piece's id keeps a name, as no id of the target may be without one.
+    table["never written"] = table.pop("▁cat")
+    tokenizer = build(manifest, pieces, table)
+    assert TINY_TOKENS.unk_id in tokenizer.encode("The cat sees the river.", EN_ZH)
+
+
+@pytest.mark.parametrize("text", ["</s>", "<pad>", "<unk>", "a </s> b", "<s>", "__zh__ text"])
+def test_no_text_spells_a_special_token_or_a_tag(
+    manifest: Manifest, pieces: PieceModel, text: str
+) -> None:
+    tagged = LanguagePair(source="en", target="zh-Hans", source_prefix=("▁cat",))
+    tokenizer = build(with_pairs(manifest, tagged), pieces, pieces.table())
+    first, *ids, last = tokenizer.encode(text + " cat", tagged)
+    assert (first, last) == (pieces.table()["▁cat"], TINY_TOKENS.eos_id)
+    assert not {TINY_TOKENS.pad_id, TINY_TOKENS.eos_id, first}.intersection(ids)
+
+
+def test_prefixes_stand_before_the_source_and_after_the_start_token(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    tagged = LanguagePair(
+        source="en", target="zh-Hans", source_prefix=("▁cat", "▁sees"), target_prefix=("猫",)
+    )
+    table = pieces.table()
+    tokenizer = build(with_pairs(manifest, tagged), pieces, table)
+    assert tokenizer.encode("", tagged) == [table["▁cat"], table["▁sees"], TINY_TOKENS.eos_id]
+    assert tokenizer.target_prefix(tagged) == [TINY_TOKENS.start_id, table["猫"]]
+
+
+def test_specials_tags_and_nameless_ids_are_left_out_of_a_decoded_text(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    tagged = LanguagePair(source="en", target="zh-Hans", target_prefix=("猫",))
+    table = pieces.table()
+    tokenizer = build(with_pairs(manifest, tagged), pieces, table)
+    ids = [0, table["猫"], table["▁The"], 2, table["▁cat"], 10**6, -1, 1]
+    assert tokenizer.decode(ids) == "The cat"
+    assert tokenizer.decode([]) == ""
+
+
+def test_separate_sides_have_their_own_models_and_tables(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    size = manifest.network.output_size
+    turned = {
+        piece: index if index < 3 else 3 + (index + 100) % (size - 3)
+        for piece, index in pieces.table().items()
+    }
+    tokenizer = Tokenizer(
+        manifest,
+        source_model=pieces,
+        target_model=PieceModel(tiny_spm()),
+        source_table=pieces.table(),
+        target_table=turned,
+    )
+    assert tokenizer.encode("The cat", EN_ZH) == [*(pieces.table()[p] for p in ("▁The", "▁cat")), 1]
+    assert tokenizer.encode_target("The cat") == [turned["▁The"], turned["▁cat"], 1]
+    assert tokenizer.decode([turned["▁The"], turned["▁cat"]]) == "The cat"
+
+
+@given(ANY_VALID_TEXT)
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_encoded_and_decoded_without_an_error(
+    tokenizer: Tokenizer, manifest: Manifest, text: str
+) -> None:
+    ids = tokenizer.encode(text, ZH_EN)
+    assert all(0 <= index < manifest.network.vocab_size for index in ids)
+    tokenizer.decode(ids)
+
+
+@given(st.lists(st.integers(-5, 700)))
+@settings(max_examples=300, deadline=None)
+def test_any_ids_are_decoded_to_text_that_is_utf8(tokenizer: Tokenizer, ids: list[int]) -> None:
+    tokenizer.decode(ids).encode("utf-8")
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\x01\x1b[31m\x7f", "\ufffd", "\ufeff", "▁▁▁"])
+def test_control_characters_do_no_harm(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.encode(text, EN_ZH)[-1] == TINY_TOKENS.eos_id
+
+
+def test_threads_may_share_a_tokenizer(tokenizer: Tokenizer) -> None:
+    lines = [line for pair in generated_pairs(100) for line in pair]
+    expected = [tokenizer.encode(line, EN_ZH) for line in lines]
+    found: list[list[list[int]]] = []
+
+    def encode_all() -> None:
+        found.append([tokenizer.encode(line, EN_ZH) for line in lines])
+
+    threads = [threading.Thread(target=encode_all) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_all_that_does_not_fit_the_network_is_listed_at_once(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    table = pieces.table()
+    del table["▁cat"]
+    table["▁The"] = 600
+    table["▁sees"] = table["猫"]
+    tagged = LanguagePair(source="en", target="zh-Hans", source_prefix=("__zh__",))
+    with pytest.raises(ConfigError) as caught:
+        build(with_pairs(manifest, tagged), pieces, table)
+    message = str(caught.value)
+    assert "source vocabulary has id 600; ids go from 0 to 599" in message
+    assert "target vocabulary gives one id to two pieces" in message
+    assert "source vocabulary lacks the prefix '__zh__'" in message
+    assert "target vocabulary lacks 3 ids that are not suppressed" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("source.spm", b"", "without pieces"),
+        ("source.spm", b"not a model", "is not a SentencePiece model"),
+        ("vocabulary.json", b"[1, 2]", "is not a JSON object from pieces to integers"),
+        ("vocabulary.json", b'{"a": 0, "b": true}', "is not a JSON object"),
+        ("vocabulary.json", b'{"a": 0, "a": 1}', "key 'a' stands twice"),
+        ("vocabulary.json", b'{"a": 0', "not readable JSON"),
+        ("vocabulary.json", b'{"a": 0}', "lacks 597 ids"),
+    ],
+)
+def test_a_file_that_is_not_what_it_should_be_is_named(
+    tmp_path: Path, name: str, content: bytes, problem: str
+) -> None:
+    directory = write_tiny_checkpoint(tmp_path / "tiny")
+    manifest = read_manifest(directory)
+    (directory / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=problem) as caught:
+        Tokenizer.load(directory, manifest)
+    assert caught.value.path == directory / name
+
+
+def test_a_cut_sentencepiece_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is not a SentencePiece model"):
+        PieceModel(tiny_spm()[:-100_000])

@@ -1,0 +1,60 @@
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.tiny_checkpoint import write_tiny_checkpoint
+
+from model.checkpoint.weights import Checkpoint, load_checkpoint
+from service.engine.client import EngineClient
+from service.engine.messages import Configure
+
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+@pytest.fixture(scope="session")
+def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("checkpoints") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def checkpoint(checkpoint_path: Path) -> Checkpoint:
+    return load_checkpoint(checkpoint_path)
+
+
+@pytest.fixture(scope="session")
+def configure(checkpoint_path: Path) -> Configure:
+    return Configure(
+        checkpoint_path=str(checkpoint_path),
+        num_threads=1,
+        device="cpu",
+        max_rows=32,
+        max_slots=16,
+        admit_token_budget=256,
+        snapshot_interval_seconds=0.0,
+        log_level="error",
+    )
+
+
+@pytest.fixture(scope="session")
+def run() -> Iterator[Run]:
+    """Runs a coroutine on the one event loop of the session."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture(scope="session")
+def engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
+    """One engine for every test that leaves it as it was: idle."""
+    client = run(EngineClient.start(configure, max_pending_segments=200))
+    yield client
+    run(client.close())
+
+
+@pytest.fixture
+def own_engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
+    """An engine for a test that ends it."""
+    client = run(EngineClient.start(configure, max_pending_segments=8))
+    yield client
+    run(client.close())

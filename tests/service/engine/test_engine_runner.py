@@ -1,0 +1,237 @@
+import itertools
+from collections.abc import Callable
+
+import pytest
+import torch
+from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
+
+from model.config import SearchConfig
+from model.decode.session import DecodingSession, SessionLimits
+from model.errors import CheckpointError, DeviceError
+from service.engine.messages import Cancelled, Configure, Failed, Finished, SubmitSegment
+from service.engine.runner import Runner, load_runner, resolve_device
+from service.engine.totals import Totals
+
+LIMITS = SessionLimits(max_rows=16, max_slots=4, max_source_length=32, max_target_length=32)
+OUT_OF_VOCABULARY = 1_000_000
+
+
+def segment(
+    segment_id: int,
+    *,
+    source_ids: tuple[int, ...] = (10, 11, 12, 1),
+    prefix_ids: tuple[int, ...] = (0,),
+    beam_size: int = 2,
+    max_length: int = 6,
+) -> SubmitSegment:
+    return SubmitSegment(
+        segment_id=segment_id,
+        source_ids=source_ids,
+        prefix_ids=prefix_ids,
+        search=SearchConfig(beam_size=beam_size, max_length=max_length),
+    )
+
+
+def open_session() -> DecodingSession:
+    return DecodingSession(tiny_transformer(), tokens=TINY_TOKENS, limits=LIMITS)
+
+
+def ticking() -> Callable[[], float]:
+    """A clock that is one second later every time it is read."""
+    ticks = itertools.count()
+    return lambda: float(next(ticks))
+
+
+@pytest.fixture
+def totals() -> Totals:
+    return Totals()
+
+
+@pytest.fixture
+def runner(totals: Totals) -> Runner:
+    return Runner(open_session, totals=totals, clock=ticking())
+
+
+def run_out(runner: Runner) -> list[Finished | Failed]:
+    answers: list[Finished | Failed] = []
+    while not runner.is_idle:
+        answers += runner.step()
+        runner.check_integrity()
+    return answers
+
+
+def test_segments_get_what_the_session_gives_each_of_them_alone(runner):
+    segments = [segment(1), segment(2, source_ids=(20, 1), beam_size=3), segment(3, max_length=9)]
+    runner.accept(segments)
+    runner.admit([1])
+    answers = runner.step()
+    runner.admit([2, 3])
+    answers += run_out(runner)
+    for answer in answers:
+        alone = Runner(open_session, totals=Totals(), clock=ticking())
+        alone.accept([segments[answer.segment_id - 1]])
+        alone.admit([answer.segment_id])
+        [expected] = run_out(alone)
+        [got], [wanted] = answer.hypotheses, expected.hypotheses
+        assert got.token_ids == wanted.token_ids
+        assert got.score == pytest.approx(wanted.score, abs=1e-4)
+        assert got.is_truncated == wanted.is_truncated
+        assert len(got.token_log_probs) == len(got.token_ids) + 1
+    assert sorted(answer.segment_id for answer in answers) == [1, 2, 3]
+
+
+def test_timings_tell_waiting_from_decoding(totals):
+    now = [100.0]
+    runner = Runner(open_session, totals=totals, clock=lambda: now[0])
+    runner.accept([segment(1, max_length=3)])
+    now[0] = 103.0
+    runner.admit([1])
+    answers = []
+    while not runner.is_idle:
+        now[0] += 2.0
+        answers += runner.step()
+    [finished] = answers
+    assert finished.timings.queue_seconds == 3.0
+    assert finished.timings.first_step_seconds == 5.0
+    assert finished.timings.num_steps == 3
+    assert finished.timings.decode_seconds == 6.0
+
+
+def test_steps_are_counted_from_the_segments_own_first(runner):
+    runner.accept([segment(1, max_length=8), segment(2, max_length=2)])
+    runner.admit([1])
+    runner.step()
+    runner.step()
+    runner.admit([2])
+    answers = {answer.segment_id: answer for answer in run_out(runner)}
+    assert answers[1].timings.num_steps == 8
+    assert answers[2].timings.num_steps == 2
+
+
+def test_a_waiting_segment_that_is_cancelled_has_its_last_word(runner, totals):
+    runner.accept([segment(1)])
+    assert runner.cancel(1) == [Cancelled(segment_id=1)]
+    assert runner.is_idle
+    assert (totals.num_received, totals.num_cancelled) == (1, 1)
+
+
+def test_a_running_segment_that_is_cancelled_leaves_its_rows_at_once(runner):
+    runner.accept([segment(1), segment(2)])
+    runner.admit([1, 2])
+    runner.step()
+    assert runner.cancel(1) == [Cancelled(segment_id=1)]
+    assert (runner.num_slots, runner.num_rows) == (1, 2)
+    runner.check_integrity()
+    assert [answer.segment_id for answer in run_out(runner)] == [2]
+    assert (runner.free_slots, runner.free_rows) == (LIMITS.max_slots, LIMITS.max_rows)
+
+
+def test_cancelling_what_has_had_its_last_word_does_nothing(runner, totals):
+    runner.accept([segment(1, max_length=1)])
+    runner.admit([1])
+    run_out(runner)
+    assert runner.cancel(1) == []
+    assert runner.cancel(99) == []
+    assert totals.num_cancelled == 0
+
+
+def test_a_batch_that_cannot_be_encoded_fails_and_the_rest_goes_on(runner, totals):
+    runner.accept([segment(1), segment(2), segment(3, source_ids=(OUT_OF_VOCABULARY, 1))])
+    runner.admit([1])
+    runner.step()
+    failures = runner.admit([2, 3])
+    assert [(failure.segment_id, failure.code) for failure in failures] == [
+        (2, "engine_error"),
+        (3, "engine_error"),
+    ]
+    runner.check_integrity()
+    assert [answer.segment_id for answer in run_out(runner)] == [1]
+    assert (totals.num_failed, totals.num_finished) == (2, 1)
+
+
+def test_a_failure_says_what_broke_and_quotes_nothing(runner):
+    runner.accept([segment(1, source_ids=(OUT_OF_VOCABULARY, 1))])
+    [failure] = runner.admit([1])
+    assert failure.message == "the engine gave up segment 1: IndexError"
+
+
+def test_a_step_that_breaks_fails_what_runs_and_the_next_segment_is_served(runner, totals):
+    runner.accept([segment(1), segment(2, prefix_ids=(OUT_OF_VOCABULARY,)), segment(3)])
+    runner.admit([1, 2])
+    failures = runner.step()
+    assert [failure.segment_id for failure in failures] == [1, 2]
+    assert (runner.num_slots, runner.num_rows) == (0, 0)
+    runner.check_integrity()
+    runner.admit([3])
+    [finished] = run_out(runner)
+    assert isinstance(finished, Finished)
+    assert (totals.num_failed, totals.num_finished) == (2, 1)
+
+
+def test_a_segment_without_a_finite_score_fails():
+    def open_broken_session() -> DecodingSession:
+        transformer = tiny_transformer()
+        with torch.no_grad():
+            transformer.output_bias.fill_(float("nan"))
+        return DecodingSession(transformer, tokens=TINY_TOKENS, limits=LIMITS)
+
+    runner = Runner(open_broken_session, totals=Totals(), clock=ticking())
+    runner.accept([segment(1)])
+    runner.admit([1])
+    [failure] = run_out(runner)
+    assert failure.code == "engine_error"
+    assert "no finite score" in failure.message
+
+
+def test_more_than_fits_is_refused_as_a_whole(runner):
+    runner.accept([segment(number, beam_size=8) for number in range(1, 4)])
+    assert [failure.segment_id for failure in runner.admit([1, 2, 3])] == [1, 2, 3]
+    assert runner.is_idle
+
+
+def test_loading_warms_up_and_leaves_the_session_empty(checkpoint_path):
+    configure = Configure(
+        checkpoint_path=str(checkpoint_path), num_threads=1, device="cpu", max_rows=8, max_slots=3
+    )
+    totals = Totals()
+    runner, ready = load_runner(configure, totals=totals, clock=ticking())
+    assert runner.is_idle
+    assert (runner.free_rows, runner.free_slots) == (8, 3)
+    assert totals.num_steps == 0
+    assert (ready.checkpoint_name, ready.device, ready.num_threads) == ("tiny", "cpu", 1)
+    assert (ready.max_source_length, ready.max_target_length) == (64, 64)
+    assert ready.max_prefix_length == 1
+    assert ready.load_seconds > 0
+    assert ready.warmup_seconds > 0
+
+
+@pytest.mark.parametrize(("max_rows", "max_slots"), [(1, 1), (3, 8)])
+def test_a_session_of_any_size_is_warmed_up(checkpoint_path, max_rows, max_slots):
+    configure = Configure(
+        checkpoint_path=str(checkpoint_path),
+        num_threads=1,
+        device="cpu",
+        max_rows=max_rows,
+        max_slots=max_slots,
+    )
+    runner, _ = load_runner(configure, totals=Totals(), clock=ticking())
+    assert runner.is_idle
+
+
+def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
+    configure = Configure(checkpoint_path=str(tmp_path / "nowhere"), num_threads=1, device="cpu")
+    with pytest.raises(CheckpointError, match="nowhere"):
+        load_runner(configure, totals=Totals(), clock=ticking())
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_asking_for_a_missing_device_is_an_error_and_auto_is_not():
+    with pytest.raises(DeviceError, match="'cuda'"):
+        resolve_device("cuda")
+    assert resolve_device("auto") == torch.device("cpu")
+
+
+@pytest.mark.gpu
+def test_auto_takes_the_gpu():
+    assert resolve_device("auto").type == "cuda"
+    assert resolve_device("cpu").type == "cpu"

@@ -1,0 +1,118 @@
+import re
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.engine.messages import ROWS_BUCKETS, Ready, SegmentTimings, Snapshot
+from service.metrics import EngineCollector, Metrics
+
+READY = Ready(
+    protocol_version=1,
+    checkpoint_name="tiny",
+    device="cpu",
+    num_threads=1,
+    load_seconds=1.0,
+    warmup_seconds=0.5,
+    max_rows=128,
+    max_slots=64,
+    max_source_length=64,
+    max_target_length=64,
+    max_prefix_length=1,
+)
+
+
+@pytest.fixture
+def registry() -> CollectorRegistry:
+    return CollectorRegistry()
+
+
+@pytest.fixture
+def metrics(registry: CollectorRegistry) -> Metrics:
+    return Metrics(registry)
+
+
+def _engine(snapshot: Snapshot, *, ready: Ready | None = READY) -> EngineCollector:
+    return EngineCollector(
+        snapshot=lambda: snapshot,
+        num_pending=lambda: 3,
+        max_pending=8,
+        is_up=lambda: True,
+        ready=lambda: ready,
+    )
+
+
+def test_requests_are_counted_by_route_and_status(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.request_started()
+    assert registry.get_sample_value("dragoman_requests_in_progress") == 1
+    metrics.request_ended(route="/translate", status=200, seconds=0.2)
+    labels = {"route": "/translate", "status": "200"}
+    assert registry.get_sample_value("dragoman_requests_total", labels) == 1
+    assert registry.get_sample_value("dragoman_requests_in_progress") == 0
+    route = {"route": "/translate"}
+    assert registry.get_sample_value("dragoman_request_seconds_sum", route) == 0.2
+
+
+def test_a_finished_segment_is_observed_in_the_queue_to_its_first_step_and_in_all(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.segment_finished(
+        SegmentTimings(queue_seconds=1.0, first_step_seconds=1.5, decode_seconds=3.0, num_steps=9)
+    )
+    assert registry.get_sample_value("dragoman_segment_queue_seconds_sum") == 1.0
+    assert registry.get_sample_value("dragoman_segment_first_step_seconds_sum") == 1.5
+    assert registry.get_sample_value("dragoman_segment_seconds_sum") == 4.0
+
+
+def test_rows_per_step_is_a_cumulative_histogram(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    counts = (1, 0, 2, *(0,) * (len(ROWS_BUCKETS) - 3), 4)
+    metrics.watch_engine(_engine(Snapshot(rows_per_step=counts, num_row_steps=900)))
+
+    def bucket(bound: str) -> float | None:
+        return registry.get_sample_value("dragoman_step_rows_bucket", {"le": bound})
+
+    assert [bucket("1.0"), bucket("2.0"), bucket("4.0"), bucket("512.0")] == [1, 1, 3, 3]
+    assert bucket("+Inf") == 7
+    assert registry.get_sample_value("dragoman_step_rows_sum") == 900
+    assert registry.get_sample_value("dragoman_step_rows_count") == 7
+
+
+def test_the_engine_is_described_once_it_is_warm(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.watch_engine(_engine(Snapshot(num_running=2, num_source_tokens=5)))
+    text = metrics.render().decode()
+    assert 'dragoman_info{checkpoint="tiny",device="cpu",' in text
+    assert registry.get_sample_value("dragoman_running_segments") == 2
+    assert registry.get_sample_value("dragoman_source_tokens_total") == 5
+    assert registry.get_sample_value("dragoman_pending_segments") == 3
+    assert registry.get_sample_value("dragoman_engine_start_seconds") == 1.5
+
+
+def test_two_servers_in_one_process_do_not_share_instruments() -> None:
+    first, second = CollectorRegistry(), CollectorRegistry()
+    Metrics(first).characters_accepted(5)
+    Metrics(second)
+    assert first.get_sample_value("dragoman_source_characters_total") == 5
+    assert second.get_sample_value("dragoman_source_characters_total") == 0
+
+
+def test_names_are_ours_in_base_units_and_documented(metrics: Metrics) -> None:
+    metrics.watch_engine(_engine(Snapshot()))
+    families = list(text_string_to_metric_families(metrics.render().decode()))
+    for family in families:
+        assert re.fullmatch("(dragoman|process)[a-z_]*", family.name), family.name
+        assert family.documentation
+        assert not re.search("_(ms|millis|minutes|kb|mb)(_|$)", family.name)
+
+
+def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
+    metrics.request_ended(route="unmatched", status=404, seconds=0.0)
+    metrics.watch_engine(_engine(Snapshot()))
+    families = text_string_to_metric_families(metrics.render().decode())
+    labels = {name for family in families for sample in family.samples for name in sample.labels}
+    assert labels <= {"route", "status", "le", "checkpoint", "device", "version"}

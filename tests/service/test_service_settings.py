@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from model.errors import ConfigError
+from service.settings import Settings, load_settings
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"DRAGOMAN_{name.upper()}", raising=False)
+
+
+def test_defaults_listen_on_loopback_only() -> None:
+    settings = load_settings()
+    assert (settings.host, settings.port, settings.device) == ("127.0.0.1", 8000, "auto")
+    assert settings.checkpoint == Path("checkpoints/en-zh-small")
+
+
+def test_environment_overrules_defaults_and_flags_overrule_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_PORT", "9000")
+    monkeypatch.setenv("DRAGOMAN_MAX_TEXTS", "7")
+    assert load_settings().port == 9000
+    settings = load_settings({"port": 9001, "host": None})
+    assert (settings.port, settings.host, settings.max_texts) == (9001, "127.0.0.1", 7)
+
+
+def test_an_empty_variable_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_PORT", "")
+    assert load_settings().port == 8000
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("port", "http"),
+        ("port", "65536"),
+        ("device", "tpu"),
+        ("max_beam_size", "17"),
+        ("max_texts", "0"),
+        ("grace_seconds", "nan"),
+        ("timeout_seconds", "inf"),
+        ("timeout_seconds", "301"),
+        ("log_level", "loud"),
+    ],
+)
+def test_an_impossible_value_is_named_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"DRAGOMAN_{name.upper()}", value)
+    with pytest.raises(ConfigError, match=name):
+        load_settings()
+
+
+def test_all_impossible_values_are_reported_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_PORT", "x")
+    monkeypatch.setenv("DRAGOMAN_DEVICE", "y")
+    with pytest.raises(ConfigError, match=r"DRAGOMAN_PORT is 'x'.*DRAGOMAN_DEVICE is 'y'"):
+        load_settings()
+
+
+def test_every_cost_has_a_maximum_by_default() -> None:
+    settings = load_settings()
+    for name in Settings.model_fields:
+        if name.startswith("max_"):
+            assert getattr(settings, name) > 0
