@@ -56,7 +56,7 @@ class Evaluation:
 
 
 def default_tokenizer(language: str) -> str:
-    """sacrebleu's tokenizer for a target language given by its BCP-47 tag."""
+    """The sacrebleu tokenizer for a target language given by its BCP-47 tag."""
     return _TOKENIZERS_BY_LANGUAGE.get(primary_language(language), "13a")
 
 
@@ -123,6 +123,4 @@ def evaluate(
     translations = translator.translate(sources, pair, search, on_finished=on_finished)
     hypotheses = tuple(translation.text for translation in translations)
     chosen = tokenizer or default_tokenizer(pair.target)
-    return Evaluation(
-        scores=score(hypotheses, references, tokenizer=chosen), hypotheses=hypotheses
-    )
+    return Evaluation(scores=score(hypotheses, references, tokenizer=chosen), hypotheses=hypotheses)

@@ -206,9 +206,11 @@ class TextPipeline:
             outputs: One for each of `prepared.network_segments`, in order. For another
                 alternative, call again with other hypotheses.
         """
-        remaining = iter(outputs)
+        network_segments = zip(prepared.network_segments, outputs, strict=True)
+        translated = [self._translated(segment, output) for segment, output in network_segments]
+        remaining = iter(translated)
         segments = tuple(
-            _copied(segment) if segment.is_verbatim else self._translated(segment, next(remaining))
+            _copied(segment) if segment.is_verbatim else next(remaining)
             for segment in prepared.segments
         )
         separators = _target_separators(prepared, segments)

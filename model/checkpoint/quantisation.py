@@ -12,6 +12,8 @@ from torch import Tensor
 MAX_QUANTUM = 127
 # Below this a row counts as zero; keeps scales and products away from subnormal numbers.
 MIN_SCALE = 2.0**-100
+# 127 times this is still finite.
+MAX_SCALE = 2.0**121
 _DROPPED_BITS = 0xFF
 
 
@@ -25,7 +27,7 @@ def quantise_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
         q, int8 of the same shape, and s, float32 (rows,).
     """
     rows = weight.detach().to(torch.float32).flatten(1)
-    scale = _rounded_up(rows.abs().amax(dim=1) / MAX_QUANTUM).clamp_min(MIN_SCALE)
+    scale = _rounded_up(rows.abs().amax(dim=1) / MAX_QUANTUM).clamp(MIN_SCALE, MAX_SCALE)
     quanta = torch.round(rows / scale[:, None]).clamp(-MAX_QUANTUM, MAX_QUANTUM)
     return quanta.to(torch.int8).reshape(weight.shape), scale
 

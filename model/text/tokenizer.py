@@ -202,7 +202,14 @@ def _table_problems(
             for piece in sorted(prefixes - set(table))
         ]
     nameless = set(range(network.output_size)) - set(target_table.values())
-    nameless -= set(manifest.tokens.suppressed_ids)
+    tokens = manifest.tokens
+    nameless -= {
+        *tokens.suppressed_ids,
+        tokens.pad_id,
+        tokens.eos_id,
+        tokens.unk_id,
+        tokens.start_id,
+    }
     if nameless:
         problems.append(
             f"target vocabulary lacks {len(nameless)} ids that are not suppressed, the first is"

@@ -168,9 +168,7 @@ class BatchStream:
             self._position = BatchPosition(epoch=self._position.epoch + 1)
             self._plan = self._make_plan()
         indices = self._plan[self._position.index]
-        self._position = BatchPosition(
-            epoch=self._position.epoch, index=self._position.index + 1
-        )
+        self._position = BatchPosition(epoch=self._position.epoch, index=self._position.index + 1)
         return make_batch(self._pairs, indices, pad_id=self._pad_id, start_id=self._start_id)
 
     def _make_plan(self) -> list[NDArray[np.int64]]:

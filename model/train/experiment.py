@@ -337,7 +337,9 @@ def _convert_mapping(value: object, kind: type, where: str) -> object:
     if missing:
         raise ConfigError(f"missing key {', '.join(missing)}")
     hints = get_type_hints(kind)
-    return kind(**{key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()})
+    return kind(
+        **{key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()}
+    )
 
 
 def _convert_scalar(value: object, kind: object, where: str) -> object:
@@ -346,9 +348,7 @@ def _convert_scalar(value: object, kind: object, where: str) -> object:
             return float(value)  # YAML 1.1 reads 1e-3, without a dot, as a string
         except ValueError:
             pass
-    elif kind is int and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    elif (kind is bool and isinstance(value, bool)) or (kind is str and isinstance(value, str)):
+    elif isinstance(kind, type) and type(value) is kind:  # not isinstance: True is no number
         return value
     wanted = kind.__name__ if isinstance(kind, type) else str(kind)
     raise ConfigError(f"{where} is {value!r}; it must be of type {wanted}")

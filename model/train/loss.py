@@ -79,8 +79,8 @@ class _ProjectedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ANN401  # torch's context object has no public type
+    def forward(  # noqa: PLR0917  # torch passes them by position
+        ctx: Any,  # torch's context object has no public type
         hidden: Tensor,
         weight: Tensor,
         bias: Tensor,
@@ -126,7 +126,7 @@ class _ProjectedLoss(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:  # noqa: ANN401  # torch's signature
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         (scale,) = grad_outputs
         grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
         gradients = (grad_hidden * scale, grad_weight * scale, grad_bias * scale)

@@ -5,7 +5,7 @@ Owns the figures (tokens a second, time left) and their layout; never prints tex
 
 import logging
 from types import TracebackType
-from typing import Self, TextIO
+from typing import NoReturn, Self, TextIO
 
 from tqdm import tqdm
 
@@ -28,7 +28,7 @@ class ProgressReporter:
         self._first_fraction = fraction
         self._loss_sum = 0.0
         self._loss_tokens = 0
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[NoReturn] | None = None
         if stream.isatty():
             layout = "{percentage:5.1f}%|{bar}| {postfix}"
             self._bar = tqdm(total=1.0, initial=fraction, file=stream, bar_format=layout)

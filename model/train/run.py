@@ -1,15 +1,14 @@
-"""One training run from an experiment file to a folder of snapshots.
+"""One training run, from an experiment file to a checkpoint that can be served.
 
-Owns the order of things: text, vocabulary, network, resume, loop, saving and scoring. Each of
-them is another file's.
+Owns the order of things: text, vocabulary, network, resume, loop, end. Each of them is another
+file's.
 """
 
-import hashlib
 import logging
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,18 +18,12 @@ from model.nn.transformer import Transformer
 from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.experiment import Experiment
+from model.train.finish import finish_run
+from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
-from model.train.state import (
-    STATE_FILE,
-    Progress,
-    load_state,
-    prune_snapshots,
-    save_snapshot,
-    save_state,
-    snapshot_path,
-)
-from model.train.trainer import Trainer, UpdateResult, build_optimiser
-from model.train.validation import dev_loss
+from model.train.state import STATE_FILE, Progress, load_state
+from model.train.trainer import Trainer, build_optimiser
+from model.train.validation import DevText, Validator
 from model.train.vocabulary import (
     EOS_ID,
     PAD_ID,
@@ -43,6 +36,28 @@ from model.train.vocabulary import (
 
 LOGGER = logging.getLogger("dragoman.train")
 
+CHECKPOINT_FOLDER = "checkpoint"
+"""Where, in a run's folder, its checkpoint is put."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunText:
+    """Everything a run reads, tokenised once.
+
+    Attributes:
+        vocabularies: Trained on the training split only.
+        num_pairs: Training pairs by corpus, before long ones are left out.
+        pairs: The training text.
+        dev: Held-out text by corpus.
+        test: Test text by corpus.
+    """
+
+    vocabularies: Vocabularies
+    num_pairs: dict[str, int]
+    pairs: TokenisedPairs
+    dev: dict[str, DevText]
+    test: dict[str, ParallelText]
+
 
 def train(
     experiment: Experiment,
@@ -51,17 +66,23 @@ def train(
     output: Path,
     resume: bool,
     device: torch.device,
+    command: str,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Progress:
-    """Run an experiment.
+) -> bool:
+    """Run an experiment; its checkpoint is `output`/checkpoint.
 
     Args:
         experiment: What to run.
         data_folder: Holds the language pair's folder.
-        output: Gets the vocabulary, `state.pt`, snapshots; made if missing.
-        resume: Go on from `output`'s state; otherwise `output` must hold none.
+        output: Gets the vocabulary, `state.pt`, snapshots and the checkpoint; made if missing.
+        resume: Go on from `output`'s state; otherwise `output` must hold none. A run that was
+            over is only finished again.
         device: Where to train.
+        command: For the card: what makes this checkpoint.
         should_stop: Asked between updates; the state is saved before stopping.
+
+    Returns:
+        Whether the run came to its end and there is a checkpoint.
 
     Raises:
         DataError: Text is missing, misaligned or empty.
@@ -72,15 +93,93 @@ def train(
             f"{output}: holds a run already; resume it, or choose another output folder"
         )
     output.mkdir(parents=True, exist_ok=True)
-    folder = data_folder / experiment.data.folder
-    texts = _read(experiment, folder / "train", [item.name for item in experiment.data.train])
-    dev_texts = _read(experiment, folder / "dev", list(experiment.data.dev))
-    vocabularies = _vocabularies(experiment, output, texts, resume=resume)
-    copies = [item.copies for item in experiment.data.train]
-    pairs = _tokenise(experiment, vocabularies, list(zip(texts, copies, strict=True)))
-    dev = {text.name: _tokenise(experiment, vocabularies, [(text, 1)]) for text in dev_texts}
+    text = read_text(experiment, data_folder, output, is_vocabulary_there=resume)
     torch.manual_seed(experiment.run.seed)
-    transformer = _network(experiment, vocabularies).to(device)
+    transformer = build_network(experiment, text.vocabularies).to(device)
+    trainer, observer = _prepare(experiment, text, transformer, output=output, resume=resume)
+    num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
+    LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    with ProgressReporter(
+        stream=sys.stderr, progress=trainer.progress, fraction=trainer.fraction()
+    ) as reporter:
+        trainer.train(
+            observer.bind(reporter),
+            should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
+        )
+        trainer.progress = observer.last(trainer.progress)
+    if trainer.fraction() < 1.0 and not observer.has_lost_patience(trainer.progress):
+        return False
+    finish_run(
+        experiment,
+        folder=output,
+        directory=output / CHECKPOINT_FOLDER,
+        vocabularies=text.vocabularies,
+        transformer=transformer,
+        progress=trainer.progress,
+        num_pairs=text.num_pairs,
+        dev={name: dev.text for name, dev in text.dev.items()},
+        test=text.test,
+        command=command,
+    )
+    return True
+
+
+def read_text(
+    experiment: Experiment, data_folder: Path, output: Path, *, is_vocabulary_there: bool
+) -> RunText:
+    """Read and tokenise everything a run needs; trains the vocabulary unless it is there.
+
+    Raises:
+        DataError: Text is missing, misaligned or empty, or too little for the vocabulary.
+    """
+    folder = data_folder / experiment.data.folder
+    names = [corpus.name for corpus in experiment.data.train]
+    texts = [_read(experiment, folder / "train", name) for name in names]
+    dev_texts = [_read(experiment, folder / "dev", name) for name in experiment.data.dev]
+    tests = [_read(experiment, folder / "test", name) for name in experiment.data.test]
+    if is_vocabulary_there:
+        vocabularies = vocabulary_paths(experiment.vocabulary, output)
+    else:
+        vocabularies = train_vocabularies(
+            experiment.vocabulary,
+            output,
+            source=[line for text in texts for line in text.source],
+            target=[line for text in texts for line in text.target],
+        )
+    copies = [corpus.copies for corpus in experiment.data.train]
+    return RunText(
+        vocabularies=vocabularies,
+        num_pairs={text.name: len(text) for text in texts},
+        pairs=_tokenise(experiment, vocabularies, list(zip(texts, copies, strict=True))),
+        dev={
+            text.name: DevText(text=text, pairs=_tokenise(experiment, vocabularies, [(text, 1)]))
+            for text in dev_texts
+        },
+        test={text.name: text for text in tests},
+    )
+
+
+def build_network(experiment: Experiment, vocabularies: Vocabularies) -> Transformer:
+    """The experiment's network with fresh weights.
+
+    Raises:
+        ConfigError: The shape is impossible.
+    """
+    sizes = [
+        load_pieces(path).get_piece_size()
+        for path in (vocabularies.source_path, vocabularies.target_path)
+    ]
+    return Transformer(
+        experiment.network.build(
+            source_size=sizes[0], target_size=sizes[1], is_joint=vocabularies.is_joint
+        )
+    )
+
+
+def _prepare(
+    experiment: Experiment, text: RunText, transformer: Transformer, *, output: Path, resume: bool
+) -> tuple[Trainer, RunObserver]:
+    """A trainer where the run begins or goes on, and what watches it."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
     progress = Progress()
     if resume:
@@ -89,84 +188,41 @@ def train(
             transformer=transformer,
             optimiser=optimiser,
             fingerprint=fingerprint(experiment),
-            device=device,
+            device=next(transformer.parameters()).device,
         )
+    stream = BatchStream(
+        text.pairs,
+        max_tokens=experiment.run.batch_tokens,
+        seed=experiment.run.seed,
+        pad_id=PAD_ID,
+        start_id=START_ID,
+        position=progress.position,
+    )
     trainer = Trainer(
         transformer,
         optimiser,
-        BatchStream(
-            pairs,
-            max_tokens=experiment.run.batch_tokens,
-            seed=experiment.run.seed,
-            pad_id=PAD_ID,
-            start_id=START_ID,
-            position=progress.position,
-        ),
+        stream,
         optimiser_config=experiment.optimiser,
         schedule=experiment.schedule,
         run=experiment.run,
         clock=time.monotonic,
         progress=progress,
     )
-    num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
-    LOGGER.info("%d pairs, %d parameters, %s", len(pairs), num_parameters, device)
-    with ProgressReporter(
-        stream=sys.stderr, progress=progress, fraction=trainer.fraction()
-    ) as reporter:
-        observer = _RunObserver(
-            experiment=experiment,
-            output=output,
-            trainer=trainer,
-            transformer=transformer,
-            optimiser=optimiser,
-            dev=dev,
-            reporter=reporter,
-        )
-        trainer.train(observer, should_stop=should_stop)
-        observer.finish()
-    return trainer.progress
-
-
-def fingerprint(experiment: Experiment) -> str:
-    """Identifies what must not change between a save and a resume.
-
-    A longer run, other intervals of saving or other dev text do not change it.
-    """
-    run = experiment.run
-    fixed = (
-        experiment.data.train,
-        experiment.data.max_length,
-        experiment.vocabulary,
-        experiment.network,
-        experiment.optimiser,
-        (run.batch_tokens, run.update_freq, run.seed),
+    observer = RunObserver(
+        experiment,
+        folder=output,
+        transformer=transformer,
+        optimiser=optimiser,
+        validator=Validator(experiment, text.vocabularies, text.dev),
+        progress=progress,
     )
-    return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
+    return trainer, observer
 
 
-def _read(experiment: Experiment, folder: Path, names: list[str]) -> list[ParallelText]:
+def _read(experiment: Experiment, folder: Path, name: str) -> ParallelText:
     data = experiment.data
-    return [
-        read_parallel(
-            folder,
-            name,
-            source_language=data.source_language,
-            target_language=data.target_language,
-        )
-        for name in names
-    ]
-
-
-def _vocabularies(
-    experiment: Experiment, output: Path, texts: list[ParallelText], *, resume: bool
-) -> Vocabularies:
-    if resume:
-        return vocabulary_paths(experiment.vocabulary, output)
-    return train_vocabularies(
-        experiment.vocabulary,
-        output,
-        source=[line for text in texts for line in text.source],
-        target=[line for text in texts for line in text.target],
+    return read_parallel(
+        folder, name, source_language=data.source_language, target_language=data.target_language
     )
 
 
@@ -183,80 +239,3 @@ def _tokenise(
         eos_id=EOS_ID,
         max_length=experiment.data.max_length,
     )
-
-
-def _network(experiment: Experiment, vocabularies: Vocabularies) -> Transformer:
-    sizes = [
-        load_pieces(path).get_piece_size()
-        for path in (vocabularies.source_path, vocabularies.target_path)
-    ]
-    return Transformer(
-        experiment.network.build(
-            source_size=sizes[0], target_size=sizes[1], is_joint=vocabularies.is_joint
-        )
-    )
-
-
-@dataclass(kw_only=True)
-class _RunObserver:
-    experiment: Experiment
-    output: Path
-    trainer: Trainer
-    transformer: Transformer
-    optimiser: torch.optim.Optimizer
-    dev: dict[str, TokenisedPairs]
-    reporter: ProgressReporter
-    saved_seconds: float = 0.0
-
-    def after_update(self, result: UpdateResult, progress: Progress) -> Progress:
-        run = self.experiment.run
-        self.reporter.add(loss=result.loss, num_target_tokens=result.num_target_tokens)
-        if result.update % run.log_every_updates == 0:
-            self.reporter.report(
-                progress, fraction=self.trainer.fraction(), learning_rate=result.learning_rate
-            )
-        if result.update % run.snapshot_every_updates == 0:
-            progress = self._snapshot(progress)
-        if progress.elapsed_seconds - self.saved_seconds >= 60.0 * run.save_every_minutes:
-            self._save(progress)
-        return progress
-
-    def finish(self) -> None:
-        """Leave a state, and a snapshot of the last update."""
-        progress = self.trainer.progress
-        if not snapshot_path(self.output, progress.update).exists():
-            progress = self._snapshot(progress)
-        self.trainer.progress = progress
-        self._save(progress)
-
-    def _save(self, progress: Progress) -> None:
-        save_state(
-            self.output,
-            transformer=self.transformer,
-            optimiser=self.optimiser,
-            progress=progress,
-            fingerprint=fingerprint(self.experiment),
-        )
-        self.saved_seconds = progress.elapsed_seconds
-
-    def _snapshot(self, progress: Progress) -> Progress:
-        run = self.experiment.run
-        save_snapshot(self.output, self.transformer, progress.update)
-        losses = {
-            name: dev_loss(
-                self.transformer,
-                pairs,
-                batch_tokens=run.batch_tokens,
-                precision=run.precision,
-                start_id=START_ID,
-            )
-            for name, pairs in self.dev.items()
-        }
-        listed = " ".join(f"{name} loss {loss:.3f}" for name, loss in losses.items())
-        self.reporter.say(f"dev at update {progress.update}: {listed}")
-        score = -losses[self.experiment.data.dev[0]]
-        if progress.best_score is None or score > progress.best_score:
-            progress = replace(progress, best_score=score, best_update=progress.update)
-        keep = frozenset({snapshot_path(self.output, progress.best_update or 0)})
-        prune_snapshots(self.output, num_kept=run.num_snapshots, keep=keep)
-        return progress

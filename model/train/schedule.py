@@ -4,6 +4,7 @@ Owns the shapes (Noam, inverse square root, an optional linear tail to zero). Do
 optimiser, nor what "the run" is: updates or minutes, the trainer decides.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -65,9 +66,13 @@ def learning_rate(
     warmup = config.warmup_updates
     rise = min(1.0, update / warmup)
     if config.kind == "noam":
-        rate = config.factor * d_model**-0.5 * min(update**-0.5, update * warmup**-1.5)
+        rate = (
+            config.factor
+            * min(1 / math.sqrt(update), update / math.sqrt(warmup) ** 3)
+            / math.sqrt(d_model)
+        )
     elif config.kind == "inverse-sqrt":
-        rate = config.peak * (rise if update <= warmup else (warmup / update) ** 0.5)
+        rate = config.peak * (rise if update <= warmup else math.sqrt(warmup / update))
     else:
         rate = config.peak * rise
     return rate * tail_factor(config.tail_fraction, progress)

@@ -7,7 +7,7 @@ code: the state is loaded with `weights_only=True`, snapshots are safetensors.
 import os
 import pickle
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Progress:
     """
 
     update: int = 0
-    position: BatchPosition = BatchPosition()
+    position: BatchPosition = field(default_factory=BatchPosition)
     elapsed_seconds: float = 0.0
     num_source_tokens: int = 0
     num_target_tokens: int = 0

@@ -53,8 +53,14 @@ class UpdateResult:
 class Observer(Protocol):
     """What happens around the updates."""
 
-    def after_update(self, result: UpdateResult, progress: Progress) -> Progress:
-        """Log, save, score; returns the progress, with a new best score if there is one."""
+    def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
+        """Log, save, score; returns the progress, with a new best score if there is one.
+
+        Args:
+            result: Of the update just done.
+            progress: Of the run, that update included.
+            fraction: Part of the run used up.
+        """
         ...
 
 
@@ -182,7 +188,7 @@ class Trainer:
                 num_source_tokens=done.num_source_tokens + result.num_source_tokens,
                 num_target_tokens=done.num_target_tokens + result.num_target_tokens,
             )
-            self.progress = observer.after_update(result, self.progress)
+            self.progress = observer.after_update(result, self.progress, self.fraction())
 
     def update(self, batches: Sequence[Batch]) -> UpdateResult:
         """One update from the exact gradient of all `batches` together.

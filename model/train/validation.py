@@ -121,9 +121,9 @@ def dev_loss(
     )
     total = 0.0
     for indices in plan:
-        batch = make_batch(
-            pairs, indices, pad_id=transformer.config.pad_id, start_id=start_id
-        ).to(device)
+        batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=start_id).to(
+            device
+        )
         with compute_context(device, precision):
             total += batch_loss(transformer, batch, smoothing=0.0).item()
     return total / int(pairs.target_lengths.sum())

@@ -26,6 +26,8 @@ _BOUNDS = {
 _LENGTHS = {
     "string_too_short": ("min_length", "at least"),
     "string_too_long": ("max_length", "at most"),
+    "too_short": ("min_length", "at least"),
+    "too_long": ("max_length", "at most"),
 }
 
 

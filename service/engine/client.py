@@ -43,7 +43,7 @@ from service.engine.throughput import Throughput
 
 logger = logging.getLogger(__name__)
 
-_SEGMENTS_PER_SUBMIT = 256
+_SEGMENTS_PER_SUBMIT = 64
 _TERMINATE_SECONDS = 2.0
 
 
@@ -327,17 +327,13 @@ class EngineClient:
             logger.exception("engine_answers_unreadable")
             self._link.kill()
         finally:
-            num_pending = self.num_pending
+            level = logging.INFO if self._is_closing else logging.ERROR
+            fields: dict[str, object] = {"num_pending": self.num_pending}
             self._lost.set()
             self._fail_pending("the engine is gone")
             await self._link.reap()
-            logger.log(
-                logging.INFO if self._is_closing else logging.ERROR,
-                "engine_left",
-                extra={
-                    "fields": {"exit_status": self._link.exit_status, "num_pending": num_pending}
-                },
-            )
+            fields["exit_status"] = self._link.exit_status
+            logger.log(level, "engine_left", extra={"fields": fields})
 
     def _take(self, message: EngineMessage) -> None:
         match message:

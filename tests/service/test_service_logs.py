@@ -46,10 +46,9 @@ def test_a_record_is_one_line_of_json_with_its_fields() -> None:
 
 
 def test_an_exception_is_logged_by_type_and_frames_but_not_by_its_message() -> None:
-    try:
-        raise ValueError("what the user wrote")
-    except ValueError as error:
-        info = (type(error), error, error.__traceback__)
+    with pytest.raises(ValueError, match="int") as caught:
+        int("what the user wrote")
+    info = (caught.type, caught.value, caught.tb)
     line = _line(logging.makeLogRecord({"msg": "unexpected error", "exc_info": info}))
     assert line["exception"] == "builtins.ValueError"
     assert "test_service_logs.py" in str(line["frames"])

@@ -60,6 +60,7 @@ def tiny_spm(vocabulary_size: int = TINY_VOCABULARY_SIZE) -> bytes:
         vocab_size=vocabulary_size,
         character_coverage=1.0,
         byte_fallback=True,
+        normalization_rule_name="identity",
         pad_id=TINY_TOKENS.pad_id,
         eos_id=TINY_TOKENS.eos_id,
         unk_id=TINY_TOKENS.unk_id,

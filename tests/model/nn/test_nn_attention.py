@@ -107,6 +107,12 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_in_value_and_gradient(
     assert not context_of_empty.any()
 
 
+@BOTH_PATHS
+def test_no_nan_arises_even_inside_the_backward_pass(attend: Attend) -> None:
+    with torch.autograd.set_detect_anomaly(True):
+        attend(*heads(), mask=torch.zeros(5, 7, dtype=torch.bool)).sum().backward()
+
+
 def test_the_weights_of_a_query_with_nothing_to_attend_to_are_zero_not_uniform() -> None:
     mask = torch.zeros(5, 7, dtype=torch.bool)
     mask[0] = True
@@ -199,12 +205,15 @@ def test_projections_have_biases_only_when_asked() -> None:
 
 
 @pytest.mark.parametrize("with_maps", [False, True])
-def test_attention_weights_are_dropped_in_training_only(with_maps: bool) -> None:
+@pytest.mark.parametrize("mask", [None, torch.tensor([[True] * 5 + [False]])])
+def test_attention_weights_are_dropped_in_training_only(
+    with_maps: bool, mask: Tensor | None
+) -> None:
     attention = build(attention_dropout=0.5)
     x = torch.randn(1, 6, 16)
 
     def attend() -> Tensor:
-        return attention(x, x, maps=[] if with_maps else None)
+        return attention(x, x, mask=mask, maps=[] if with_maps else None)
 
     assert not torch.equal(attend(), attend())
     attention.eval()

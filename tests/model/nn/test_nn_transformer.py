@@ -83,6 +83,19 @@ def test_right_padding_needs_no_target_mask(
 
 
 @EVERY_POSITION
+def test_a_target_mask_also_hides_what_stands_before_real_tokens(position: PositionKind) -> None:
+    transformer = build(position=position)
+    source_mask = padding_mask(SOURCE, PAD)
+    target_mask = torch.tensor([[True, False, True, False, True]] * 2)
+    memory = transformer.encode(SOURCE)
+    logits = transformer.decode(TARGET, memory, source_mask, target_mask)
+    other = transformer.decode(
+        TARGET.masked_fill(~target_mask, 12), memory, source_mask, target_mask
+    )
+    assert torch.equal(other[target_mask], logits[target_mask])
+
+
+@EVERY_POSITION
 @pytest.mark.parametrize("has_target_mask", [False, True])
 def test_the_decoder_never_sees_the_future(position: PositionKind, has_target_mask: bool) -> None:
     transformer = build(position=position)
@@ -104,6 +117,25 @@ def test_order_matters(position: PositionKind) -> None:
     memory = transformer.encode(SOURCE[:1])
     reversed_memory = transformer.encode(SOURCE[:1].flip(1)).flip(1)
     assert not torch.allclose(memory, reversed_memory, atol=1e-3)
+
+
+@EVERY_POSITION
+def test_cross_attention_knows_no_positions(position: PositionKind) -> None:
+    decoder = build(position=position).decoder
+    x, memory = torch.randn(2, 5, 16), torch.randn(2, 6, 16)
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    assert_near(decoder(x, memory[:, order]), decoder(x, memory))
+
+
+def test_relative_buckets_see_both_sides_in_the_encoder_and_only_the_past_in_the_decoder() -> None:
+    transformer = build(position="relative")
+    encoder, decoder = (
+        stack.position_bias(40, 40, torch.device("cpu"))
+        for stack in (transformer.encoder, transformer.decoder)
+    )
+    assert not torch.equal(encoder[:, 0, 3], encoder[:, 3, 0])
+    assert torch.equal(encoder[:, 11, 0], encoder[:, 10, 0]), "8 exact distances on each side"
+    assert not torch.equal(decoder[:, 11, 0], decoder[:, 10, 0]), "16 exact distances behind"
 
 
 @pytest.mark.parametrize("norm", ["layernorm", "rmsnorm"])

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 from model.checkpoint.weights import Checkpoint, load_checkpoint
@@ -20,6 +21,7 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def checkpoint(checkpoint_path: Path) -> Checkpoint:
+    torch.set_num_threads(1)  # the engines have their own threads, on the same cores
     return load_checkpoint(checkpoint_path)
 
 

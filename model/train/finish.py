@@ -1,0 +1,135 @@
+"""The end of a run: which weights, what they are worth, the checkpoint.
+
+Owns the choice between the best snapshot and averages of the latest ones, on dev text, and the
+final scores. Scores are of the stored int8 weights, read back from the disk.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from model.checkpoint.weights import load_checkpoint
+from model.config import SearchConfig
+from model.evaluate import Scores, evaluate
+from model.nn.transformer import Transformer
+from model.train.averaging import average_snapshots, last_snapshots
+from model.train.card import CardFacts, write_card
+from model.train.data import ParallelText
+from model.train.experiment import Experiment
+from model.train.export import export_checkpoint, language_pair, memory_checkpoint
+from model.train.state import Progress, list_snapshots, snapshot_path
+from model.train.vocabulary import Vocabularies
+from model.translator import Translator
+
+LOGGER = logging.getLogger("dragoman.train")
+
+
+def finish_run(
+    experiment: Experiment,
+    *,
+    folder: Path,
+    directory: Path,
+    vocabularies: Vocabularies,
+    transformer: Transformer,
+    progress: Progress,
+    num_pairs: Mapping[str, int],
+    dev: Mapping[str, ParallelText],
+    test: Mapping[str, ParallelText],
+    command: str,
+) -> dict[str, Scores]:
+    """Choose weights, store them, score what was stored, write the card.
+
+    Args:
+        experiment: What was run.
+        folder: Of the run, with its snapshots.
+        directory: Where the checkpoint goes.
+        vocabularies: Of the run.
+        transformer: Gets the chosen weights.
+        progress: Of the run.
+        num_pairs: Training pairs by corpus.
+        dev: Held-out text; the first corpus chooses.
+        test: Test text, looked at only now.
+        command: For the card.
+
+    Returns:
+        Scores by corpus, as in the card.
+    """
+    transformer.eval()
+    search = SearchConfig(beam_size=experiment.run.final_beam_size)
+    candidates = _candidates(experiment, folder, progress)
+    weights = _choose(
+        experiment,
+        candidates,
+        vocabularies=vocabularies,
+        transformer=transformer,
+        text=dev[experiment.data.dev[0]],
+        search=search,
+    )
+    transformer.load_state_dict(average_snapshots(candidates[weights]))
+    scores: dict[str, Scores] = {}
+
+    def write() -> None:
+        facts = CardFacts(
+            progress=progress,
+            num_pairs=num_pairs,
+            weights=weights,
+            scores=scores,
+            beam_size=search.beam_size,
+        )
+        export_checkpoint(
+            directory,
+            experiment=experiment,
+            vocabularies=vocabularies,
+            transformer=transformer,
+            card=write_card(experiment, transformer, facts, command=command),
+        )
+
+    write()  # without scores; these are of the weights as they are read back
+    translator = Translator(load_checkpoint(directory))
+    for split, texts in (("dev", dev), ("test", test)):
+        for name, text in texts.items():
+            found = evaluate(
+                translator, language_pair(experiment), text.source, text.target, search=search
+            )
+            scores[f"{split}/{name}"] = found.scores
+            LOGGER.info("%s/%s: %s, %s", split, name, found.scores.bleu, found.scores.chrf)
+    write()
+    return scores
+
+
+def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
+    """Snapshots to average, by a description in words."""
+    found: dict[str, list[Path]] = {}
+    if progress.best_update is not None:
+        best = snapshot_path(folder, progress.best_update)
+        if best.exists():
+            found[f"the snapshot of update {progress.best_update:,}"] = [best]
+    averages = last_snapshots(list_snapshots(folder), experiment.run.average_counts)
+    for count, paths in averages.items():
+        found[f"the average of the last {count} snapshots"] = paths
+    return found
+
+
+def _choose(
+    experiment: Experiment,
+    candidates: Mapping[str, list[Path]],
+    *,
+    vocabularies: Vocabularies,
+    transformer: Transformer,
+    text: ParallelText,
+    search: SearchConfig,
+) -> str:
+    """The candidate with the highest BLEU on `text`."""
+    values: dict[str, float] = {}
+    for name, paths in candidates.items():
+        transformer.load_state_dict(average_snapshots(paths))
+        found = evaluate(
+            Translator(memory_checkpoint(experiment, vocabularies, transformer)),
+            language_pair(experiment),
+            text.source,
+            text.target,
+            search=search,
+        )
+        values[name] = found.scores.bleu.value
+        LOGGER.info("%s: dev/%s %s", name, text.name, found.scores.bleu)
+    return max(values, key=values.__getitem__)

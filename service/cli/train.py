@@ -1,0 +1,131 @@
+"""`dragoman train`: one experiment file in, one checkpoint out.
+
+Owns the flags, the environment and the signals. The training is `model.train`.
+"""
+
+import argparse
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from model.errors import ConfigError
+
+HELP = "train a network as an experiment file says"
+
+DATA_VARIABLE = "DRAGOMAN_DATA"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument(
+        "experiment", type=Path, metavar="EXPERIMENT.yaml", help="what to train, and on what"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="folder that holds PAIR/train, PAIR/dev and PAIR/test"
+        f" (default: the environment's {DATA_VARIABLE})",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="folder of the run: state, snapshots, checkpoint (default: runs/NAME of the"
+        " experiment file)",
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the output folder's state, exactly where it was saved",
+    )
+    parser.add_argument(
+        "--threads", type=int, help="CPU threads; the default is one a core that may be used"
+    )
+    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train; SIGTERM and the first Ctrl-C save the state and stop between two updates.
+
+    Returns:
+        0 when the run came to its end, 130 when it was stopped and can be resumed.
+
+    Raises:
+        ConfigError: The experiment file or the flags are impossible.
+        DataError: Text is missing, misaligned or empty.
+        TrainingError: The run diverged, or its state does not fit.
+    """
+    import torch
+
+    from model.train.experiment import read_experiment
+    from model.train.run import train
+    from service.engine.runner import resolve_device
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    experiment = read_experiment(arguments.experiment)
+    if arguments.threads is not None:
+        if arguments.threads < 1:
+            raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
+        torch.set_num_threads(arguments.threads)
+    output = arguments.output or Path("runs") / arguments.experiment.stem
+    stop_request = _StopRequest()
+    with stop_request:
+        is_complete = train(
+            experiment,
+            data_folder=_data_folder(arguments.data),
+            output=output,
+            resume=arguments.resume,
+            device=torch.device(resolve_device(arguments.device)),
+            command=_command(arguments),
+            should_stop=stop_request.is_set,
+        )
+    if not is_complete:
+        print(f"stopped; go on with --resume (the state is in {output})", file=sys.stderr)
+        return 130
+    print(output / "checkpoint")
+    return 0
+
+
+def _data_folder(flag: Path | None) -> Path:
+    named = flag or os.environ.get(DATA_VARIABLE)
+    if not named:
+        raise ConfigError(f"no data folder; give --data, or set {DATA_VARIABLE}")
+    folder = Path(named)
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: the data folder is not a directory")
+    return folder
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    """The command as somebody else would type it: without this machine's folders."""
+    words = ["dragoman train", str(arguments.experiment)]
+    if arguments.threads is not None:
+        words.append(f"--threads {arguments.threads}")
+    if arguments.device != "auto":
+        words.append(f"--device {arguments.device}")
+    return " ".join(words)
+
+
+class _StopRequest:
+    """Remembers SIGTERM or SIGINT while it is entered; a second SIGINT interrupts at once."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        self._previous: dict[signal.Signals, signal._HANDLER] = {}
+
+    def __enter__(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self._previous[number] = signal.signal(number, self._handle)
+
+    def __exit__(self, *exception: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def is_set(self) -> bool:
+        """Whether the run should stop."""
+        return self._is_set
+
+    def _handle(self, *_: object) -> None:
+        self._is_set = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.running_server import RunningServer, running_server
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+
+@pytest.fixture(scope="session")
+def served_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint with one direction, so that "auto" has one meaning."""
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("served") / "tiny", pairs=(EN_ZH,))
+
+
+@pytest.fixture(scope="session")
+def server(
+    served_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    """One server for every test that leaves it as it was."""
+    log = tmp_path_factory.mktemp("server") / "log.jsonl"
+    with running_server(served_checkpoint, log, DRAGOMAN_BODY_TIMEOUT_SECONDS="1") as server:
+        yield server

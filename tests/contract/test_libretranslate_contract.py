@@ -1,0 +1,196 @@
+"""LibreTranslate's contract, request by request, against a real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from support.running_server import RunningServer
+
+TEXT = "The cat sees the river."
+FORM = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture(scope="module")
+def client(server: RunningServer) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+def _ok(reply: httpx.Response) -> dict[str, Any]:
+    assert reply.status_code == 200, reply.text
+    content: dict[str, Any] = reply.json()
+    return content
+
+
+def _error(reply: httpx.Response, status: int) -> dict[str, Any]:
+    content: dict[str, Any] = reply.json()
+    assert reply.status_code == status, reply.text
+    assert set(content) == {"error", "code", "value", "limit"}
+    return content
+
+
+def _translate(client: httpx.Client, **values: object) -> httpx.Response:
+    body = {"q": TEXT, "source": "en", "target": "zh"} | values
+    return client.post("/translate", json={k: v for k, v in body.items() if v != "absent"})
+
+
+def test_a_string_is_answered_with_a_string_and_nothing_else(client: httpx.Client) -> None:
+    content = _ok(_translate(client))
+    assert isinstance(content.pop("translatedText"), str)
+    assert content in ({}, {"isTruncated": True})
+
+
+def test_a_list_is_answered_with_a_list_in_order(client: httpx.Client) -> None:
+    single = _ok(_translate(client))["translatedText"]
+    texts = ["7.30", TEXT, "", "  \n"]
+    assert _ok(_translate(client, q=texts))["translatedText"] == ["7.30", single, "", "  \n"]
+
+
+def test_an_empty_list_is_an_empty_list(client: httpx.Client) -> None:
+    assert _ok(_translate(client, q=[])) == {"translatedText": []}
+
+
+def test_json_form_and_query_string_say_the_same(client: httpx.Client) -> None:
+    values = {"q": TEXT, "source": "en", "target": "zh-Hans", "format": "text", "api_key": "k"}
+    replies = [
+        client.post("/translate", json=values),
+        client.post("/translate", data=values),
+        client.post("/translate", files={name: (None, value) for name, value in values.items()}),
+        client.post("/translate", params=values),
+        client.post("/translate", params={"q": "hidden"}, data=values),
+    ]
+    assert len({_ok(reply)["translatedText"] for reply in replies}) == 1
+
+
+@pytest.mark.parametrize("target", ["zh", "zh-Hans", "ZH-HANS", "Zh"])
+def test_chinese_has_its_aliases(client: httpx.Client, target: str) -> None:
+    _ok(_translate(client, target=target))
+
+
+def test_auto_is_the_loaded_source_with_no_confidence(client: httpx.Client) -> None:
+    detected = {"confidence": 0, "language": "en"}
+    assert _ok(_translate(client, source="auto"))["detectedLanguage"] == detected
+    batch = _ok(_translate(client, source="auto", q=[TEXT, ""]))
+    assert batch["detectedLanguage"] == [detected, detected]
+
+
+@pytest.mark.parametrize("number", [3, "3"])
+def test_alternatives_come_only_when_asked_for(client: httpx.Client, number: object) -> None:
+    best = _ok(_translate(client))["translatedText"]
+    content = _ok(_translate(client, alternatives=number))
+    texts = content["alternatives"]
+    assert 0 < len(texts) <= 3
+    assert len({best, *texts}) == len(texts) + 1
+    batch = _ok(_translate(client, alternatives=number, q=[TEXT, " "]))
+    assert batch["alternatives"] == [texts, []]
+    assert "alternatives" not in _ok(_translate(client, alternatives=0))
+
+
+def test_more_alternatives_than_beams_are_refused(client: httpx.Client) -> None:
+    content = _error(_translate(client, alternatives=10_000), 400)
+    assert (content["value"], content["limit"]) == (10_000, 15)
+
+
+@pytest.mark.parametrize("name", ["q", "source", "target"])
+def test_a_missing_parameter_is_named_as_libretranslate_does(
+    client: httpx.Client, name: str
+) -> None:
+    content = _error(_translate(client, **{name: "absent"}), 400)
+    assert content["error"] == f"Invalid request: missing {name} parameter"
+
+
+@pytest.mark.parametrize(("name", "code"), [("target", "zz"), ("target", "zt"), ("source", "de")])
+def test_a_language_that_is_not_loaded_is_named_as_libretranslate_does(
+    client: httpx.Client, name: str, code: str
+) -> None:
+    assert _error(_translate(client, **{name: code}), 400)["error"] == f"{code} is not supported"
+
+
+def test_the_other_direction_is_not_loaded(client: httpx.Client) -> None:
+    content = _error(_translate(client, source="zh", target="en"), 400)
+    assert content["error"] == (
+        "English (en) is not available as a target language from Chinese (zh-Hans)"
+    )
+
+
+def test_html_is_refused_until_it_is_safe(client: httpx.Client) -> None:
+    assert _error(_translate(client, format="html"), 400)["error"] == "html format is not supported"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"q": 5},
+        {"q": [5]},
+        {"q": {"a": 1}},
+        {"q": ["a", None]},
+        {"source": 5},
+        {"target": ["zh"]},
+        {"format": 5},
+        {"format": "pdf"},
+        {"alternatives": 1.5},
+        {"alternatives": "many"},
+        {"alternatives": True},
+        {"alternatives": -1},
+        {"alternatives": [1]},
+    ],
+)
+def test_a_wrong_value_is_a_400(client: httpx.Client, values: dict[str, object]) -> None:
+    _error(_translate(client, **values), 400)
+
+
+def test_unknown_fields_are_ignored_because_clients_send_them(client: httpx.Client) -> None:
+    _ok(_translate(client, secret="s", formality="more"))
+
+
+def test_line_breaks_and_spacing_come_back_byte_for_byte(client: httpx.Client) -> None:
+    text = "\n\n  7.30\t\r\n — \u3000\n* 5\n"
+    assert _ok(_translate(client, q=text))["translatedText"] == text
+
+
+def test_a_sentence_that_is_too_long_is_cut_and_says_so(client: httpx.Client) -> None:
+    content = _ok(_translate(client, q=["word " * 200, "7"]))
+    assert content["isCut"] == [True, False]
+
+
+def test_an_unpaired_surrogate_is_replaced(client: httpx.Client) -> None:
+    body = rb'{"q": "7 \ud800 7", "source": "en", "target": "zh"}'
+    reply = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    assert _ok(reply)["translatedText"] == "7 \ufffd 7"
+
+
+def test_languages_have_names_and_targets(client: httpx.Client) -> None:
+    languages = [
+        {"code": "en", "name": "English", "targets": ["zh-Hans"]},
+        {"code": "zh-Hans", "name": "Chinese", "targets": []},
+    ]
+    assert client.get("/languages").json() == languages
+    assert client.request("GET", "/languages", content=b"api_key=k").json() == languages
+    assert client.post("/languages", data={"api_key": "k"}).json() == languages
+
+
+def test_a_wrong_method_is_a_405_that_names_the_right_one(client: httpx.Client) -> None:
+    for method in ("GET", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"):
+        reply = client.request(method, "/translate")
+        assert reply.status_code == 405
+        assert reply.headers["allow"] == "POST"
+    assert _error(client.get("/translate"), 405)["code"] == "method_not_allowed"
+
+
+def test_an_unknown_path_is_a_404(client: httpx.Client) -> None:
+    assert _error(client.get("/nowhere"), 404)["code"] == "not_found"
+    assert _error(client.post("/translate/"), 404)["code"] == "not_found"
+
+
+def test_too_many_characters_are_a_413_that_quotes_nothing(client: httpx.Client) -> None:
+    content = _error(_translate(client, q="a" * 100_000), 413)
+    assert (content["code"], content["value"], content["limit"]) == ("too_long", 100_000, 20_000)
+    assert "aaa" not in content["error"]
+    assert _error(_translate(client, q=["a"] * 129), 413)["limit"] == 128
+    assert _error(_translate(client, q=["a" * 20_000] * 6), 413)["limit"] == 100_000
+    assert _error(_translate(client, q="a" * 2_000_000), 413)["limit"] == 1024 * 1024
+
+
+def test_health_is_ok(client: httpx.Client) -> None:
+    assert client.get("/health").json() == {"status": "ok"}

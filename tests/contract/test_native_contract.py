@@ -1,0 +1,175 @@
+"""Our own contract, request by request, against a real server."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from support.running_server import RunningServer
+
+TEXT = "The cat sees the river."
+
+
+@pytest.fixture(scope="module")
+def client(server: RunningServer) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+def _post(client: httpx.Client, **values: object) -> httpx.Response:
+    return client.post("/v1/translate", json={"texts": TEXT, "target": "zh-Hans"} | values)
+
+
+def _ok(client: httpx.Client, **values: object) -> dict[str, Any]:
+    reply = _post(client, **values)
+    assert reply.status_code == 200, reply.text
+    content: dict[str, Any] = reply.json()
+    return content
+
+
+def _refused(client: httpx.Client, status: int = 400, **values: object) -> dict[str, Any]:
+    reply = _post(client, **values)
+    assert reply.status_code == status, reply.text
+    content: dict[str, Any] = reply.json()
+    assert set(content) == {"error", "code", "value", "limit"}
+    return content
+
+
+def test_a_reply_has_every_text_every_segment_and_the_usage(client: httpx.Client) -> None:
+    content = _ok(client, texts=[f"{TEXT}\n7.30\n{TEXT}", " "], source="en")
+    assert (content["source"], content["target"]) == ("en", "zh-Hans")
+    first, second = content["translations"]
+    assert [segment["is_verbatim"] for segment in first["segments"]] == [False, True, False]
+    assert first["text"] == "\n".join(segment["text"] for segment in first["segments"])
+    assert second["text"] == " "
+    assert second["segments"] == []
+    usage = content["usage"]
+    assert (usage["num_texts"], usage["num_segments"]) == (2, 3)
+    assert usage["num_characters"] == 2 * len(TEXT) + 7
+    assert usage["num_source_tokens"] == 2 * first["segments"][0]["num_source_tokens"]
+    assert "alternatives" not in first
+    assert not {"score", "token_log_probs", "alignment"} & set(first["segments"][0])
+
+
+def test_both_contracts_translate_alike(client: httpx.Client) -> None:
+    libre = client.post("/translate", json={"q": TEXT, "source": "en", "target": "zh"}).json()
+    assert _ok(client)["translations"][0]["text"] == libre["translatedText"]
+
+
+def test_scores_are_those_of_segments_and_of_their_tokens(client: httpx.Client) -> None:
+    (segment,) = _ok(client, scores=True, length_penalty=1.0)["translations"][0]["segments"]
+    log_probs = segment["token_log_probs"]
+    assert len(log_probs) == segment["num_target_tokens"] + 1
+    assert segment["score"] == pytest.approx(sum(log_probs) / len(log_probs), rel=1e-4)
+
+
+def test_alignment_points_into_the_source(client: httpx.Client) -> None:
+    (segment,) = _ok(client, alignment=True)["translations"][0]["segments"]
+    assert len(segment["alignment"]) == segment["num_target_tokens"]
+    assert all(0 <= index < segment["num_source_tokens"] for index in segment["alignment"])
+
+
+def test_alternatives_widen_the_beam_and_differ(client: httpx.Client) -> None:
+    translation = _ok(client, beam_size=1, alternatives=3)["translations"][0]
+    texts = [translation["text"], *translation["alternatives"]]
+    assert len(texts) == len(set(texts)) > 1
+
+
+def test_a_beam_of_one_is_greedy_and_may_differ_in_score_only_downwards(
+    client: httpx.Client,
+) -> None:
+    def score(beam_size: int) -> float:
+        content = _ok(client, beam_size=beam_size, scores=True, length_penalty=0.0, max_length=4)
+        value: float = content["translations"][0]["segments"][0]["score"]
+        return value
+
+    assert score(1) <= score(16) + 1e-4
+
+
+def test_max_length_caps_and_says_so(client: httpx.Client) -> None:
+    (segment,) = _ok(client, max_length=3)["translations"][0]["segments"]
+    assert segment["num_target_tokens"] <= 2
+    assert segment["is_truncated"] is True
+
+
+def test_a_sentence_that_is_too_long_is_cut_and_every_piece_says_so(client: httpx.Client) -> None:
+    translation = _ok(client, texts="word " * 200)["translations"][0]
+    assert translation["is_cut"] is True
+    assert len(translation["segments"]) > 1
+    assert all(segment["is_cut"] for segment in translation["segments"])
+
+
+def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) -> None:
+    content = _refused(client, 504, texts=[TEXT] * 50, timeout_seconds=0.001)
+    assert (content["code"], content["limit"]) == ("deadline_exceeded", 0.001)
+
+
+@pytest.mark.parametrize(
+    ("values", "message", "value", "limit"),
+    [
+        ({"beam_size": 17}, "beam_size is 17; it must be at most 16", 17, 16),
+        ({"beam_size": 0}, "beam_size is 0; it must be at least 1", 0, 1),
+        ({"beam_size": "4"}, "beam_size must be an integer", 1, "an integer"),
+        ({"beam_size": 4.5}, "beam_size must be an integer", 4.5, "an integer"),
+        ({"beam_size": True}, "beam_size must be an integer", True, "an integer"),
+        ({"alternatives": 16}, "alternatives is 16; it must be at most 15", 16, 15),
+        ({"alternatives": -1}, "alternatives is -1; it must be at least 0", -1, 0),
+        ({"length_penalty": 11}, "length_penalty is 11; it must be at most 10.0", 11, 10.0),
+        ({"max_length": 65}, "max_length is 65; it must be at most 64", 65, 64),
+        ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be above 0.0", 0, 0.0),
+        ({"timeout_seconds": 301}, "timeout_seconds is 301; it must be at most 300", 301, 300),
+        ({"scores": "yes"}, "scores must be true or false", 3, "true or false"),
+        ({"target": ""}, "target has 0 characters; it must have at least 1", 0, 1),
+        ({"target": "x" * 99}, "target has 99 characters; it must have at most 64", 99, 64),
+        ({"target": 5}, "target must be a string", 5, "a string"),
+        ({"target": "zh"}, "zh is not supported", "zh", "en, zh-Hans"),
+        ({"beam": 5}, "field beam is unknown", "beam", None),
+        ({"слово": 5}, "a field is unknown", 5, None),
+        ({"texts": 5}, "texts must be a string or a list of strings", None, "string or list"),
+        (
+            {"texts": ["a", 5]},
+            "texts must be a string or a list of strings",
+            None,
+            "string or list",
+        ),
+    ],
+)
+def test_a_wrong_value_is_a_400_with_value_and_limit(
+    client: httpx.Client, values: dict[str, object], message: str, value: object, limit: object
+) -> None:
+    content = _refused(client, **values)
+    assert content["error"] == message
+    assert (content["value"], content["limit"]) == (value, limit)
+
+
+def test_a_missing_field_is_named(client: httpx.Client) -> None:
+    reply = client.post("/v1/translate", json={"texts": TEXT})
+    assert (reply.status_code, reply.json()["error"]) == (400, "target is missing")
+
+
+def test_an_unknown_field_that_is_no_text_is_not_repeated(client: httpx.Client) -> None:
+    body = rb'{"texts": "a", "target": "zh-Hans", "\ud800": 1}'
+    reply = client.post("/v1/translate", content=body, headers={"content-type": "application/json"})
+    assert (reply.status_code, reply.json()["error"]) == (400, "a field is unknown")
+
+
+def test_infinity_by_overflow_is_a_400(client: httpx.Client) -> None:
+    body = b'{"texts": "a", "target": "zh-Hans", "length_penalty": 1e999}'
+    reply = client.post("/v1/translate", content=body, headers={"content-type": "application/json"})
+    assert reply.status_code == 400
+    assert reply.json()["value"] == "inf"
+
+
+def test_only_json_is_read(client: httpx.Client) -> None:
+    reply = client.post("/v1/translate", data={"texts": TEXT, "target": "zh-Hans"})
+    assert reply.status_code == 400
+    assert "application/json" in reply.json()["error"]
+
+
+def test_too_much_text_is_a_413(client: httpx.Client) -> None:
+    assert _refused(client, 413, texts=["a"] * 129)["limit"] == 128
+
+
+def test_a_request_that_can_never_fit_the_queue_is_a_413(client: httpx.Client) -> None:
+    content = _refused(client, 413, texts=["A cat. " * 9] * 128)
+    assert (content["value"], content["limit"]) == (9 * 128, 1024)

@@ -1,0 +1,208 @@
+"""From the first connection to the last: booting, ready, draining, lost."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from support.running_server import ROOT, RunningServer, running_server, starting_server
+
+# Few slots make a small network slow: the work below takes seconds, not milliseconds.
+SLOW = {"DRAGOMAN_MAX_SLOTS": "2", "DRAGOMAN_MAX_ROWS": "16"}
+TEXTS = [f"The cat number {number} sees the river." for number in range(40)]
+
+
+def _translate(server: RunningServer) -> httpx.Response:
+    body = {"texts": TEXTS, "target": "zh-Hans", "beam_size": 8}
+    with server.client() as client:
+        return client.post("/v1/translate", json=body)
+
+
+@contextmanager
+def _work(server: RunningServer, num_clients: int) -> Iterator[list[Future[httpx.Response]]]:
+    """Clients whose segments are all accepted, and not all answered."""
+    with ThreadPoolExecutor(num_clients) as threads:
+        replies = [threads.submit(_translate, server) for _ in range(num_clients)]
+        _wait_until(server, "dragoman_received_segments_total", num_clients * len(TEXTS))
+        yield replies
+
+
+def _wait_until(server: RunningServer, name: str, value: float) -> None:
+    """Ask for the metrics until one of them is there; pytest's timeout is the bound."""
+    while server.metrics()[name] < value:
+        pass
+
+
+def _wait_status(client: httpx.Client, path: str, status: int) -> httpx.Response:
+    while (reply := client.get(path)).status_code != status:
+        pass
+    return reply
+
+
+def _log(tmp_path: Path) -> Path:
+    return tmp_path / "log.jsonl"
+
+
+def test_it_listens_at_once_and_is_alive_but_not_ready_while_booting(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with starting_server(served_checkpoint, _log(tmp_path)) as server:
+        transport = httpx.HTTPTransport(retries=10)
+        with httpx.Client(base_url=server.url, transport=transport, timeout=60) as client:
+            assert client.get("/livez").status_code == 200
+            for path in ("/readyz", "/health", "/languages"):
+                reply = client.get(path)
+                assert (reply.status_code, reply.json()["code"]) == (503, "booting")
+                assert int(reply.headers["retry-after"]) > 0
+            query = {"q": "a", "source": "en", "target": "zh"}
+            reply = client.post("/translate", json=query)
+            assert (reply.status_code, reply.json()["code"]) == (503, "booting")
+            assert server.wait_ready() == (
+                f"Dragoman listens on {server.url} with checkpoint tiny"
+                f" ({served_checkpoint}) on cpu\n"
+            )
+            assert client.get("/readyz").status_code == 200
+            assert client.post("/translate", json=query).status_code == 200
+
+
+def test_sigterm_finishes_what_was_accepted_refuses_the_rest_and_leaves_with_0(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
+        with server.client() as client, _work(server, 4) as replies:
+            server.signal(signal.SIGTERM)
+            refusal = _wait_status(client, "/readyz", 503)
+            assert refusal.json()["code"] == "draining"
+            assert client.get("/livez").status_code == 200
+            late = _translate(server)
+            assert (late.status_code, late.json()["code"]) == (503, "draining")
+            assert int(late.headers["retry-after"]) > 0
+            assert not all(reply.done() for reply in replies)
+        assert [reply.result().status_code for reply in replies] == [200] * 4
+        assert server.wait() == 0
+
+
+def test_an_idle_server_leaves_on_sigint_with_0(served_checkpoint: Path, tmp_path: Path) -> None:
+    with running_server(served_checkpoint, _log(tmp_path)) as server:
+        server.signal(signal.SIGINT)
+        assert server.wait() == 0
+
+
+def test_sigterm_while_booting_leaves_with_0(served_checkpoint: Path, tmp_path: Path) -> None:
+    with starting_server(served_checkpoint, _log(tmp_path)) as server:
+        transport = httpx.HTTPTransport(retries=10)
+        with httpx.Client(base_url=server.url, transport=transport) as client:
+            client.get("/livez")
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_work_that_outlives_the_grace_time_gets_a_503(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    short = SLOW | {"DRAGOMAN_GRACE_SECONDS": "0.2"}
+    with running_server(served_checkpoint, _log(tmp_path), **short) as server:
+        with _work(server, 4) as replies:
+            server.signal(signal.SIGTERM)
+        assert 503 in {reply.result().status_code for reply in replies}
+        assert all("retry-after" in r.result().headers for r in replies if r.result().is_error)
+        assert server.wait() == 0
+
+
+def test_a_second_signal_does_not_wait(served_checkpoint: Path, tmp_path: Path) -> None:
+    with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
+        with server.client() as client, _work(server, 8) as replies:
+            server.signal(signal.SIGTERM)
+            _wait_status(client, "/readyz", 503)
+            server.signal(signal.SIGTERM)
+        assert 503 in {reply.result().status_code for reply in replies}
+        assert server.wait() == 0
+
+
+def test_a_lost_engine_answers_everything_with_503_at_once(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
+        with server.client() as client:
+            with _work(server, 4) as replies:
+                _kill_engine(server)
+            for reply in (*(reply.result() for reply in replies), _translate(server)):
+                assert reply.status_code == 503
+                assert int(reply.headers["retry-after"]) > 0
+            for path in ("/livez", "/readyz", "/health"):
+                reply = _wait_status(client, path, 503)
+                assert reply.json()["code"] == "lost"
+        metrics = server.metrics()
+        for name in ("engine_up", "pending_segments", "queued_segments", "slots_in_use"):
+            assert metrics[f"dragoman_{name}"] == 0
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def _kill_engine(server: RunningServer) -> None:
+    number = server.process.pid
+    (child,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
+    subprocess.run(["/bin/kill", "-KILL", child], check=True)
+
+
+def _failed_start(*flags: str, **environment: str) -> str:
+    """What a start that must fail says, after checking that it fails with 1 and one line."""
+    result = subprocess.run(
+        [sys.executable, "-m", "service.cli.main", "serve", "--port", "0", *flags],
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "DRAGOMAN_LOG_LEVEL": "error"} | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    (message,) = [line for line in result.stderr.splitlines() if not line.startswith("{")]
+    assert message.startswith("dragoman: ")
+    return message
+
+
+def test_a_missing_checkpoint_is_one_clear_line(tmp_path: Path) -> None:
+    message = _failed_start("--checkpoint", str(tmp_path / "none"))
+    assert str(tmp_path / "none") in message
+    assert "--checkpoint or DRAGOMAN_CHECKPOINT" in message
+
+
+def test_a_damaged_checkpoint_is_one_clear_line_that_names_the_file(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    damaged.mkdir()
+    for file in served_checkpoint.iterdir():
+        (damaged / file.name).write_bytes(file.read_bytes())
+    weights = bytearray((damaged / "model.safetensors").read_bytes())
+    weights[-1] ^= 1
+    (damaged / "model.safetensors").write_bytes(weights)
+    assert "model.safetensors" in _failed_start("--checkpoint", str(damaged))
+
+
+def test_a_missing_device_is_one_clear_line(served_checkpoint: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    message = _failed_start("--checkpoint", str(served_checkpoint), "--device", "cuda")
+    assert "cuda" in message
+
+
+def test_a_port_that_is_taken_is_one_clear_line(served_checkpoint: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        message = _failed_start("--checkpoint", str(served_checkpoint), "--port", str(port))
+    assert f"cannot listen on 127.0.0.1 port {port}" in message
+
+
+def test_an_impossible_setting_is_one_clear_line() -> None:
+    assert "DRAGOMAN_MAX_TEXTS is '0'" in _failed_start(DRAGOMAN_MAX_TEXTS="0")

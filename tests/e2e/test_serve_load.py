@@ -1,0 +1,153 @@
+"""Many clients at once: leaving, waiting too long, too many, and all alike."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.running_server import RunningServer, running_server
+
+# Few slots make a small network slow: the work below takes seconds, not milliseconds.
+SLOW = {
+    "DRAGOMAN_MAX_SLOTS": "4",
+    "DRAGOMAN_MAX_ROWS": "16",
+    "DRAGOMAN_MAX_PENDING_SEGMENTS": "2000",
+}
+GAUGES = ("pending_segments", "queued_segments", "running_segments", "running_rows", "slots_in_use")
+TEXTS = [f"The cat number {number} sees the river." for number in range(8)]
+
+
+@pytest.fixture(scope="module")
+def slow_server(
+    served_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningServer]:
+    log = tmp_path_factory.mktemp("slow") / "log.jsonl"
+    with running_server(served_checkpoint, log, **SLOW) as server:
+        yield server
+
+
+def _gauges(server: RunningServer) -> dict[str, float]:
+    metrics = server.metrics()
+    return {name: metrics[f"dragoman_{name}"] for name in GAUGES}
+
+
+def _wait_idle(server: RunningServer) -> None:
+    """Ask until nothing is left of any request; pytest's timeout is the bound."""
+    while any(_gauges(server).values()):
+        pass
+
+
+async def _send(server: RunningServer, request: bytes) -> asyncio.StreamWriter:
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(request)
+    await writer.drain()
+    return writer
+
+
+def _raw_request(texts: list[str]) -> bytes:
+    body = json.dumps({"q": texts, "source": "en", "target": "zh"}).encode()
+    head = "POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+
+
+def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningServer) -> None:
+    before = slow_server.metrics()
+
+    async def scenario() -> None:
+        writers = [await _send(slow_server, _raw_request(TEXTS)) for _ in range(200)]
+        arrived = before["dragoman_received_segments_total"] + 200 * len(TEXTS)
+        while slow_server.metrics()["dragoman_received_segments_total"] < arrived:
+            pass
+        assert _gauges(slow_server)["queued_segments"] > 1000
+        for writer in writers:
+            writer.close()
+
+    asyncio.run(scenario())
+    _wait_idle(slow_server)
+    after = slow_server.metrics()
+    finished = (
+        after["dragoman_finished_segments_total"] - before["dragoman_finished_segments_total"]
+    )
+    cancelled = (
+        after["dragoman_cancelled_segments_total"] - before["dragoman_cancelled_segments_total"]
+    )
+    assert finished + cancelled == 200 * len(TEXTS)
+    assert cancelled > finished
+    gone = after["dragoman_requests_total{route=/translate,status=499}"]
+    assert gone == pytest.approx(200, abs=20)
+    with slow_server.client() as client:
+        reply = client.post("/translate", json={"q": "A cat.", "source": "en", "target": "zh"})
+    assert reply.status_code == 200
+
+
+def test_a_deadline_drops_its_work(slow_server: RunningServer) -> None:
+    body = {"texts": TEXTS * 10, "target": "zh-Hans", "timeout_seconds": 0.3}
+    with slow_server.client() as client:
+        reply = client.post("/v1/translate", json=body)
+    assert (reply.status_code, reply.json()["code"]) == (504, "deadline_exceeded")
+    before = slow_server.metrics()["dragoman_finished_segments_total"]
+    _wait_idle(slow_server)
+    assert slow_server.metrics()["dragoman_finished_segments_total"] - before < len(TEXTS) * 5
+
+
+def test_a_full_queue_is_a_429_that_says_when_to_come_back(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    small = SLOW | {"DRAGOMAN_MAX_PENDING_SEGMENTS": "20"}
+
+    async def scenario(server: RunningServer) -> list[httpx.Response]:
+        body = {"q": TEXTS, "source": "en", "target": "zh"}
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            requests = [client.post("/translate", json=body) for _ in range(20)]
+            return await asyncio.gather(*requests)
+
+    with running_server(served_checkpoint, tmp_path / "log.jsonl", **small) as server:
+        replies = asyncio.run(scenario(server))
+        assert {reply.status_code for reply in replies} == {200, 429}
+        for reply in replies:
+            if reply.status_code == 429:
+                content = reply.json()
+                assert content["error"].startswith("Slowdown: ")
+                assert (content["code"], content["limit"]) == ("overloaded", 20)
+                assert content["value"] > 20
+                assert 1 <= int(reply.headers["retry-after"]) <= 30
+        too_much = {"q": ["A cat."] * 21, "source": "en", "target": "zh"}
+        with server.client() as client:
+            reply = client.post("/translate", json=too_much)
+        assert (reply.status_code, reply.json()["limit"]) == (413, 20)
+
+
+def test_too_many_requests_in_work_are_a_429(served_checkpoint: Path, tmp_path: Path) -> None:
+    few = SLOW | {"DRAGOMAN_MAX_REQUESTS": "2"}
+
+    async def scenario(server: RunningServer) -> list[httpx.Response]:
+        body = {"q": TEXTS, "source": "en", "target": "zh"}
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            return await asyncio.gather(*[client.post("/translate", json=body) for _ in range(6)])
+
+    with running_server(served_checkpoint, tmp_path / "log.jsonl", **few) as server:
+        replies = asyncio.run(scenario(server))
+    refused = [reply for reply in replies if reply.status_code == 429]
+    assert len(refused) == 4
+    assert all(reply.json()["limit"] == 2 for reply in refused)
+
+
+def test_concurrent_results_equal_serial_results(server: RunningServer) -> None:
+    texts = [f"{text} Number {index}." for index, text in enumerate(TEXTS * 5)]
+
+    async def scenario() -> list[str]:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            bodies = [{"q": text, "source": "en", "target": "zh"} for text in texts]
+            replies = await asyncio.gather(
+                *[client.post("/translate", json=body) for body in bodies]
+            )
+        return [reply.json()["translatedText"] for reply in replies]
+
+    with server.client() as client:
+        serial = [
+            client.post("/translate", json={"q": text, "source": "en", "target": "zh"}).json()
+            for text in texts
+        ]
+    assert asyncio.run(scenario()) == [reply["translatedText"] for reply in serial]

@@ -1,0 +1,71 @@
+import pytest
+
+from model.checkpoint.manifest import LanguagePair
+from service.api.languages import LIBRETRANSLATE_ALIASES, NO_ALIASES, choose_pair, language_name
+from service.errors import RequestError
+
+EN_ZH = LanguagePair(source="en", target="zh-Hans")
+ZH_EN = LanguagePair(source="zh-Hans", target="en")
+EN_BR = LanguagePair(source="en", target="pt-BR")
+PAIRS = (EN_ZH, EN_BR)
+
+
+def _refusal(source: str, target: str, pairs: tuple[LanguagePair, ...] = PAIRS) -> RequestError:
+    with pytest.raises(RequestError) as caught:
+        choose_pair(pairs, source=source, target=target, aliases=LIBRETRANSLATE_ALIASES)
+    assert caught.value.problem.status == 400
+    return caught.value
+
+
+@pytest.mark.parametrize("target", ["zh-Hans", "ZH-hans", "zh", "ZH"])
+def test_codes_are_read_without_regard_to_case_and_by_alias(target: str) -> None:
+    chosen = choose_pair(PAIRS, source="EN", target=target, aliases=LIBRETRANSLATE_ALIASES)
+    assert chosen.pair == EN_ZH
+    assert not chosen.is_detected
+
+
+def test_pb_is_brazilian_portuguese() -> None:
+    chosen = choose_pair(PAIRS, source="en", target="pb", aliases=LIBRETRANSLATE_ALIASES)
+    assert chosen.pair == EN_BR
+
+
+def test_auto_is_the_only_loaded_source() -> None:
+    chosen = choose_pair(PAIRS, source="Auto", target="zh-Hans", aliases=NO_ALIASES)
+    assert (chosen.pair, chosen.is_detected) == (EN_ZH, True)
+
+
+def test_auto_with_two_sources_asks_for_a_name() -> None:
+    problem = _refusal("auto", "en", (EN_ZH, ZH_EN)).problem
+    assert problem.limit == "en, zh-Hans"
+
+
+@pytest.mark.parametrize("code", ["zz", "zt", "zh-TW", "de"])
+def test_a_language_that_is_not_loaded_is_named_as_the_client_wrote_it(code: str) -> None:
+    problem = _refusal("en", code).problem
+    assert problem.message == f"{code} is not supported"
+    assert (problem.code, problem.value) == ("unsupported_language", code)
+    assert problem.limit == "en, zh-Hans, pt-BR"
+
+
+@pytest.mark.parametrize("code", ["", "e n", "en\n", "x" * 65, "\ud800", "<script>", "英语"])
+def test_what_is_no_code_is_not_repeated(code: str) -> None:
+    problem = _refusal(code, "zh").problem
+    assert problem.message == "this language code is not supported"
+    assert problem.value == len(code)
+
+
+def test_a_pair_that_is_not_loaded_names_both_languages() -> None:
+    problem = _refusal("zh", "en").problem
+    assert problem.message == (
+        "English (en) is not available as a target language from Chinese (zh-Hans)"
+    )
+
+
+def test_without_aliases_zh_is_not_zh_hans() -> None:
+    with pytest.raises(RequestError, match="zh is not supported"):
+        choose_pair(PAIRS, source="en", target="zh", aliases=NO_ALIASES)
+
+
+def test_a_language_without_a_name_is_called_by_its_tag() -> None:
+    assert language_name("zh-Hant") == "Chinese (traditional)"
+    assert language_name("mfe") == "mfe"

@@ -1,0 +1,106 @@
+"""A real server in a process of its own: `dragoman serve` on a free port."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+ROOT = Path(__file__).resolve().parents[2]
+STOP_SECONDS = 60
+
+
+@dataclass(slots=True, kw_only=True)
+class RunningServer:
+    """A started `dragoman serve`."""
+
+    process: subprocess.Popen[str]
+    port: int
+    log: Path
+    announcement: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self, *, timeout: float = 60.0) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=timeout, trust_env=False)
+
+    def wait_ready(self) -> str:
+        """Block until it says where it listens; the line it prints."""
+        assert self.process.stdout is not None
+        self.announcement = self.process.stdout.readline()
+        assert self.announcement, f"it did not start: {self.log.read_text()}"
+        return self.announcement
+
+    def metrics(self) -> dict[str, float]:
+        """Samples by name, those with labels as `name{label=value,…}`."""
+        with self.client() as client:
+            text = client.get("/metrics").text
+        samples = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
+                samples[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+        return samples
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Block until it has left; its exit status."""
+        return self.process.wait(STOP_SECONDS)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@contextmanager
+def starting_server(
+    checkpoint: Path, log: Path, *flags: str, **environment: str
+) -> Iterator[RunningServer]:
+    """A server that may not be ready yet; it is stopped on leaving, whatever happened."""
+    port = free_port()
+    clean = {name: value for name, value in os.environ.items() if "DRAGOMAN_" not in name}
+    command = [sys.executable, "-m", "service.cli.main", "serve", "--device", "cpu"]
+    command += ["--port", str(port), "--checkpoint", str(checkpoint), *flags]
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=clean | {"DRAGOMAN_NUM_THREADS": "1"} | environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        ) as process,
+    ):
+        server = RunningServer(process=process, port=port, log=log)
+        try:
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextmanager
+def running_server(
+    checkpoint: Path, log: Path, *flags: str, **environment: str
+) -> Iterator[RunningServer]:
+    """A server that is ready."""
+    with starting_server(checkpoint, log, *flags, **environment) as server:
+        server.wait_ready()
+        yield server
