@@ -83,6 +83,7 @@ class Front:
         self._manifest: Manifest | None = None
         self._engine: EngineClient | None = None
         self._translator: OnlineTranslator | None = None
+        self._grace: asyncio.Timeout | None = None
         self._num_in_work = 0
         self._is_idle = asyncio.Event()
         self._is_idle.set()
@@ -175,13 +176,18 @@ class Front:
         """
         self._phase = Phase.DRAINING
         try:
-            async with asyncio.timeout(self.settings.grace_seconds):
+            async with asyncio.timeout(self.settings.grace_seconds) as self._grace:
                 await self._is_idle.wait()
         except TimeoutError:
             if self._engine is not None:
                 await self._engine.close()
             return False
         return True
+
+    def hurry(self) -> None:
+        """End the grace time of a drain now."""
+        if self._grace is not None and not self._grace.expired():
+            self._grace.reschedule(asyncio.get_running_loop().time())
 
     async def _live(self) -> None:
         try:

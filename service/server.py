@@ -106,11 +106,10 @@ class Server:
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain(), name="drain")
         else:
-            self._draining.cancel()
-            self._uvicorn.should_exit = True
+            self._front.hurry()
 
     async def _drain(self) -> None:
-        """Finish what was accepted, then close; a second signal skips the first half."""
+        """Finish what was accepted, then close; a second signal hurries the first half."""
         _LOGGER.info("draining")
         is_drained = await self._front.drain()
         _LOGGER.info("drained", extra={"fields": {"is_complete": is_drained}})

@@ -127,7 +127,9 @@ def save_checkpoint(
     """Write a checkpoint; a crash leaves the old directory, or none, never half of one.
 
     The files are written to a hidden directory beside `directory`, flushed to the disk and
-    moved into place. A checkpoint that stands there is replaced; anything else is refused.
+    moved into place. A checkpoint that stands there is moved aside first and removed after
+    (stopped in between, it is beside `directory` as `.<name>.<id>.old`); anything else that
+    stands there is refused.
 
     Args:
         directory: Where the checkpoint will be; its parent must exist.
@@ -337,7 +339,8 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
         raise CheckpointError(directory, f"cannot be written: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    shutil.rmtree(retired, ignore_errors=True)
+        if directory.exists():
+            shutil.rmtree(retired, ignore_errors=True)
 
 
 def _flush(path: Path) -> None:

@@ -39,7 +39,7 @@ _COMMON_OPEN = "etc inc ltd co corp jr sr bros"
 _ENGLISH = AbbreviationRules(
     closed=_words(
         f"{_COMMON_CLOSED} messrs gen col maj capt cmdr lt sgt adm gov sen rep rev hon pres fr"
-        " mt ft viz resp incl excl esp dept univ assn gens lts figs eqs al"
+        " mt ft viz resp incl excl esp dept univ assn gens lts figs eqs al v sens reps det"
     ),
     before_number=_words(
         f"{_COMMON_BEFORE_NUMBER} figs eqs chap par est jan feb mar apr jun jul aug sep sept oct"
@@ -50,7 +50,7 @@ _ENGLISH = AbbreviationRules(
         "the a an it its he she they we i you this that these those there here in on at for from"
         " by as to of with but and or so if when while after before since then now however his"
         " her our their my your what who why how where not no yes one some many most all"
-        " although because although once under over both each every another such"
+        " although because once under over both each every another such"
     ),
 )
 _GERMAN = AbbreviationRules(

@@ -32,8 +32,8 @@ _QUOTES = "\"'’”›」』｣＂＇}｝"
 # These close in German or French („Ja.“, »Ja.«, « Oui. ») and open elsewhere.
 _EITHER_QUOTES = "“‘»«‹"
 _BULLETS = "\"'“‘„‚«‹([{¿¡「『（《【-–—•*"
-# After a closing quote these say that the sentence goes on: “好！”，他说。
-_CLAUSE_MARKS = "，、；：､,;:"
+# Before these a sentence has not ended: “好！”，他说 and spaced ellipses (. . .).
+_GOES_ON = f"，、；：､,;:.!?{_ELLIPSES}{_SURE_STOPS}"
 _MAX_WORD = 16  # longer than any abbreviation or starter
 _MAX_BRACKET_REACH = 200
 
@@ -41,7 +41,7 @@ _LINE = re.compile(f"[^{LINE_BREAKS}]+")
 _CLOSERS = re.escape(_QUOTES + "".join(_BRACKETS))
 _STOP = re.compile(
     f"([.!?{_ELLIPSES}{_SURE_STOPS}]+)"
-    rf"((?:[{_CLOSERS}]|(?:[{_EITHER_QUOTES}]|[ \u00a0\u202f]»)(?=\s|\Z))*)"
+    rf"((?:[{_CLOSERS}]|(?:[{_EITHER_QUOTES}]|[ \u00a0\u202f][»”’])(?=[\s,;:.]|\Z))*)"
 )
 _BLANK = re.compile(rf"[\s{_INVISIBLE}]*")
 _SPACES = re.compile(r"\s*")
@@ -143,7 +143,7 @@ def _ends_sentence(
     after = _end(_SPACES, text, stop.end(), line_end)
     if after == line_end:
         return True
-    if text[after] in _CLAUSE_MARKS or _is_inside(text, first, stop):
+    if text[after] in _GOES_ON or _is_inside(text, first, stop):
         return False
     if any(mark in _SURE_STOPS for mark in marks):
         return not (marks == "．" and text[after].isdigit())

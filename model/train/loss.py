@@ -118,7 +118,7 @@ class _ProjectedLoss(torch.autograd.Function):
             grad_bias += low.t() @ inverse.to(compute_dtype)
         grad_weight.index_add_(0, labels, hidden, alpha=-peaked)
         grad_weight -= uniform * hidden.sum(0)
-        grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces)
+        grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(bias.dtype)
         grad_bias -= uniform * hidden.shape[0]
         if fixed_id is not None:
             grad_weight[fixed_id] = 0.0

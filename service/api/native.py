@@ -15,7 +15,7 @@ from service.api.checks import MAX_ALTERNATIVES, search_beam
 from service.api.languages import NO_ALIASES, choose_pair
 from service.api.native_reply import TranslateReply, reply_content
 from service.api.replies import JsonReply, error_responses
-from service.api.validation import request_error
+from service.api.validation import request_error, unknown_field
 from service.api.work import translate_for
 from service.errors import invalid
 from service.front import Front
@@ -109,6 +109,9 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
 
 
 def _parse(values: dict[str, object]) -> TranslateRequest:
+    for name in values:
+        if name not in TranslateRequest.model_fields:
+            raise unknown_field(name)
     try:
         return TranslateRequest.model_validate(values)
     except ValidationError as error:

@@ -31,6 +31,13 @@ _LENGTHS = {
 }
 
 
+def unknown_field(name: str) -> RequestError:
+    """A 400 for a field that is not in the contract; a name like a text is not repeated."""
+    value = scalar(name)
+    shown = f"field {value}" if isinstance(value, str) else "a field"
+    return invalid(f"{shown} is unknown", value=value)
+
+
 def request_error(error: ValidationError) -> RequestError:
     """The first complaint as a 400."""
     detail = error.errors(include_url=False)[0]
@@ -38,17 +45,9 @@ def request_error(error: ValidationError) -> RequestError:
     kind = detail["type"]
     if kind == "missing":
         return invalid(f"{name} is missing", limit=name)
-    if kind == "extra_forbidden":
-        return _unknown(name)
     if name == "texts":
         return invalid("texts must be a string or a list of strings", limit="string or list")
     return _wrong_value(name, kind, detail)
-
-
-def _unknown(name: str) -> RequestError:
-    value = scalar(name)
-    shown = f"field {value}" if isinstance(value, str) else "a field"
-    return invalid(f"{shown} is unknown", value=value)
 
 
 def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:

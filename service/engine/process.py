@@ -69,10 +69,14 @@ class Engine:
             ProtocolError: The front sent what it must not.
         """
         while self._is_serving:
-            answers = self._take(self._channel.receive(is_blocking=self._runner.is_idle))
-            answers += self._runner.admit(self._plan())
-            answers += self._runner.step()
-            self._channel.send(self._with_snapshot(answers))
+            self.turn()
+
+    def turn(self) -> None:
+        """One turn of the loop; waits for a message only when there is nothing to do."""
+        answers = self._take(self._channel.receive(is_blocking=self._runner.is_idle))
+        answers += self._runner.admit(self._plan())
+        answers += self._runner.step()
+        self._channel.send(self._with_snapshot(answers))
 
     def _take(self, messages: Sequence[FrontMessage]) -> list[EngineMessage]:
         answers: list[EngineMessage] = []

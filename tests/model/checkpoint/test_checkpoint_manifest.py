@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
@@ -22,7 +23,7 @@ from model.checkpoint.manifest import (
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
 
-Json = dict[str, object]
+Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +73,11 @@ def test_all_missing_unknown_and_mistyped_keys_are_listed_at_once(
     def edit(value: Json) -> None:
         del value["name"]
         value["extra"] = 1
-        value["network"].pop("dropout")  # type: ignore[attr-defined]
-        value["network"]["colour"] = "red"  # type: ignore[index]
-        value["tokens"]["eos_id"] = "1"  # type: ignore[index]
-        value["pairs"][0]["source"] = None  # type: ignore[index]
-        value["tensors"]["output_bias"]["dtype"] = "float64"  # type: ignore[index]
+        value["network"].pop("dropout")
+        value["network"]["colour"] = "red"
+        value["tokens"]["eos_id"] = "1"
+        value["pairs"][0]["source"] = None
+        value["tensors"]["output_bias"]["dtype"] = "float64"
 
     problem = problem_of(edited(good, tmp_path, edit))
     for part in (
@@ -114,7 +115,7 @@ def test_a_version_that_is_not_an_integer_is_refused(
 def test_an_impossible_network_is_refused_with_the_reason_of_its_config(
     good: Path, tmp_path: Path
 ) -> None:
-    directory = edited(good, tmp_path, lambda value: value["network"].update(num_heads=5))  # type: ignore[attr-defined]
+    directory = edited(good, tmp_path, lambda value: value["network"].update(num_heads=5))
     assert "network: d_model is 32; it must be a multiple of num_heads (5)" in problem_of(directory)
 
 
@@ -196,8 +197,8 @@ def test_parts_that_contradict_each_other_are_refused(
 
 def test_contradictions_in_a_file_are_listed_together(good: Path, tmp_path: Path) -> None:
     def edit(value: Json) -> None:
-        value["tokens"]["eos_id"] = -3  # type: ignore[index]
-        value["limits"]["max_target_length"] = 0  # type: ignore[index]
+        value["tokens"]["eos_id"] = -3
+        value["limits"]["max_target_length"] = 0
 
     problem = problem_of(edited(good, tmp_path, edit))
     assert "tokens.eos_id is -3" in problem

@@ -316,14 +316,14 @@ class Interrupted(BaseException):
     """Stands for a process that is stopped: no handler of the library may expect it."""
 
 
-def failing_after(calls: int, function: Callable[..., object], error: BaseException) -> object:
-    remaining = calls
+def failing_once(calls: int, function: Callable[..., object], error: BaseException) -> object:
+    """The function, but for the call after the first `calls`, which raises."""
+    outcomes = iter([None] * calls + [error])
 
     def wrapper(*arguments: object, **keywords: object) -> object:
-        nonlocal remaining
-        remaining -= 1
-        if remaining < 0:
-            raise error
+        outcome = next(outcomes, None)
+        if outcome is not None:
+            raise outcome
         return function(*arguments, **keywords)
 
     return wrapper
@@ -359,7 +359,7 @@ def test_a_fault_leaves_the_old_checkpoint_or_none(
         save(target, old)
     with monkeypatch.context() as patch:
         # A class attribute has to stay a function, or it would not be bound to its path.
-        patch.setattr(owner, name, failing_after(calls, getattr(owner, name), error))
+        patch.setattr(owner, name, failing_once(calls, getattr(owner, name), error))
         kind = CheckpointError if isinstance(error, OSError) else Interrupted
         # A new directory is moved once: there the second move is never made.
         if (name, calls, has_old) == ("rename", 1, False):
@@ -374,7 +374,7 @@ def test_a_fault_leaves_the_old_checkpoint_or_none(
         assert not target.exists()
     else:
         assert torch.equal(logits(load_checkpoint(target).transformer), logits(expected))
-    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".partial")] == []
+    assert [path.name for path in tmp_path.iterdir()] == ([] if expected is None else ["saved"])
 
 
 def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:

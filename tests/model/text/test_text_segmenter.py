@@ -69,6 +69,7 @@ def assert_only_blank_between(text: str, spans: list[Span]) -> None:
         ("Really?! No way!!! Yes.", ["Really?!", "No way!!!", "Yes."]),
         ("iPhone sales fell. 300 people left.", ["iPhone sales fell.", "300 people left."]),
         ("Great! 😀 Next one.", ["Great!", "😀 Next one."]),
+        ("Roe v. Wade. Well . . . Nothing.", ["Roe v. Wade.", "Well . . .", "Nothing."]),
         ("Lt.-Col. Brown and Prof. White.", ["Lt.-Col. Brown and Prof. White."]),
     ],
 )
@@ -85,6 +86,7 @@ def test_english_sentences_end_where_a_reader_ends_them(text: str, expected: lis
         ("“好！”，他说。", ["“好！”，他说。"]),
         ("这件事（对吗？）很难。（见图。）好。", ["这件事（对吗？）很难。", "（见图。）", "好。"]),
         ("我……我不知道。", ["我……我不知道。"]),
+        ("“好 。 ” 他走 … … 下雨 。 ”", ["“好 。 ”", "他走 … …", "下雨 。 ”"]),
         ("一；二；三。", ["一；二；三。"]),
         ("我读《你好！》这本书。", ["我读《你好！》这本书。"]),
         ("中文用英文句号.下一句话.", ["中文用英文句号.", "下一句话."]),
@@ -110,6 +112,7 @@ def test_chinese_sentences_need_no_space_between_them(text: str, expected: list[
             "M. Dupont est là. Ça va ? « Oui. » Il part.",
             ["M. Dupont est là.", "Ça va ?", "« Oui. »", "Il part."],
         ),
+        ("fr", "« Quoi ? », dit-il. « Bien ? ».", ["« Quoi ? », dit-il.", "« Bien ? »."]),
         (
             "es",
             "¿Qué tal? ¡Hola! El Sr. García vive en EE.UU. desde 1990.",

@@ -1,11 +1,10 @@
-"""The loop itself, over a real socket, in a thread of this process."""
+"""The loop itself, turned by hand: both ends of the socket are in this thread."""
 
 import itertools
+import logging
 import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -13,12 +12,14 @@ import torch
 
 from model.config import SearchConfig
 from service.engine.channel import EngineChannel
+from service.engine.errors import FrontGoneError, ProtocolError
 from service.engine.messages import (
     MAX_FRAME_BYTES,
     Cancel,
     Cancelled,
     Configure,
     EngineMessage,
+    Failed,
     Finished,
     FrontMessage,
     Ready,
@@ -30,66 +31,93 @@ from service.engine.messages import (
     encode_frame,
     engine_messages,
 )
-from service.engine.process import serve
+from service.engine.process import Engine, serve, start
 
 
-@dataclass
 class Front:
     """The other end of an engine's socket, spoken to by hand."""
 
-    connection: socket.socket
-    thread: threading.Thread
-    exit_status: list[int]
-    heard: list[EngineMessage] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
         self._reader = engine_messages()
 
     def say(self, *messages: FrontMessage) -> None:
         self.connection.sendall(b"".join(map(encode_frame, messages)))
 
-    def hear(self) -> EngineMessage:
-        while not self.heard:
-            data = self.connection.recv(65536)
-            assert data, "the engine has left"
-            self.heard += self._reader.feed(data)
-        return self.heard.pop(0)
+    def hear(self) -> list[EngineMessage]:
+        """What has been said by now."""
+        try:
+            return self._reader.feed(self.connection.recv(1 << 20, socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return []
 
-    def hear_until(self, is_last: Callable[[EngineMessage], bool]) -> list[EngineMessage]:
-        messages = [self.hear()]
-        while not is_last(messages[-1]):
-            messages.append(self.hear())
-        return messages
 
-    def left_with(self) -> int:
-        self.thread.join(timeout=30)
-        assert not self.thread.is_alive()
-        return self.exit_status[0]
+class Clock:
+    """Seconds that pass only when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Pair:
+    """A warm engine and its front."""
+
+    front: Front
+    engine: Engine
+    clock: Clock
+
+    def turn(self, *messages: FrontMessage) -> list[EngineMessage]:
+        """Say something, let the engine take one turn, and hear what it says."""
+        self.front.say(*messages)
+        self.engine.turn()
+        return self.front.hear()
+
+    def run_out(self) -> list[EngineMessage]:
+        """All that the engine says until it has nothing left to do."""
+        heard: list[EngineMessage] = []
+        while not (heard and is_idle(heard)):
+            self.engine.turn()
+            heard += self.front.hear()
+        return heard
+
+
+def is_idle(messages: list[EngineMessage]) -> bool:
+    snapshots = [message for message in messages if isinstance(message, Snapshot)]
+    return bool(snapshots) and snapshots[-1].num_waiting + snapshots[-1].num_running == 0
 
 
 @pytest.fixture
-def front() -> Iterator[Front]:
+def ends() -> Iterator[tuple[Front, EngineChannel]]:
+    root = logging.getLogger()
+    level = root.level  # an engine sets it for its whole process
     ours, theirs = socket.socketpair()
-    exit_status: list[int] = []
+    with ours, EngineChannel(theirs) as channel:
+        yield Front(ours), channel
+    root.setLevel(level)
 
-    def work() -> None:
-        with EngineChannel(theirs) as channel:
-            exit_status.append(serve(channel, clock=time.monotonic))
 
-    thread = threading.Thread(target=work)
-    ours.settimeout(30)
-    thread.start()
-    with ours:
-        yield Front(ours, thread, exit_status)
-    thread.join(timeout=30)
-    assert not thread.is_alive()
+def warm_pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
+    front, channel = ends
+    clock = Clock()
+    front.say(configure)
+    engine = start(channel, clock=clock)
+    [ready] = front.hear()
+    assert isinstance(ready, Ready)
+    return Pair(front, engine, clock)
 
 
 @pytest.fixture
-def warm(front: Front, configure: Configure) -> Front:
-    front.say(configure)
-    assert isinstance(front.hear(), Ready)
-    return front
+def pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
+    """With a snapshot at every turn."""
+    return warm_pair(ends, configure)
+
+
+def of(kind: type, messages: list[EngineMessage]) -> list[EngineMessage]:
+    return [message for message in messages if isinstance(message, kind)]
 
 
 def segment(segment_id: int, *, beam_size: int = 2, max_length: int = 5) -> SubmitSegment:
@@ -101,26 +129,28 @@ def segment(segment_id: int, *, beam_size: int = 2, max_length: int = 5) -> Subm
     )
 
 
-def is_idle(message: EngineMessage) -> bool:
-    return isinstance(message, Snapshot) and message.num_waiting + message.num_running == 0
+def submit(*segments: SubmitSegment) -> Submit:
+    return Submit(segments=segments)
 
 
-def test_every_segment_gets_one_last_word_and_the_figures_come_before_it(warm):
-    warm.say(Submit(segments=tuple(segment(number) for number in range(40))))
-    messages = warm.hear_until(is_idle)
-    last_words = [message for message in messages if isinstance(message, Finished)]
-    num_missing = messages[-1].num_finished - len(last_words)
-    last_words += [warm.hear() for _ in range(num_missing)]
-    assert num_missing > 0
-    assert sorted(word.segment_id for word in last_words) == list(range(40))
+def test_every_segment_gets_one_last_word(pair):
+    heard = pair.turn(submit(*(segment(number) for number in range(40))))
+    heard += pair.run_out()
+    assert sorted(word.segment_id for word in of(Finished, heard)) == list(range(40))
 
 
-def test_totals_never_go_down_and_always_add_up(warm):
-    warm.say(
-        Submit(segments=tuple(segment(number, max_length=9) for number in range(30))),
-        Cancel(segment_ids=(0, 3, 29, 777)),
-    )
-    snapshots = [message for message in warm.hear_until(is_idle) if isinstance(message, Snapshot)]
+def test_the_last_figures_come_before_the_last_words(pair):
+    heard = pair.turn(submit(segment(1, max_length=1)))
+    assert [type(message) for message in heard] == [Snapshot, Finished]
+    assert is_idle(heard)
+    assert heard[0].num_finished == 1
+
+
+def test_totals_never_go_down_and_always_add_up(pair):
+    heard = pair.turn(submit(*(segment(number, max_length=9) for number in range(30))))
+    heard += pair.turn(Cancel(segment_ids=(0, 3, 29, 777)))
+    heard += pair.run_out()
+    snapshots = of(Snapshot, heard)
     gauges = {"num_waiting", "num_running", "num_rows", "num_slots", "max_rows", "max_slots"}
     for before, after in itertools.pairwise(snapshots):
         for name in set(Snapshot.__struct_fields__) - gauges - {"rows_per_step"}:
@@ -131,119 +161,177 @@ def test_totals_never_go_down_and_always_add_up(warm):
         assert sum(snapshot.rows_per_step) == snapshot.num_steps
         assert snapshot.num_rows <= snapshot.max_rows == 32
         assert snapshot.num_slots <= snapshot.max_slots == 16
-    assert max(snapshot.num_running for snapshot in snapshots) > 1
+    assert max(snapshot.num_running for snapshot in snapshots) == 16
     last = snapshots[-1]
     assert (last.num_received, last.num_finished, last.num_cancelled) == (30, 27, 3)
     assert last.num_source_tokens <= last.num_padded_source_tokens
 
 
-def test_a_cancelled_segment_is_gone_one_step_later(warm):
-    warm.say(Submit(segments=(segment(1, max_length=60), segment(2, max_length=60))))
-    running = warm.hear_until(lambda message: isinstance(message, Snapshot))[-1]
+def test_running_segments_that_are_cancelled_leave_before_the_next_step(pair):
+    [running] = pair.turn(submit(segment(1, max_length=60), segment(2, max_length=60)))
+    assert (running.num_running, running.num_rows, running.num_steps) == (2, 4, 1)
+    idle, *words = pair.turn(Cancel(segment_ids=(1, 2)))
+    assert words == [Cancelled(segment_id=1), Cancelled(segment_id=2)]
+    assert is_idle([idle])
+    assert (idle.num_rows, idle.num_slots, idle.num_cancelled, idle.num_steps) == (0, 0, 2, 1)
+
+
+def test_segments_that_are_cancelled_with_their_arrival_are_never_encoded(pair):
+    idle, *words = pair.turn(submit(segment(1), segment(2)), Cancel(segment_ids=(2, 1)))
+    assert words == [Cancelled(segment_id=2), Cancelled(segment_id=1)]
+    assert is_idle([idle])
+    assert idle.num_admitted == 0
+
+
+def test_cancelling_the_unknown_is_answered_by_nothing(pair):
+    assert pair.turn(Cancel(segment_ids=(5,))) == []
+
+
+def test_a_newcomer_joins_segments_that_already_run(pair):
+    pair.turn(submit(segment(1, max_length=60)))
+    [running] = pair.turn(submit(segment(2, max_length=2)))
     assert running.num_running == 2
-    warm.say(Cancel(segment_ids=(1, 2)))
-    idle = warm.hear_until(is_idle)[-1]
-    assert {warm.hear().segment_id, warm.hear().segment_id} == {1, 2}
-    assert (idle.num_rows, idle.num_slots, idle.num_cancelled) == (0, 0, 2)
-    assert idle.num_steps < 60
+    _, finished = pair.turn()
+    assert (finished.segment_id, finished.timings.num_steps) == (2, 2)
 
 
-def test_a_newcomer_joins_segments_that_already_run(warm):
-    warm.say(Submit(segments=(segment(1, max_length=60),)))
-    warm.hear_until(lambda message: isinstance(message, Snapshot))
-    warm.say(Submit(segments=(segment(2, max_length=2),)))
-    answers = [warm.hear_until(lambda message: isinstance(message, Finished))[-1]]
-    answers.append(warm.hear_until(lambda message: isinstance(message, Finished))[-1])
-    assert [answer.segment_id for answer in answers] == [2, 1]
+def test_encoding_is_spread_over_turns_so_that_running_segments_go_on(pair):
+    # Sixteen sources of 10 tokens; the budget of a turn is 256 padded tokens, made to be 40.
+    pair.engine._scheduler._admit_token_budget = 40
+    many = [
+        msgspec.structs.replace(segment(number), source_ids=(*range(10, 19), 1))
+        for number in range(16)
+    ]
+    running = [
+        of(Snapshot, pair.turn(*messages))[0].num_running
+        for messages in ([submit(*many)], [], [], [])
+    ]
+    assert running == [4, 8, 12, 16]
 
 
-def test_a_wide_beam_gets_in_between_narrow_ones(warm):
+def test_a_wide_beam_gets_in_between_narrow_ones(pair):
     narrow = [segment(number, beam_size=1, max_length=20) for number in range(60)]
     wide = segment(99, beam_size=32, max_length=5)
-    warm.say(Submit(segments=(*narrow[:20], wide, *narrow[20:])))
-    order = [
-        message.segment_id for message in warm.hear_until(is_idle) if isinstance(message, Finished)
-    ]
+    heard = pair.turn(submit(*narrow[:20], wide, *narrow[20:])) + pair.run_out()
+    order = [word.segment_id for word in of(Finished, heard)]
     assert order.index(99) <= 20 + 16  # its elders, and those that may pass it
 
 
-def test_cancelling_the_unknown_is_answered_by_nothing(warm):
-    warm.say(Cancel(segment_ids=(5,)), Submit(segments=(segment(1),)))
-    messages = warm.hear_until(lambda message: isinstance(message, Finished))
-    assert not [message for message in messages if isinstance(message, Cancelled)]
+def test_a_batch_that_fails_does_not_stop_the_loop(pair):
+    poison = msgspec.structs.replace(segment(1), source_ids=(1_000_000, 1))
+    snapshot, failure = pair.turn(submit(poison))
+    assert isinstance(failure, Failed)
+    assert (failure.segment_id, failure.code) == (1, "engine_error")
+    assert snapshot.num_failed == 1
+    heard = pair.turn(submit(segment(2))) + pair.run_out()
+    assert [word.segment_id for word in of(Finished, heard)] == [2]
 
 
-def test_the_engine_leaves_when_it_is_told_to(warm):
-    warm.say(Submit(segments=(segment(1, max_length=60),)), Shutdown())
-    assert warm.left_with() == 0
+def test_a_busy_engine_reports_no_more_often_than_it_should(ends, configure):
+    pair = warm_pair(ends, msgspec.structs.replace(configure, snapshot_interval_seconds=0.25))
+    assert pair.turn(submit(segment(1, max_length=20))) == []
+    pair.clock.now = 0.2
+    assert pair.turn() == []
+    pair.clock.now = 0.25
+    assert len(of(Snapshot, pair.turn())) == 1
+    assert pair.turn() == []
+    pair.clock.now = 0.5
+    assert len(of(Snapshot, pair.turn())) == 1
+    assert len(of(Snapshot, pair.run_out())) == 1  # the last one, once it is idle
 
 
-def test_the_engine_leaves_when_the_front_has_gone(warm):
-    warm.connection.close()
-    assert warm.left_with() == 0
+def test_shutdown_ends_the_loop_whatever_runs(pair):
+    pair.front.say(submit(segment(1, max_length=60)), Shutdown())
+    pair.engine.run()
 
 
-def test_the_engine_leaves_in_the_midst_of_work_when_the_front_has_gone(warm):
-    warm.say(Submit(segments=tuple(segment(number, max_length=60) for number in range(40))))
-    warm.hear()
-    warm.connection.close()
-    assert warm.left_with() == 0
+def test_the_loop_ends_when_the_front_has_gone(pair):
+    pair.front.connection.close()
+    with pytest.raises(FrontGoneError):
+        pair.engine.run()
 
 
-def test_the_engine_leaves_when_the_front_goes_before_it_is_warm(front, configure):
-    front.say(configure)
-    front.connection.close()
-    assert front.left_with() == 0
+def test_the_loop_ends_in_the_midst_of_work_when_the_front_has_gone(pair):
+    pair.turn(submit(*(segment(number, max_length=60) for number in range(40))))
+    pair.front.connection.close()
+    with pytest.raises(FrontGoneError):
+        pair.engine.run()
 
 
-def test_a_second_configuration_ends_the_engine(warm, configure):
-    warm.say(configure)
-    assert warm.left_with() == 1
+def test_a_second_configuration_is_a_protocol_error(pair, configure):
+    with pytest.raises(ProtocolError, match="only ever the first"):
+        pair.turn(configure)
 
 
 @pytest.mark.parametrize(
     "data", [(MAX_FRAME_BYTES + 1).to_bytes(4, "big"), b"\x00\x00\x00\x01\xc1"]
 )
-def test_what_is_no_message_ends_the_engine(warm, data):
-    warm.connection.sendall(data)
-    assert warm.left_with() == 1
+def test_what_is_no_message_is_a_protocol_error(pair, data):
+    pair.front.connection.sendall(data)
+    with pytest.raises(ProtocolError):
+        pair.engine.run()
 
 
-def start_failure(front: Front) -> str:
-    failure = front.hear()
+def test_a_front_that_goes_before_the_engine_is_warm_ends_it_in_order(ends, configure):
+    front, channel = ends
+    front.say(configure)
+    front.connection.close()
+    assert serve(channel, clock=Clock()) == 0
+
+
+def test_a_front_that_goes_without_a_word_ends_the_engine_in_order(ends):
+    front, channel = ends
+    front.connection.close()
+    assert serve(channel, clock=Clock()) == 0
+
+
+def start_failure(ends: tuple[Front, EngineChannel], *messages: FrontMessage) -> str:
+    front, channel = ends
+    front.say(*messages)
+    assert serve(channel, clock=Clock()) == 1
+    [failure] = front.hear()
     assert isinstance(failure, StartFailed)
-    assert front.left_with() == 1
     return failure.message
 
 
-def test_a_front_of_another_version_is_told_so(front, configure):
-    front.say(msgspec.structs.replace(configure, protocol_version=2))
-    assert start_failure(front) == "the front speaks protocol 2; the engine speaks 1"
+def test_a_front_of_another_version_is_told_so(ends, configure):
+    newer = msgspec.structs.replace(configure, protocol_version=2)
+    assert start_failure(ends, newer) == "the front speaks protocol 2; the engine speaks 1"
 
 
-def test_the_first_message_must_be_the_configuration(front):
-    front.say(Cancel(segment_ids=(1,)))
-    assert "first message must be Configure" in start_failure(front)
+def test_the_first_message_must_be_the_configuration(ends, configure):
+    assert "must be Configure" in start_failure(ends, Cancel(segment_ids=(1,)))
 
 
-def test_a_first_message_that_cannot_be_read_is_explained(front):
+def test_nothing_may_follow_the_configuration_before_its_answer(ends, configure):
+    assert "must be Configure" in start_failure(ends, configure, submit(segment(1)))
+
+
+def test_a_first_message_that_cannot_be_read_is_explained(ends):
     payload = msgspec.msgpack.encode({"type": "configure", "checkpoint_path": "x"})
-    front.connection.sendall(len(payload).to_bytes(4, "big") + payload)
-    assert "num_threads" in start_failure(front)
+    ends[0].connection.sendall(len(payload).to_bytes(4, "big") + payload)
+    assert "num_threads" in start_failure(ends)
 
 
-def test_a_checkpoint_that_is_not_there_is_named_in_the_answer(front, configure, tmp_path):
+def test_a_checkpoint_that_is_not_there_is_named_in_the_answer(ends, configure, tmp_path):
     missing = tmp_path / "no-such-checkpoint"
-    front.say(msgspec.structs.replace(configure, checkpoint_path=str(missing)))
-    assert start_failure(front) == f"{missing}: no such checkpoint directory"
+    lost = msgspec.structs.replace(configure, checkpoint_path=str(missing))
+    assert start_failure(ends, lost) == f"{missing}: no such checkpoint directory"
+
+
+def test_the_engine_logs_from_the_level_it_is_told(ends, configure):
+    warm_pair(ends, msgspec.structs.replace(configure, log_level="debug"))
+    assert logging.getLogger().level == logging.DEBUG
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_there_is_named_in_the_answer(front, configure):
-    front.say(msgspec.structs.replace(configure, device="cuda"))
-    assert start_failure(front) == "device is 'cuda', but torch finds no CUDA device"
+def test_a_device_that_is_not_there_is_named_in_the_answer(ends, configure):
+    elsewhere = msgspec.structs.replace(configure, device="cuda")
+    message = start_failure(ends, elsewhere)
+    assert message == "device is 'cuda', but torch finds no CUDA device"
 
 
-def test_limits_that_make_no_session_are_explained(front, configure):
-    front.say(msgspec.structs.replace(configure, max_rows=-1))
-    assert start_failure(front) == "max_rows is -1; it must be at least 1"
+@pytest.mark.parametrize("name", ["num_threads", "max_rows", "max_slots", "admit_token_budget"])
+def test_a_limit_that_allows_nothing_is_named_in_the_answer(ends, configure, name):
+    nothing = msgspec.structs.replace(configure, **{name: 0})
+    assert start_failure(ends, nothing) == f"{name} is 0; it must be at least 1"

@@ -1,0 +1,90 @@
+import pytest
+import torch
+from torch import Tensor
+
+from model.train.loss import IGNORED, label_smoothed_loss, projected_loss
+
+
+def smoothed_by_hand(logits: Tensor, label: int, smoothing: float) -> float:
+    num_pieces = logits.numel()
+    target = torch.full_like(logits, smoothing / num_pieces)
+    target[label] += 1.0 - smoothing
+    return -(target * logits.log_softmax(-1)).sum().item()
+
+
+def test_the_loss_is_the_cross_entropy_with_the_smoothed_distribution() -> None:
+    logits = torch.randn(3, 7, dtype=torch.float64)
+    labels = torch.tensor([2, 0, 6])
+    by_hand = sum(
+        smoothed_by_hand(row, int(label), 0.1) for row, label in zip(logits, labels, strict=True)
+    )
+    found = label_smoothed_loss(logits, labels, smoothing=0.1).item()
+    assert found == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_padding_adds_nothing_to_the_sum() -> None:
+    logits = torch.randn(2, 4, 9, dtype=torch.float64)
+    labels = torch.tensor([[1, 2, 3, 4], [5, 6, IGNORED, IGNORED]])
+    short = label_smoothed_loss(logits[1, :2], labels[1, :2], smoothing=0.1)
+    long = label_smoothed_loss(logits[0], labels[0], smoothing=0.1)
+    both = label_smoothed_loss(logits, labels, smoothing=0.1)
+    torch.testing.assert_close(both, short + long)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("chunk_size", [1, 5, 64])
+def test_the_fused_loss_has_the_plain_losss_value_and_gradients(
+    smoothing: float, chunk_size: int
+) -> None:
+    torch.manual_seed(3)
+    leaves = [torch.randn(*shape, dtype=torch.float64) for shape in ((13, 6), (11, 6), (11,))]
+    labels = torch.randint(0, 11, (13,))
+    plain, fused = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
+    expected = label_smoothed_loss(
+        plain[0] @ plain[1].T + plain[2], labels, smoothing=smoothing
+    )
+    found = projected_loss(
+        *fused,
+        labels,
+        smoothing=smoothing,
+        compute_dtype=torch.float64,
+        chunk_size=chunk_size,
+    )
+    (expected * 0.37).backward()
+    (found * 0.37).backward()
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+    for mine, other in zip(fused, plain, strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=1e-12)
+
+
+def test_the_fused_loss_survives_logits_that_would_overflow() -> None:
+    hidden = torch.full((2, 4), 300.0, requires_grad=True)
+    weight = torch.eye(4).mul(5).requires_grad_()
+    bias = torch.zeros(4, requires_grad=True)
+    loss = projected_loss(hidden, weight, bias, torch.tensor([0, 3]), smoothing=0.1)
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert weight.grad is not None
+    assert torch.isfinite(weight.grad).all()
+
+
+def test_the_fixed_row_gets_no_gradient() -> None:
+    hidden, weight = torch.randn(5, 4), torch.randn(6, 4, requires_grad=True)
+    labels = torch.tensor([1, 2, 3, 4, 5])
+    projected_loss(
+        hidden, weight, torch.zeros(6), labels, smoothing=0.1, fixed_id=0
+    ).backward()
+    assert weight.grad is not None
+    assert weight.grad[0].abs().sum() == 0
+    assert (weight.grad[1:].abs().sum(1) > 0).all()
+
+
+def test_bfloat16_products_stay_close_to_float32() -> None:
+    torch.manual_seed(4)
+    hidden, weight, bias = torch.randn(40, 32), torch.randn(50, 32) / 6, torch.zeros(50)
+    labels = torch.randint(0, 50, (40,))
+    exact, low = (
+        projected_loss(hidden, weight, bias, labels, smoothing=0.1, compute_dtype=dtype)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    torch.testing.assert_close(low, exact, rtol=1e-2, atol=0)
