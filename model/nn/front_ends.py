@@ -23,6 +23,9 @@ class TokenEmbedding(nn.Embedding):
         super().__init__(vocab_size, config.d_model, padding_idx=config.pad_id)
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
 
+    def reset_parameters(self) -> None:
+        """Nothing: `model.nn.initialisation` fills the table, once."""
+
     def forward(self, ids: Tensor) -> Tensor:
         """(B, T) int64 → (B, T, D)."""
         return super().forward(ids) * self.scale

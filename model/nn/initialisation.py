@@ -9,9 +9,12 @@ from torch import nn
 
 
 def initialise(root: nn.Module, d_model: int) -> None:
-    """Give every embedding and linear layer below `root` its starting weights, in place."""
+    """Give every embedding and linear layer below `root` its starting weights, in place.
+
+    On the meta device there is nothing to give: a checkpoint's weights will be assigned.
+    """
     for part in root.modules():
-        if isinstance(part, nn.Embedding):
+        if isinstance(part, nn.Embedding) and not part.weight.is_meta:
             nn.init.normal_(part.weight, std=d_model**-0.5)
             if part.padding_idx is not None:
                 nn.init.zeros_(part.weight[part.padding_idx])

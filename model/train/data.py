@@ -35,6 +35,12 @@ class ParallelText:
     def __len__(self) -> int:
         return len(self.source)
 
+    def first(self, num_lines: int | None) -> "ParallelText":
+        """The first lines of both sides; None means all."""
+        return ParallelText(
+            name=self.name, source=self.source[:num_lines], target=self.target[:num_lines]
+        )
+
 
 def find_text(folder: Path, corpus: str, language: str) -> Path:
     """Path of one side of a corpus, plain or gzipped.

@@ -52,7 +52,8 @@ class DataConfig:
         target_tag: The target's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
         train: Corpora of `<folder>/train`.
         dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
-        test: Names of corpora of `<folder>/test`, translated once, at the end, for the card.
+        report: More corpora to score once, at the end, for the card, each with its split, such
+            as "test/newstest2019".
         max_length: Pairs with a longer side, in tokens with EOS, are left out.
     """
 
@@ -61,7 +62,7 @@ class DataConfig:
     target_language: str
     train: tuple[CorpusConfig, ...]
     dev: tuple[str, ...]
-    test: tuple[str, ...] = ()
+    report: tuple[str, ...] = ()
     target_tag: str | None = None
     max_length: int = 128
 
@@ -71,6 +72,10 @@ class DataConfig:
         for name, value in (("data.train", self.train), ("data.dev", self.dev)):
             if not value:
                 raise ConfigError(f"{name} names no corpus; it must name at least one")
+        for entry in self.report:
+            split, separator, corpus = entry.partition("/")
+            if not (split and separator and corpus) or "/" in corpus:
+                raise ConfigError(f"data.report has {entry!r}; it must be split/corpus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +198,7 @@ class RunConfig:
         score_dev: Score snapshots by BLEU with the real decoder; otherwise by dev loss only.
         dev_beam_size: Beams of that decoder while training; the end uses `final_beam_size`.
         final_beam_size: Beams when the weights are chosen and scored at the end.
-        max_dev_sentences: Sentences of each dev corpus that are translated while training; 0
+        max_dev_sentences: First sentences of each dev corpus that are scored while training; 0
             means all.
         patience: The run ends after so many snapshots without a better one; 0 means never.
         average_counts: At the end, averages of so many latest snapshots compete with the best

@@ -33,8 +33,7 @@ def finish_run(
     transformer: Transformer,
     progress: Progress,
     num_pairs: Mapping[str, int],
-    dev: Mapping[str, ParallelText],
-    test: Mapping[str, ParallelText],
+    report: Mapping[str, ParallelText],
     command: str,
 ) -> dict[str, Scores]:
     """Choose weights, store them, score what was stored, write the card.
@@ -47,8 +46,8 @@ def finish_run(
         transformer: Gets the chosen weights.
         progress: Of the run.
         num_pairs: Training pairs by corpus.
-        dev: Held-out text; the first corpus chooses.
-        test: Test text, looked at only now.
+        report: Text by split and corpus; the first corpus of the dev split chooses the weights,
+            the others are looked at only when they are chosen.
         command: For the card.
 
     Returns:
@@ -62,7 +61,7 @@ def finish_run(
         candidates,
         vocabularies=vocabularies,
         transformer=transformer,
-        text=dev[experiment.data.dev[0]],
+        text=report[f"dev/{experiment.data.dev[0]}"],
         search=search,
     )
     transformer.load_state_dict(average_snapshots(candidates[weights]))
@@ -86,13 +85,12 @@ def finish_run(
 
     write()  # without scores; these are of the weights as they are read back
     translator = Translator(load_checkpoint(directory))
-    for split, texts in (("dev", dev), ("test", test)):
-        for name, text in texts.items():
-            found = evaluate(
-                translator, language_pair(experiment), text.source, text.target, search=search
-            )
-            scores[f"{split}/{name}"] = found.scores
-            LOGGER.info("%s/%s: %s, %s", split, name, found.scores.bleu, found.scores.chrf)
+    for name, text in report.items():
+        found = evaluate(
+            translator, language_pair(experiment), text.source, text.target, search=search
+        )
+        scores[name] = found.scores
+        LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write()
     return scores
 

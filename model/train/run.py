@@ -49,14 +49,14 @@ class RunText:
         num_pairs: Training pairs by corpus, before long ones are left out.
         pairs: The training text.
         dev: Held-out text by corpus.
-        test: Test text by corpus.
+        report: Text to score at the end, by split and corpus.
     """
 
     vocabularies: Vocabularies
     num_pairs: dict[str, int]
     pairs: TokenisedPairs
     dev: dict[str, DevText]
-    test: dict[str, ParallelText]
+    report: dict[str, ParallelText]
 
 
 def train(
@@ -117,8 +117,7 @@ def train(
         transformer=transformer,
         progress=trainer.progress,
         num_pairs=text.num_pairs,
-        dev={name: dev.text for name, dev in text.dev.items()},
-        test=text.test,
+        report=text.report,
         command=command,
     )
     return True
@@ -136,7 +135,12 @@ def read_text(
     names = [corpus.name for corpus in experiment.data.train]
     texts = [_read(experiment, folder / "train", name) for name in names]
     dev_texts = [_read(experiment, folder / "dev", name) for name in experiment.data.dev]
-    tests = [_read(experiment, folder / "test", name) for name in experiment.data.test]
+    limit = experiment.run.max_dev_sentences or None
+    choosing = f"dev/{experiment.data.dev[0]}"
+    report = {
+        name: _read(experiment, folder / Path(name).parent, Path(name).name)
+        for name in dict.fromkeys((choosing, *experiment.data.report))
+    }
     if is_vocabulary_there:
         vocabularies = vocabulary_paths(experiment.vocabulary, output)
     else:
@@ -153,9 +157,9 @@ def read_text(
         pairs=_tokenise(experiment, vocabularies, list(zip(texts, copies, strict=True))),
         dev={
             text.name: DevText(text=text, pairs=_tokenise(experiment, vocabularies, [(text, 1)]))
-            for text in dev_texts
+            for text in (whole.first(limit) for whole in dev_texts)
         },
-        test={text.name: text for text in tests},
+        report=report,
     )
 
 

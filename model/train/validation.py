@@ -74,28 +74,21 @@ class Validator:
             bleu = None
             if run.score_dev:
                 search = SearchConfig(beam_size=run.dev_beam_size)
-                limit = run.max_dev_sentences or None
-                found = self.translate(transformer, dev.text, search, max_sentences=limit)
-                bleu = found.scores.bleu.value
+                bleu = self.translate(transformer, dev.text, search).scores.bleu.value
             scores[name] = DevScore(loss=loss, bleu=bleu)
         transformer.train(was_training)
         return scores
 
     def translate(
-        self,
-        transformer: Transformer,
-        text: ParallelText,
-        search: SearchConfig,
-        *,
-        max_sentences: int | None = None,
+        self, transformer: Transformer, text: ParallelText, search: SearchConfig
     ) -> Evaluation:
-        """Translate a corpus, or its first sentences, by a network in eval mode, and score it."""
+        """Translate a corpus by a network in eval mode, and score it."""
         checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
         return evaluate(
             Translator(checkpoint),
             language_pair(self._experiment),
-            text.source[:max_sentences],
-            text.target[:max_sentences],
+            text.source,
+            text.target,
             search=search,
         )
 

@@ -1,35 +1,51 @@
 """Generated requests: whatever the document allows or forbids, the answers keep to it.
 
-A few examples per operation; `make fuzz` sends ten thousand.
+A few hundred in the suite; `make fuzz` sends ten thousand.
 """
-
-from collections.abc import Iterator
 
 import httpx
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from support.fuzzing import MODES, OTHER_ROUTES, TEXT_ROUTES, Fuzzer
 from support.running_server import RunningServer
-from support.texts import awkward_texts
-
-MODES = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
-FEW = settings(
-    max_examples=15,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 
 
 @pytest.fixture(scope="module")
-def client(server: RunningServer) -> Iterator[httpx.Client]:
-    with server.client() as client:
-        yield client
+def fuzzer(server: RunningServer) -> Fuzzer:
+    return Fuzzer(server.url)
 
 
-@pytest.fixture(scope="module")
-def schema(server: RunningServer) -> schemathesis.openapi.OpenApiSchema:
-    return schemathesis.openapi.from_url(f"{server.url}/openapi.json")
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.value))
+@pytest.mark.parametrize("path", TEXT_ROUTES)
+def test_requests_that_the_document_allows_or_forbids_are_answered_as_documented(
+    fuzzer: Fuzzer, path: str, mode: GenerationMode
+) -> None:
+    fuzzer.send_documented(path, "POST", mode, 40)
+
+
+@pytest.mark.parametrize("path", OTHER_ROUTES)
+def test_the_other_routes_answer_as_documented(fuzzer: Fuzzer, path: str) -> None:
+    fuzzer.send_documented(path, "GET", GenerationMode.POSITIVE, 2)
+
+
+@pytest.mark.parametrize("path", TEXT_ROUTES)
+def test_any_text_is_translated_or_too_long(fuzzer: Fuzzer, path: str) -> None:
+    fuzzer.send_texts(path, 40)
+
+
+def test_the_document_describes_every_error_in_its_one_shape(fuzzer: Fuzzer) -> None:
+    for path in TEXT_ROUTES:
+        responses = fuzzer.schema.raw_schema["paths"][path]["post"]["responses"]
+        assert set(responses) == {"200", "400", "408", "413", "429", "503", "504"}
+        for status, response in responses.items():
+            if status != "200":
+                reference = response["content"]["application/json"]["schema"]["$ref"]
+                assert reference == "#/components/schemas/ErrorReply"
+
+
+def test_the_document_says_this_servers_limits(server: RunningServer) -> None:
+    document = httpx.get(f"{server.url}/openapi.json", trust_env=False).json()
+    body = document["paths"]["/v1/translate"]["post"]["requestBody"]
+    properties = body["content"]["application/json"]["schema"]["properties"]
+    assert properties["texts"]["anyOf"][1]["maxItems"] == 128
+    assert properties["timeout_seconds"]["anyOf"][0]["maximum"] == 300.0

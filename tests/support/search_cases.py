@@ -1,4 +1,4 @@
-"""Small networks with peaked distributions, and random searches over them."""
+"""Small networks with peaked distributions, random searches over them, and crowds of them."""
 
 import random
 
@@ -6,7 +6,7 @@ import torch
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import ModelConfig, SearchConfig, StoppingRule
-from model.decode.session import DecodeRequest, SessionLimits
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
 
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
@@ -64,3 +64,30 @@ def random_request(
         prefix_ids=(TOKENS.start_id, *words(rng.choice([0, 0, 2]))),
         search=search or random_search(rng),
     )
+
+
+def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
+    rows = sum(request.search.beam_size for request in requests)
+    return rows <= session.free_rows and len(requests) <= session.free_slots
+
+
+def run_in_a_crowd(
+    transformer: Transformer, rng: random.Random, num_sentences: int
+) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
+    """Sentences that join and leave at random steps, some of them released half-way."""
+    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+    running: dict[int, DecodeRequest] = {}
+    done = []
+    while len(done) < num_sentences:
+        batch: list[DecodeRequest] = []
+        while rng.random() < 0.6 and fits(session, [*batch, request := random_request(rng)]):
+            batch.append(request)
+        running |= dict(zip(session.admit(batch), batch, strict=True))
+        if running and rng.random() < 0.05:
+            slot_id = rng.choice(list(running))
+            session.release(slot_id)
+            del running[slot_id]
+        done.extend((running.pop(f.slot_id), f.hypotheses) for f in session.step())
+        session._table.check_integrity()
+        assert session.num_slots == len(running)
+    return done

@@ -5,33 +5,15 @@ import random
 import pytest
 import torch
 from support.reference_search import reference_search
-from support.search_cases import LIMITS, TOKENS, random_request, small_transformer
-
-from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
-from model.nn.transformer import Transformer
+from support.search_cases import TOKENS, run_in_a_crowd, small_transformer
 
 pytestmark = pytest.mark.gpu
-
-
-def run_in_a_crowd(
-    transformer: Transformer, num_sentences: int
-) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
-    rng = random.Random(13)
-    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
-    running: dict[int, DecodeRequest] = {}
-    done = []
-    while len(done) < num_sentences:
-        request = random_request(rng)
-        if session.free_slots and session.free_rows >= request.search.beam_size:
-            running[session.admit([request])[0]] = request
-        done.extend((running.pop(f.slot_id), f.hypotheses) for f in session.step())
-    return done
 
 
 def test_in_float64_the_device_gives_what_the_plain_search_gives() -> None:
     transformer = small_transformer().cuda()
     oracle = small_transformer()
-    for request, hypotheses in run_in_a_crowd(transformer, 60):
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(13), 60):
         expected = reference_search(
             oracle, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
         )
@@ -42,5 +24,5 @@ def test_in_float64_the_device_gives_what_the_plain_search_gives() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precisions_finish_with_finite_scores(dtype: torch.dtype) -> None:
     transformer = small_transformer(dtype=dtype).cuda()
-    for _, hypotheses in run_in_a_crowd(transformer, 40):
+    for _, hypotheses in run_in_a_crowd(transformer, random.Random(13), 40):
         assert all(torch.isfinite(torch.tensor(h.token_log_probs)).all() for h in hypotheses)

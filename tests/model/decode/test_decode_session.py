@@ -5,7 +5,14 @@ import random
 import pytest
 import torch
 from support.reference_search import reference_search
-from support.search_cases import LIMITS, TOKENS, random_request, random_search, small_transformer
+from support.search_cases import (
+    LIMITS,
+    TOKENS,
+    random_request,
+    random_search,
+    run_in_a_crowd,
+    small_transformer,
+)
 
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
@@ -24,33 +31,6 @@ def run_until_idle(session: DecodingSession) -> list[FinishedSentence]:
     while not session.is_idle:
         finished.extend(session.step())
     return finished
-
-
-def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
-    rows = sum(request.search.beam_size for request in requests)
-    return rows <= session.free_rows and len(requests) <= session.free_slots
-
-
-def run_in_a_crowd(
-    transformer: Transformer, rng: random.Random, num_sentences: int
-) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
-    """Sentences that join and leave at random steps, some of them released half-way."""
-    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
-    running: dict[int, DecodeRequest] = {}
-    done = []
-    while len(done) < num_sentences:
-        batch: list[DecodeRequest] = []
-        while rng.random() < 0.6 and fits(session, [*batch, request := random_request(rng)]):
-            batch.append(request)
-        running |= dict(zip(session.admit(batch), batch, strict=True))
-        if running and rng.random() < 0.05:
-            slot_id = rng.choice(list(running))
-            session.release(slot_id)
-            del running[slot_id]
-        done.extend((running.pop(f.slot_id), f.hypotheses) for f in session.step())
-        session._table.check_integrity()
-        assert session.num_slots == len(running)
-    return done
 
 
 def assert_equals_reference(

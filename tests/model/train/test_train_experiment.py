@@ -53,9 +53,7 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
         ("description: [a]", r"description is \['a'\]; it must be of type str"),
     ],
 )
-def test_a_wrong_value_is_named_with_its_file(
-    tmp_path: Path, addition: str, message: str
-) -> None:
+def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"tiny\.yaml: {message}"):
         read(tmp_path, MINIMAL + addition)
 

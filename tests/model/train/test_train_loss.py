@@ -40,9 +40,7 @@ def test_the_fused_loss_has_the_plain_losss_value_and_gradients(
     leaves = [torch.randn(*shape, dtype=torch.float64) for shape in ((13, 6), (11, 6), (11,))]
     labels = torch.randint(0, 11, (13,))
     plain, fused = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
-    expected = label_smoothed_loss(
-        plain[0] @ plain[1].T + plain[2], labels, smoothing=smoothing
-    )
+    expected = label_smoothed_loss(plain[0] @ plain[1].T + plain[2], labels, smoothing=smoothing)
     found = projected_loss(
         *fused,
         labels,
@@ -71,9 +69,7 @@ def test_the_fused_loss_survives_logits_that_would_overflow() -> None:
 def test_the_fixed_row_gets_no_gradient() -> None:
     hidden, weight = torch.randn(5, 4), torch.randn(6, 4, requires_grad=True)
     labels = torch.tensor([1, 2, 3, 4, 5])
-    projected_loss(
-        hidden, weight, torch.zeros(6), labels, smoothing=0.1, fixed_id=0
-    ).backward()
+    projected_loss(hidden, weight, torch.zeros(6), labels, smoothing=0.1, fixed_id=0).backward()
     assert weight.grad is not None
     assert weight.grad[0].abs().sum() == 0
     assert (weight.grad[1:].abs().sum(1) > 0).all()
