@@ -173,6 +173,7 @@ def save_checkpoint(
         for file_name, data in contents.items():
             (partial / file_name).write_bytes(data)
         save_file(tensors, partial / files.weights, metadata={"format": "pt"})
+        (partial / files.weights).chmod(0o644)  # safetensors hides it from other users
         listing = format_checksums(partial.iterdir())
         (partial / CHECKSUMS_FILE).write_bytes(listing)
     return manifest

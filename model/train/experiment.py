@@ -90,6 +90,8 @@ class VocabularyConfig:
         byte_fallback: Characters without a piece are spelt in bytes, so nothing is unknown.
         split_digits: Every digit is a piece.
         normalisation: SentencePiece's rule, such as "nmt_nfkc" or "identity".
+        denormalisation: What is put back wherever pieces are joined to text: NFKC folds the
+            full-width punctuation that Chinese is written with.
     """
 
     kind: Literal["bpe", "unigram"] = "bpe"
@@ -99,6 +101,7 @@ class VocabularyConfig:
     byte_fallback: bool = True
     split_digits: bool = True
     normalisation: str = "nmt_nfkc"
+    denormalisation: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Reject sizes that cannot be."""
@@ -304,22 +307,38 @@ def _convert(value: object, kind: object, where: str) -> object:
         return _convert_mapping(value, kind, where)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Literal:
-        if value not in arguments:
-            choices = ", ".join(map(str, arguments))
-            raise ConfigError(f"{where} is {value!r}; it must be one of {choices}")
-        return value
+        return _convert_choice(value, arguments, where)
     if origin is tuple:
-        if not isinstance(value, list):
-            raise ConfigError(f"{where} is {value!r}; it must be a list")
-        return tuple(
-            _convert(item, arguments[0], f"{where}[{index}]") for index, item in enumerate(value)
-        )
+        return _convert_list(value, arguments[0], where)
+    if origin is Mapping:
+        return _convert_items(value, arguments, where)
     if origin in (types.UnionType, Union):
-        if value is None:
-            return None
         (kind,) = (argument for argument in arguments if argument is not type(None))
-        return _convert(value, kind, where)
+        return None if value is None else _convert(value, kind, where)
     return _convert_scalar(value, kind, where)
+
+
+def _convert_choice(value: object, choices: tuple[object, ...], where: str) -> object:
+    if value not in choices:
+        listed = ", ".join(map(str, choices))
+        raise ConfigError(f"{where} is {value!r}; it must be one of {listed}")
+    return value
+
+
+def _convert_list(value: object, kind: object, where: str) -> tuple[object, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{where} is {value!r}; it must be a list")
+    return tuple(_convert(item, kind, f"{where}[{index}]") for index, item in enumerate(value))
+
+
+def _convert_items(value: object, kinds: tuple[object, ...], where: str) -> dict[object, object]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where} is {value!r}; it must be a mapping")
+    key_kind, item_kind = kinds
+    return {
+        _convert(key, key_kind, where): _convert(item, item_kind, f"{where}.{key}")
+        for key, item in value.items()
+    }
 
 
 def _convert_mapping(value: object, kind: type, where: str) -> object:

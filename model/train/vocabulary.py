@@ -5,7 +5,9 @@ Owns the training of pieces and the ids of the special ones: padding, also the s
 """
 
 import os
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,7 +89,7 @@ def _chain(*sides: Iterable[str]) -> Iterator[str]:
 def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
     partial = path.with_suffix(".partial")
     try:
-        with partial.open("wb") as output:
+        with partial.open("wb") as output, _rules_file(config.denormalisation) as rules:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=lines,
                 model_writer=output,
@@ -97,6 +99,7 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
                 byte_fallback=config.byte_fallback,
                 split_digits=config.split_digits,
                 normalization_rule_name=config.normalisation,
+                denormalization_rule_tsv=rules,
                 pad_id=PAD_ID,
                 eos_id=EOS_ID,
                 unk_id=UNK_ID,
@@ -107,3 +110,19 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
     except RuntimeError as error:
         raise DataError(f"{path}: the vocabulary cannot be trained: {error}") from error
     partial.replace(path)
+
+
+@contextmanager
+def _rules_file(rules: Mapping[str, str]) -> Iterator[str]:
+    """SentencePiece's rule file for `rules`, or no file's name when there is none."""
+    if not rules:
+        yield ""
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rules.tsv"
+        path.write_text("".join(f"{_code(old)}\t{_code(new)}\n" for old, new in rules.items()))
+        yield os.fspath(path)
+
+
+def _code(text: str) -> str:
+    return " ".join(f"{ord(character):X}" for character in text)
