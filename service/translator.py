@@ -5,7 +5,7 @@ the cancelling of what nobody waits for. Values were checked at the edge (`servi
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -107,53 +107,69 @@ class OnlineTranslator:
             raise
 
     async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
-        def prepare(text: str) -> PreparedText:
-            return self._pipeline.prepare(text, request.pair)
-
-        prepared = await self._map(prepare, request.texts, [len(text) for text in request.texts])
-        jobs = [job for text in prepared for job in self._jobs(text, request)]
-        self._check_room(len(jobs))
-        with self._engine.submit(jobs) as batch:
+        prepared = await self._prepare(request)
+        with self._engine.submit(self._jobs(prepared, request)) as batch:
             finished = iter(await batch.results())
         outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
 
         def finish(text: tuple[PreparedText, list[tuple[OutputHypothesis, ...]]]) -> TranslatedText:
             return _finish(self._pipeline, *text, num_alternatives=request.num_alternatives)
 
+        texts = list(zip(prepared, outputs, strict=True))
         sizes = [len(text) for text in request.texts]
-        return await self._map(finish, list(zip(prepared, outputs, strict=True)), sizes)
+        return [result async for result in self._map(finish, texts, sizes)]
 
-    def _jobs(self, text: PreparedText, request: TranslationRequest) -> Iterator[SegmentJob]:
-        prefix_ids = self._pipeline.prefix_ids(request.pair)
-        for segment in text.network_segments:
-            cap = target_cap(len(segment.source_ids), self._limits)
-            search = SearchConfig(
-                beam_size=request.beam_size,
-                length_penalty=request.length_penalty,
-                num_hypotheses=request.num_alternatives + 1,
-                max_length=min(cap, request.max_length or cap),
-                with_alignment=request.with_alignment,
-            )
-            yield SegmentJob(source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search)
+    async def _prepare(self, request: TranslationRequest) -> list[PreparedText]:
+        """The texts as segments; given up as soon as there are more than may ever wait."""
 
-    def _check_room(self, num_segments: int) -> None:
+        def prepare(text: str) -> PreparedText:
+            return self._pipeline.prepare(text, request.pair)
+
         limit = self._engine.max_pending_segments
-        if num_segments > limit:
-            raise too_long(
-                f"the request has {num_segments} segments; the limit is {limit}",
-                value=num_segments,
-                limit=limit,
+        prepared: list[PreparedText] = []
+        num_segments = 0
+        sizes = [len(text) for text in request.texts]
+        async for text in self._map(prepare, request.texts, sizes):
+            prepared.append(text)
+            num_segments += len(text.network_segments)
+            if num_segments > limit:
+                raise too_long(
+                    f"the request has at least {num_segments} segments; the limit is {limit}",
+                    value=num_segments,
+                    limit=limit,
+                )
+        return prepared
+
+    def _jobs(self, texts: Sequence[PreparedText], request: TranslationRequest) -> list[SegmentJob]:
+        searches: dict[int, SearchConfig] = {}
+        prefix_ids = self._pipeline.prefix_ids(request.pair)
+        jobs = []
+        for segment in (segment for text in texts for segment in text.network_segments):
+            cap = target_cap(len(segment.source_ids), self._limits)
+            search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
+            jobs.append(
+                SegmentJob(source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search)
             )
+        return jobs
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], sizes: Sequence[int]
-    ) -> list[U]:
+    ) -> AsyncIterator[U]:
         """`function` of every item, on the text thread, a few thousand characters at a time."""
         loop = asyncio.get_running_loop()
-        results: list[U] = []
         for piece in _pieces(items, sizes):
-            results += await loop.run_in_executor(self._text_thread, _map_all, function, piece)
-        return results
+            for result in await loop.run_in_executor(self._text_thread, _map_all, function, piece):
+                yield result
+
+
+def _search(request: TranslationRequest, cap: int) -> SearchConfig:
+    return SearchConfig(
+        beam_size=request.beam_size,
+        length_penalty=request.length_penalty,
+        num_hypotheses=request.num_alternatives + 1,
+        max_length=min(cap, request.max_length or cap),
+        with_alignment=request.with_alignment,
+    )
 
 
 def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:

@@ -172,4 +172,4 @@ def test_too_much_text_is_a_413(client: httpx.Client) -> None:
 
 def test_a_request_that_can_never_fit_the_queue_is_a_413(client: httpx.Client) -> None:
     content = _refused(client, 413, texts=["A cat. " * 9] * 128)
-    assert (content["value"], content["limit"]) == (9 * 128, 1024)
+    assert content["value"] > content["limit"] == 1024
