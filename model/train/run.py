@@ -13,22 +13,24 @@ from pathlib import Path
 
 import torch
 
-from model.errors import TrainingError
+from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
 from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
+from model.train.distributed import Group
 from model.train.experiment import Experiment
 from model.train.finish import finish_run
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
-from model.train.state import STATE_FILE, Progress, load_state
-from model.train.trainer import Trainer, build_optimiser
+from model.train.state import STATE_FILE, Progress, load_latest_snapshot, load_state
+from model.train.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.validation import DevText, Validator
 from model.train.vocabulary import (
     EOS_ID,
     PAD_ID,
     START_ID,
     Vocabularies,
+    copy_vocabularies,
     load_pieces,
     train_vocabularies,
     vocabulary_paths,
@@ -67,6 +69,8 @@ def train(
     resume: bool,
     device: torch.device,
     command: str,
+    start_from: Path | None = None,
+    group: Group | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Run an experiment; its checkpoint is `output`/checkpoint.
@@ -79,6 +83,9 @@ def train(
             over is only finished again.
         device: Where to train.
         command: For the card: what makes this checkpoint.
+        start_from: Folder of another run, whose vocabulary and latest weights this one begins
+            with; the optimiser begins anew. Not looked at when resuming.
+        group: The workers that train together; None is one alone.
         should_stop: Asked between updates; the state is saved before stopping.
 
     Returns:
@@ -88,15 +95,26 @@ def train(
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, or its state does not fit.
     """
-    if not resume and (output / STATE_FILE).exists():
-        raise TrainingError(
-            f"{output}: holds a run already; resume it, or choose another output folder"
+    group = group or Group()
+    _check_folder(experiment, output, resume=resume, group=group)
+    with group.first_goes_first():
+        text = _prepare_text(
+            experiment,
+            data_folder,
+            output,
+            start_from=None if resume else start_from,
+            is_vocabulary_there=resume or not group.is_first,
         )
-    output.mkdir(parents=True, exist_ok=True)
-    text = read_text(experiment, data_folder, output, is_vocabulary_there=resume)
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
-    trainer, observer = _prepare(experiment, text, transformer, output=output, resume=resume)
+    if start_from is not None and not resume:
+        load_latest_snapshot(start_from, transformer)
+    trainer, observer = _prepare(
+        experiment, text, transformer, output=output, resume=resume, group=group
+    )
+    if not group.is_first:
+        trainer.train(SilentObserver())
+        return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
     with ProgressReporter(
@@ -121,6 +139,36 @@ def train(
         command=command,
     )
     return True
+
+
+def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:
+    has_state = (output / STATE_FILE).exists()
+    if has_state and not resume:
+        raise TrainingError(
+            f"{output}: holds a run already; resume it, or choose another output folder"
+        )
+    if resume and not has_state:
+        raise TrainingError(f"{output}: holds no state to resume from")
+    if experiment.run.update_freq < group.size:
+        raise ConfigError(
+            f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at least"
+            f" {group.size}, a batch each"
+        )
+
+
+def _prepare_text(
+    experiment: Experiment,
+    data_folder: Path,
+    output: Path,
+    *,
+    start_from: Path | None,
+    is_vocabulary_there: bool,
+) -> RunText:
+    output.mkdir(parents=True, exist_ok=True)
+    if start_from is not None and not is_vocabulary_there:
+        copy_vocabularies(experiment.vocabulary, start_from, output)
+        is_vocabulary_there = True
+    return read_text(experiment, data_folder, output, is_vocabulary_there=is_vocabulary_there)
 
 
 def read_text(
@@ -181,7 +229,13 @@ def build_network(experiment: Experiment, vocabularies: Vocabularies) -> Transfo
 
 
 def _prepare(
-    experiment: Experiment, text: RunText, transformer: Transformer, *, output: Path, resume: bool
+    experiment: Experiment,
+    text: RunText,
+    transformer: Transformer,
+    *,
+    output: Path,
+    resume: bool,
+    group: Group,
 ) -> tuple[Trainer, RunObserver]:
     """A trainer where the run begins or goes on, and what watches it."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
@@ -211,6 +265,7 @@ def _prepare(
         run=experiment.run,
         clock=time.monotonic,
         progress=progress,
+        group=group,
     )
     observer = RunObserver(
         experiment,

@@ -6,6 +6,7 @@ code: the state is loaded with `weights_only=True`, snapshots are safetensors.
 
 import os
 import pickle
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -97,6 +98,8 @@ def load_state(
         TrainingError: There is no state, it is damaged, or it belongs to another experiment.
     """
     path = folder / STATE_FILE
+    if not zipfile.is_zipfile(path):  # torch's older format, a bare pickle, is not even tried
+        raise TrainingError(f"{path}: no state to resume from: missing, or not a state")
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         found = state["fingerprint"]
@@ -142,6 +145,21 @@ def prune_snapshots(folder: Path, *, num_kept: int, keep: frozenset[Path]) -> No
     for path in list_snapshots(folder)[:-num_kept]:
         if path not in keep:
             path.unlink()
+
+
+def load_latest_snapshot(folder: Path, transformer: nn.Module) -> None:
+    """Give a network the weights of a run's latest snapshot.
+
+    Raises:
+        TrainingError: There is none, it is damaged, or it is of a network of another shape.
+    """
+    paths = list_snapshots(folder)
+    if not paths:
+        raise TrainingError(f"{folder}: holds no snapshot to start from")
+    try:
+        transformer.load_state_dict(dict(load_snapshot(paths[-1])))
+    except RuntimeError as error:
+        raise TrainingError(f"{paths[-1]}: of another network: {error}") from error
 
 
 def load_snapshot(path: Path) -> Mapping[str, Tensor]:

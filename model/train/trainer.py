@@ -19,6 +19,7 @@ from model.errors import TrainingError
 from model.nn.masks import padding_mask
 from model.nn.transformer import Transformer
 from model.train.batching import Batch, BatchStream
+from model.train.distributed import Group
 from model.train.experiment import OptimiserConfig, Precision, RunConfig
 from model.train.loss import IGNORED, label_smoothed_loss, projected_loss
 from model.train.schedule import ScheduleConfig, learning_rate
@@ -64,6 +65,14 @@ class Observer(Protocol):
         ...
 
 
+class SilentObserver:
+    """Does nothing: what all workers but the first have."""
+
+    def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:  # noqa: ARG002  # the protocol's
+        """Give the progress back."""
+        return progress
+
+
 def build_optimiser(transformer: Transformer, config: OptimiserConfig) -> torch.optim.Adam:
     """Adam, or AdamW when there is weight decay; its learning rate is set by every update."""
     return torch.optim.Adam(
@@ -103,13 +112,13 @@ def batch_loss(transformer: Transformer, batch: Batch, *, smoothing: float) -> T
     """
     source_mask = padding_mask(batch.source_ids, transformer.config.pad_id)
     memory = transformer.encode(batch.source_ids, source_mask)
-    if batch.labels.device.type != "cpu" or not torch.is_grad_enabled():
-        logits = transformer.decode(batch.target_ids, memory, source_mask)
-        return label_smoothed_loss(logits.float(), batch.labels, smoothing=smoothing)
-    hidden = transformer.decoder(transformer.embed_target(batch.target_ids), memory, source_mask)
-    is_real = batch.labels != IGNORED
     projection, bias = transformer.output_projection, transformer.output_bias
     weight = transformer.target_embedding.weight if projection is None else projection.weight
+    if batch.labels.device.type != "cpu" or not torch.is_grad_enabled():
+        logits = transformer.decode(batch.target_ids, memory, source_mask)
+        return label_smoothed_loss(logits.to(weight.dtype), batch.labels, smoothing=smoothing)
+    hidden = transformer.decoder(transformer.embed_target(batch.target_ids), memory, source_mask)
+    is_real = batch.labels != IGNORED
     is_low = torch.is_autocast_enabled("cpu")
     return projected_loss(
         hidden[is_real].to(weight.dtype),
@@ -134,6 +143,7 @@ class Trainer:
         run: Length and batches per update.
         clock: Seconds, only ever going up.
         progress: Where to begin.
+        group: The workers that train together.
     """
 
     def __init__(
@@ -147,6 +157,7 @@ class Trainer:
         run: RunConfig,
         clock: Clock,
         progress: Progress | None = None,
+        group: Group | None = None,
     ) -> None:
         self._transformer = transformer
         self._optimiser = optimiser
@@ -156,6 +167,7 @@ class Trainer:
         self._run = run
         self._clock = clock
         self._device = next(transformer.parameters()).device
+        self._group = group or Group()
         self.progress = progress or Progress()
 
     def fraction(self) -> float:
@@ -175,10 +187,10 @@ class Trainer:
         Raises:
             TrainingError: The loss is no longer finite.
         """
-        while self.fraction() < 1.0 and not should_stop():
+        while self._goes_on(should_stop):
             started = self._clock()
             result = self.update([next(self._stream) for _ in range(self._run.update_freq)])
-            elapsed = self._clock() - started
+            elapsed = self._group.agree(self._clock() - started, self._device)
             done = self.progress
             self.progress = replace(
                 done,
@@ -189,6 +201,10 @@ class Trainer:
                 num_target_tokens=done.num_target_tokens + result.num_target_tokens,
             )
             self.progress = observer.after_update(result, self.progress, self.fraction())
+
+    def _goes_on(self, should_stop: Callable[[], bool]) -> bool:
+        is_going_on = self.fraction() < 1.0 and not should_stop()
+        return bool(self._group.agree(float(is_going_on), self._device))
 
     def update(self, batches: Sequence[Batch]) -> UpdateResult:
         """One update from the exact gradient of all `batches` together.
@@ -205,6 +221,7 @@ class Trainer:
             d_model=self._transformer.config.d_model,
         )
         num_target = sum(batch.num_target_tokens for batch in batches)
+        self._group.seed_dropout(self._run.seed, update)
         loss = self.accumulate(batches)
         norm = self._clip()
         if not math.isfinite(loss) or not math.isfinite(norm):
@@ -227,10 +244,11 @@ class Trainer:
         )
 
     def accumulate(self, batches: Sequence[Batch]) -> float:
-        """Add the gradient of the mean loss over all target tokens of `batches`.
+        """Make the gradient of the mean loss over all target tokens of `batches`.
 
         Every batch's summed loss is divided by the tokens of all of them, so that the result
-        does not depend on how sentences are cut into batches.
+        does not depend on how sentences are cut into batches, nor on how many workers share
+        the batches.
 
         Returns:
             The mean loss per target token, in nats.
@@ -238,12 +256,13 @@ class Trainer:
         num_target = sum(batch.num_target_tokens for batch in batches)
         smoothing = self._optimiser_config.label_smoothing
         total = 0.0
-        for batch in batches:
+        for batch in self._group.deal(batches):
             with compute_context(self._device, self._run.precision):
                 loss = batch_loss(self._transformer, batch.to(self._device), smoothing=smoothing)
             (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
             total += loss.item()
-        return total / num_target
+        self._group.sum_gradients(self._transformer.parameters())
+        return self._group.sum(total, self._device) / num_target
 
     def _clip(self) -> float:
         limit = self._optimiser_config.max_gradient_norm or math.inf

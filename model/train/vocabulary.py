@@ -69,6 +69,23 @@ def vocabulary_paths(config: VocabularyConfig, folder: Path) -> Vocabularies:
     return Vocabularies(source_path=folder / names[0], target_path=folder / names[1])
 
 
+def copy_vocabularies(config: VocabularyConfig, source: Path, destination: Path) -> None:
+    """Copy another run's vocabulary files.
+
+    Raises:
+        DataError: They are not there.
+    """
+    paths, copies = (vocabulary_paths(config, folder) for folder in (source, destination))
+    for path, copy in (
+        (paths.source_path, copies.source_path),
+        (paths.target_path, copies.target_path),
+    ):
+        try:
+            copy.write_bytes(path.read_bytes())
+        except OSError as error:
+            raise DataError(f"{path}: {error.strerror or error}") from error
+
+
 def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
     """Load a SentencePiece model.
 
@@ -108,6 +125,7 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
                 minloglevel=2,
             )
     except RuntimeError as error:
+        partial.unlink()
         raise DataError(f"{path}: the vocabulary cannot be trained: {error}") from error
     partial.replace(path)
 

@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on from the output folder's state, exactly where it was saved",
     )
     parser.add_argument(
+        "--start-from",
+        type=Path,
+        metavar="RUN",
+        help="begin with the vocabulary and the latest weights of another run's folder",
+    )
+    parser.add_argument(
         "--threads", type=int, help="CPU threads; the default is one a core that may be used"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -58,6 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     import torch
 
+    from model.train.distributed import joined_group, local_device
     from model.train.experiment import read_experiment
     from model.train.run import train
     from service.engine.runner import resolve_device
@@ -69,17 +76,22 @@ def run(arguments: argparse.Namespace) -> int:
             raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
         torch.set_num_threads(arguments.threads)
     output = arguments.output or Path("runs") / arguments.experiment.stem
+    device = local_device(resolve_device(arguments.device))
     stop_request = _StopRequest()
-    with stop_request:
+    with stop_request, joined_group(os.environ, device) as group:
         is_complete = train(
             experiment,
             data_folder=_data_folder(arguments.data),
             output=output,
             resume=arguments.resume,
-            device=torch.device(resolve_device(arguments.device)),
+            device=device,
             command=_command(arguments),
+            start_from=arguments.start_from,
+            group=group,
             should_stop=stop_request.is_set,
         )
+    if not group.is_first:
+        return 0
     if not is_complete:
         print(f"stopped; go on with --resume (the state is in {output})", file=sys.stderr)
         return 130
@@ -100,6 +112,8 @@ def _data_folder(flag: Path | None) -> Path:
 def _command(arguments: argparse.Namespace) -> str:
     """The command as somebody else would type it: without this machine's folders."""
     words = ["dragoman train", str(arguments.experiment)]
+    if arguments.start_from is not None:
+        words.append(f"--start-from {arguments.start_from}")
     if arguments.threads is not None:
         words.append(f"--threads {arguments.threads}")
     if arguments.device != "auto":

@@ -7,7 +7,6 @@ decodes exactly as the server does.
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -96,15 +95,11 @@ def _choose_pair(manifest: "Manifest", source: str | None, target: str | None) -
     )
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[TextIO]:
+def _opened(name: str) -> TextIO:
     """The input, with line feeds as the only line ends, so that nothing else is touched."""
     source: int | str = sys.stdin.fileno() if name == "-" else name
     try:
-        with open(
-            source, encoding="utf-8", newline="\n", closefd=name != "-"
-        ) as stream:  # a descriptor has no path
-            yield stream
+        return open(source, encoding="utf-8", newline="\n", closefd=name != "-")
     except OSError as error:
         raise DataError(f"{name}: {error.strerror}") from error
 

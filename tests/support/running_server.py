@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,18 @@ class RunningServer:
         self.announcement = self.process.stdout.readline()
         assert self.announcement, f"it did not start: {self.log.read_text()}"
         return self.announcement
+
+    def wait_listening(self) -> None:
+        """Block until connections are accepted, which is before it is ready."""
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(0.02)
+                    raise AssertionError(f"it has left: {self.log.read_text()}") from None
+            else:
+                return
 
     def metrics(self) -> dict[str, float]:
         """Samples by name, those with labels as `name{label=value,…}`."""

@@ -42,6 +42,21 @@ def test_line_n_of_the_output_is_line_n_of_the_input(
     assert lines[0] not in ("", LINES[0])
 
 
+def test_a_reader_that_has_enough_is_no_error(checkpoint: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.txt"
+    many.write_text("7.30\n" * 50_000)
+    command = [sys.executable, "-m", "service.cli.main", "translate", str(many)]
+    with subprocess.Popen(
+        [*command, "--checkpoint", str(checkpoint)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"7.30\n"
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
 def test_without_a_terminal_nothing_is_drawn(
     checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,135 @@
+"""Several processes that train one network together, one GPU each, as `torchrun` starts them.
+
+Owns what they tell each other. An update's batches are dealt out to the workers and the
+gradients summed, so the number of workers changes the speed of a run and not its results
+(dropout masks aside). Rank 0 alone writes files, scores and decides when to stop.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import distributed, nn
+
+from model.errors import ConfigError
+
+T = TypeVar("T")
+
+# Others wait this long while rank 0 translates dev text.
+_TIMEOUT = timedelta(hours=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The workers of a run; alone, every method does nothing or gives back what it got.
+
+    Attributes:
+        rank: Number of this worker, from 0.
+        size: Number of workers.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this worker writes and decides."""
+        return self.rank == 0
+
+    def deal(self, items: Sequence[T]) -> Sequence[T]:
+        """This worker's part of `items`."""
+        return items[self.rank :: self.size]
+
+    def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Replace every gradient by its sum over the workers; a missing one counts as zero."""
+        if self.size == 1:
+            return
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        for parameter in trained:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        flat = torch.cat([p.grad.flatten() for p in trained if p.grad is not None])
+        distributed.all_reduce(flat)
+        begin = 0
+        for parameter in trained:
+            assert parameter.grad is not None
+            end = begin + parameter.numel()
+            parameter.grad.copy_(flat[begin:end].view_as(parameter))
+            begin = end
+
+    def sum(self, value: float, device: torch.device) -> float:
+        """The sum of a number over the workers."""
+        if self.size == 1:
+            return value
+        cell = torch.tensor([value], dtype=torch.float64, device=device)
+        distributed.all_reduce(cell)
+        return cell.item()
+
+    def agree(self, value: float, device: torch.device) -> float:
+        """What the first worker says."""
+        if self.size == 1:
+            return value
+        cell = torch.tensor([value], dtype=torch.float64, device=device)
+        distributed.broadcast(cell, src=0)
+        return cell.item()
+
+    def seed_dropout(self, seed: int, update: int) -> None:
+        """Give every worker but the first dropout masks of its own for one update.
+
+        They depend on nothing but the arguments, so a resumed run has them again; the first
+        worker's generator is part of the saved state.
+        """
+        if not self.is_first:
+            words = np.random.SeedSequence([seed, self.rank, update]).generate_state(1)
+            torch.manual_seed(int(words[0]))
+
+    @contextmanager
+    def first_goes_first(self) -> Iterator[None]:
+        """The first worker runs the block before the others do."""
+        if self.size > 1 and not self.is_first:
+            distributed.barrier()
+        yield
+        if self.size > 1 and self.is_first:
+            distributed.barrier()
+
+
+@contextmanager
+def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterator[Group]:
+    """Join the workers that `torchrun` started, or be alone when it did not.
+
+    Args:
+        environment: Where torchrun says who is who.
+        device: Workers on CUDA talk through NCCL, others through Gloo.
+
+    Raises:
+        ConfigError: torchrun's variables are incomplete.
+    """
+    if int(environment.get("WORLD_SIZE", "1")) == 1:
+        yield Group()
+        return
+    missing = [
+        name
+        for name in ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+        if name not in environment
+    ]
+    if missing:
+        raise ConfigError(f"WORLD_SIZE is set but {', '.join(missing)} is not; use torchrun")
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, timeout=_TIMEOUT)
+    try:
+        yield Group(rank=distributed.get_rank(), size=distributed.get_world_size())
+    finally:
+        distributed.destroy_process_group()
+
+
+def local_device(device: torch.device) -> torch.device:
+    """This worker's own GPU when there are several, else `device`."""
+    rank = os.environ.get("LOCAL_RANK")
+    if device.type != "cuda" or rank is None:
+        return device
+    return torch.device("cuda", int(rank))

@@ -1,0 +1,225 @@
+"""Whole runs on generated text: to the end, stopped and resumed, refused."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from support.tiny_checkpoint import EN_ZH, generated_pairs
+
+from model.checkpoint.weights import load_checkpoint
+from model.errors import ConfigError, DataError, TrainingError
+from model.train.experiment import (
+    CorpusConfig,
+    DataConfig,
+    Experiment,
+    NetworkConfig,
+    RunConfig,
+    VocabularyConfig,
+)
+from model.train.run import train
+from model.train.schedule import ScheduleConfig
+from model.train.state import list_snapshots, load_snapshot
+from model.translator import Translator
+
+CPU = torch.device("cpu")
+EXPERIMENT = Experiment(
+    name="tiny",
+    licence="CC0-1.0",
+    description="A test",
+    notes="Good for nothing.",
+    data=DataConfig(
+        folder="en-zh",
+        source_language="en",
+        target_language="zh",
+        target_tag="zh-Hans",
+        train=(CorpusConfig(name="talk", licence="CC0-1.0", url="https://example.org", copies=2),),
+        dev=("held-out",),
+        report=("test/held-out",),
+    ),
+    vocabulary=VocabularyConfig(size=450, denormalisation={",": "，"}),
+    network=NetworkConfig(
+        d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2
+    ),
+    schedule=ScheduleConfig(peak=5e-3, warmup_updates=4, tail_fraction=0.5),
+    run=RunConfig(
+        max_updates=12,
+        batch_tokens=200,
+        snapshot_every_updates=4,
+        num_snapshots=3,
+        max_dev_sentences=5,
+        final_beam_size=2,
+        average_counts=(2, 3),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    pairs = list(generated_pairs(120))
+    for split, corpus, lines in (
+        ("train", "talk", pairs[:100]),
+        ("dev", "held-out", pairs[100:110]),
+        ("test", "held-out", pairs[110:]),
+    ):
+        (folder / "en-zh" / split).mkdir(parents=True)
+        for language, side in (("en", 0), ("zh", 1)):
+            path = folder / "en-zh" / split / f"{corpus}.{language}"
+            path.write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    return folder
+
+
+class StopAfter:
+    """Asks a run to stop after some updates."""
+
+    def __init__(self, num_updates: int) -> None:
+        self._num_updates = num_updates
+
+    def __call__(self) -> bool:
+        self._num_updates -= 1
+        return self._num_updates < 0
+
+
+def run(
+    data_folder: Path,
+    output: Path,
+    *,
+    experiment: Experiment = EXPERIMENT,
+    resume: bool = False,
+    num_updates: int = 10_000,
+    start_from: Path | None = None,
+) -> bool:
+    return train(
+        experiment,
+        data_folder=data_folder,
+        output=output,
+        resume=resume,
+        device=CPU,
+        command="dragoman train tiny.yaml",
+        start_from=start_from,
+        should_stop=StopAfter(num_updates),
+    )
+
+
+@pytest.fixture(scope="module")
+def whole_run(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("runs") / "whole"
+    assert run(data_folder, output)
+    return output
+
+
+def test_a_run_leaves_a_checkpoint_that_translates(whole_run: Path) -> None:
+    checkpoint = load_checkpoint(whole_run / "checkpoint")
+    assert checkpoint.manifest.name == "tiny"
+    assert checkpoint.manifest.pairs == (EN_ZH,)
+    assert checkpoint.manifest.licences[0].url == "https://example.org"
+    assert {entry.dtype for entry in checkpoint.manifest.tensors.values()} == {"int8", "float32"}
+    (translation,) = Translator(checkpoint).translate(["The cat waits."], EN_ZH)
+    assert translation.num_source_tokens > 0
+
+
+def test_the_card_says_where_the_checkpoint_comes_from_and_what_it_is_worth(
+    whole_run: Path,
+) -> None:
+    card = (whole_run / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    for part in (
+        "Good for nothing.",
+        "| [talk](https://example.org) | 100 | 2 | CC0-1.0 |",
+        "dragoman train tiny.yaml",
+        "12 updates in ",
+        "| dev/held-out |",
+        "| test/held-out |",
+        "tok:zh",
+    ):
+        assert part in card
+
+
+def test_only_the_latest_snapshots_and_the_best_are_kept(data_folder: Path, tmp_path: Path) -> None:
+    changed = replace(
+        EXPERIMENT,
+        run=replace(EXPERIMENT.run, snapshot_every_updates=1, num_snapshots=2, average_counts=()),
+    )
+    assert run(data_folder, tmp_path, experiment=changed)
+    assert 2 <= len(list_snapshots(tmp_path)) <= 3
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    assert not run(data_folder, tmp_path, num_updates=7)
+    assert not (tmp_path / "checkpoint").exists()
+    assert run(data_folder, tmp_path, resume=True)
+    expected = load_snapshot(list_snapshots(whole_run)[-1])
+    found = load_snapshot(list_snapshots(tmp_path)[-1])
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+
+
+def test_a_finished_run_can_be_finished_again(data_folder: Path, tmp_path: Path) -> None:
+    assert run(data_folder, tmp_path)
+    first = (tmp_path / "checkpoint" / "model.safetensors").read_bytes()
+    assert run(data_folder, tmp_path, resume=True)
+    assert (tmp_path / "checkpoint" / "model.safetensors").read_bytes() == first
+
+
+def test_a_run_without_a_better_snapshot_ends_early(data_folder: Path, tmp_path: Path) -> None:
+    hopeless = replace(
+        EXPERIMENT,
+        schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
+        run=replace(EXPERIMENT.run, max_updates=500, patience=2, average_counts=()),
+    )
+    assert run(data_folder, tmp_path, experiment=hopeless)
+    card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "500 updates" not in card
+
+
+def test_a_folder_with_a_run_is_not_overwritten(data_folder: Path, whole_run: Path) -> None:
+    with pytest.raises(TrainingError, match="holds a run already"):
+        run(data_folder, whole_run)
+
+
+def test_another_experiment_does_not_resume_a_run(data_folder: Path, whole_run: Path) -> None:
+    other = replace(EXPERIMENT, run=replace(EXPERIMENT.run, seed=2))
+    with pytest.raises(TrainingError, match="belongs to another experiment"):
+        run(data_folder, whole_run, experiment=other, resume=True)
+
+
+def test_a_run_can_begin_with_another_runs_vocabulary_and_weights(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    frozen = replace(
+        EXPERIMENT,
+        schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
+        run=replace(EXPERIMENT.run, max_updates=2),
+    )
+    assert run(data_folder, tmp_path, experiment=frozen, start_from=whole_run)
+    vocabularies = [(folder / "joint.spm").read_bytes() for folder in (tmp_path, whole_run)]
+    assert vocabularies[0] == vocabularies[1]
+    expected = load_snapshot(list_snapshots(whole_run)[-1])
+    for name, value in load_snapshot(list_snapshots(tmp_path)[-1]).items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-8)
+
+
+def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=r"joint\.spm: No such file"):
+        run(data_folder, tmp_path / "one", start_from=tmp_path)
+    wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
+    with pytest.raises(TrainingError, match="of another network"):
+        run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
+
+
+def test_missing_text_is_named_before_anything_is_trained(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    data = replace(EXPERIMENT.data, report=("test/elsewhere",))
+    with pytest.raises(DataError, match=r"test/elsewhere\.en: no such file"):
+        run(data_folder, tmp_path, experiment=replace(EXPERIMENT, data=data))
+    assert not (tmp_path / "joint.spm").exists()
+
+
+def test_impossible_report_names_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"data\.report has 'newstest'; it must be split/corpus"):
+        replace(EXPERIMENT.data, report=("newstest",))

@@ -1,0 +1,137 @@
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from model.errors import TrainingError
+from model.train.batching import BatchPosition
+from model.train.state import (
+    STATE_FILE,
+    Progress,
+    list_snapshots,
+    load_snapshot,
+    load_state,
+    prune_snapshots,
+    save_snapshot,
+    save_state,
+    snapshot_path,
+)
+
+PROGRESS = Progress(
+    update=7,
+    position=BatchPosition(epoch=2, index=5),
+    elapsed_seconds=1.5,
+    num_source_tokens=100,
+    num_target_tokens=90,
+    metric="BLEU",
+    best_score=12.5,
+    best_update=6,
+)
+
+
+def parts() -> tuple[nn.Linear, torch.optim.Adam]:
+    layer = nn.Linear(3, 2)
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.1)
+    layer(torch.ones(1, 3)).sum().backward()
+    optimiser.step()
+    return layer, optimiser
+
+
+def save(folder: Path, layer: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    save_state(folder, transformer=layer, optimiser=optimiser, progress=PROGRESS, fingerprint="abc")
+
+
+def load(folder: Path, layer: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
+    return load_state(
+        folder,
+        transformer=layer,
+        optimiser=optimiser,
+        fingerprint="abc",
+        device=torch.device("cpu"),
+    )
+
+
+def test_a_state_comes_back_whole(tmp_path: Path) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    expected = torch.rand(3)
+    other, other_optimiser = parts()
+    assert load(tmp_path, other, other_optimiser) == PROGRESS
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(other.weight, layer.weight)
+    moments = other_optimiser.state_dict()["state"][0]
+    assert torch.equal(moments["exp_avg"], optimiser.state_dict()["state"][0]["exp_avg"])
+
+
+def test_a_crash_while_saving_leaves_the_old_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    before = (tmp_path / STATE_FILE).read_bytes()
+
+    def crash(_: int) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("model.train.state.os.fsync", crash)
+    with pytest.raises(OSError, match="no space"):
+        save(tmp_path, layer, optimiser)
+    assert (tmp_path / STATE_FILE).read_bytes() == before
+
+
+def test_another_experiments_state_is_refused(tmp_path: Path) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    with pytest.raises(TrainingError, match=r"another experiment \(fingerprint abc, now xyz\)"):
+        load_state(
+            tmp_path,
+            transformer=layer,
+            optimiser=optimiser,
+            fingerprint="xyz",
+            device=torch.device("cpu"),
+        )
+
+
+def test_a_missing_state_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="no state to resume from"):
+        load(tmp_path, *parts())
+
+
+class Bomb:
+    """Unpickling it would write a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.write_text, (self._path, "boom"))
+
+
+def test_a_state_that_would_run_code_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    with (tmp_path / STATE_FILE).open("wb") as output:
+        torch.save({"fingerprint": "abc", "bomb": Bomb(trace)}, output)
+    with pytest.raises(TrainingError, match="no state to resume from"):
+        load(tmp_path, *parts())
+    (tmp_path / STATE_FILE).write_bytes(pickle.dumps(Bomb(trace)))
+    with pytest.raises(TrainingError, match="no state to resume from"):
+        load(tmp_path, *parts())
+    assert not trace.exists()
+
+
+def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
+    layer, _ = parts()
+    for update in (5, 10, 15, 20):
+        save_snapshot(tmp_path, layer, update)
+    assert torch.equal(load_snapshot(snapshot_path(tmp_path, 15))["weight"], layer.weight)
+    prune_snapshots(tmp_path, num_kept=2, keep=frozenset({snapshot_path(tmp_path, 5)}))
+    assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
+
+
+def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
+    path = snapshot_path(tmp_path, 1)
+    path.write_bytes(b"not safetensors")
+    with pytest.raises(TrainingError, match=r"snapshot-00000001\.safetensors: not a snapshot"):
+        load_snapshot(path)

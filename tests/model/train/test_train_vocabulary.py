@@ -1,0 +1,84 @@
+from pathlib import Path
+
+import pytest
+from support.tiny_checkpoint import generated_pairs
+
+from model.errors import DataError
+from model.train.experiment import VocabularyConfig
+from model.train.vocabulary import (
+    EOS_ID,
+    PAD_ID,
+    START_ID,
+    UNK_ID,
+    load_pieces,
+    train_vocabularies,
+    vocabulary_paths,
+)
+
+PAIRS = list(generated_pairs(200))
+SOURCE = [source for source, _ in PAIRS]
+TARGET = [target for _, target in PAIRS]
+
+
+def test_a_joint_vocabulary_has_the_special_ids_and_covers_both_sides(tmp_path: Path) -> None:
+    found = train_vocabularies(VocabularyConfig(size=450), tmp_path, source=SOURCE, target=TARGET)
+    pieces = load_pieces(found.source_path)
+    assert found.is_joint
+    assert pieces.get_piece_size() == 450
+    assert (pieces.pad_id(), pieces.eos_id(), pieces.unk_id()) == (PAD_ID, EOS_ID, UNK_ID)
+    assert pieces.bos_id() == -1
+    assert START_ID == PAD_ID
+    for line in (SOURCE[0], TARGET[0]):
+        assert UNK_ID not in pieces.encode(line)
+
+
+def test_characters_never_seen_are_spelt_in_bytes(tmp_path: Path) -> None:
+    found = train_vocabularies(VocabularyConfig(size=450), tmp_path, source=SOURCE, target=TARGET)
+    pieces = load_pieces(found.source_path)
+    ids = pieces.encode("🦜")
+    assert UNK_ID not in ids
+    assert pieces.decode(ids) == "🦜"
+
+
+def test_separate_vocabularies_are_two_files(tmp_path: Path) -> None:
+    config = VocabularyConfig(kind="unigram", size=331, is_joint=False)
+    found = train_vocabularies(config, tmp_path, source=SOURCE, target=TARGET)
+    assert found == vocabulary_paths(config, tmp_path)
+    assert not found.is_joint
+    source, target = load_pieces(found.source_path), load_pieces(found.target_path)
+    assert source.get_piece_size() == target.get_piece_size() == 331
+    assert len(target.encode(TARGET[0])) < len(source.encode(TARGET[0]))
+
+
+def test_the_same_text_gives_the_same_vocabulary(tmp_path: Path) -> None:
+    files = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        found = train_vocabularies(
+            VocabularyConfig(size=450), tmp_path / name, source=SOURCE, target=TARGET
+        )
+        pieces = load_pieces(found.source_path)
+        files.append([pieces.id_to_piece(index) for index in range(450)])
+    assert files[0] == files[1]
+
+
+def test_folded_punctuation_is_put_back_when_pieces_are_joined(tmp_path: Path) -> None:
+    config = VocabularyConfig(size=450, denormalisation={",": "，", "!": "！"})
+    found = train_vocabularies(config, tmp_path, source=SOURCE, target=TARGET)
+    pieces = load_pieces(found.source_path)
+    assert pieces.encode("猫，！") == pieces.encode("猫,!")
+    assert pieces.decode(pieces.encode("猫,!")) == "猫，！"
+    assert pieces.decode(["▁", "猫", ",", "!"]) == "猫，！"
+
+
+def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="the vocabulary cannot be trained"):
+        train_vocabularies(
+            VocabularyConfig(size=8000), tmp_path, source=SOURCE[:3], target=TARGET[:3]
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_model_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.spm"):
+        load_pieces(tmp_path / "none.spm")

@@ -1,0 +1,102 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support.tiny_checkpoint import generated_pairs
+
+from service.cli.main import main
+
+EXPERIMENT = """
+name: tiny
+licence: CC0-1.0
+data:
+  folder: en-zh
+  source_language: en
+  target_language: zh
+  train: [{name: talk, licence: CC0-1.0}]
+  dev: [talk]
+vocabulary: {size: 450}
+network: {d_model: 16, num_heads: 2, d_ff: 16, num_encoder_layers: 1, num_decoder_layers: 1}
+run:
+  max_updates: %d
+  batch_tokens: 200
+  score_dev: false
+  final_beam_size: 1
+  log_every_updates: 1
+  snapshot_every_updates: 100000
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for split in ("train", "dev"):
+        (tmp_path / "data" / "en-zh" / split).mkdir(parents=True)
+        for language, side in (("en", 0), ("zh", 1)):
+            lines = "".join(f"{pair[side]}\n" for pair in generated_pairs(60))
+            path = tmp_path / "data" / "en-zh" / split / f"talk.{language}"
+            path.write_text(lines, encoding="utf-8")
+    (tmp_path / "tiny.yaml").write_text(EXPERIMENT % 3, encoding="utf-8")
+    return tmp_path
+
+
+def test_training_prints_where_the_checkpoint_is(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("DRAGOMAN_DATA", str(folder / "data"))
+    assert main(["train", "tiny.yaml", "--device", "cpu"]) == 0
+    checkpoint = Path(capsys.readouterr().out.strip())
+    assert checkpoint == Path("runs/tiny/checkpoint")
+    card = (checkpoint / "card.md").read_text(encoding="utf-8")
+    assert "dragoman train tiny.yaml --device cpu" in card
+
+
+def test_foreseen_errors_are_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
+    experiment = str(folder / "tiny.yaml")
+    for arguments, message in (
+        (["none.yaml"], "none.yaml: No such file or directory"),
+        ([experiment], "no data folder; give --data, or set DRAGOMAN_DATA"),
+        ([experiment, "--data", "nowhere"], "nowhere: the data folder is not a directory"),
+        ([experiment, "--threads", "0"], "--threads is 0; it must be at least 1"),
+        (
+            [experiment, "--data", str(folder / "data"), "--output", str(folder), "--resume"],
+            "no state to resume from",
+        ),
+    ):
+        assert main(["train", *arguments]) == 1
+        error = capsys.readouterr().err.strip()
+        assert error.splitlines()[-1].startswith("dragoman: ")
+        assert message in error
+
+
+def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> None:
+    (folder / "tiny.yaml").write_text(EXPERIMENT % 1_000_000, encoding="utf-8")
+    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
+    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        deadline = time.monotonic() + 120
+        for line in process.stderr:  # wait for the first update
+            if "update 1 " in line:
+                break
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGTERM)
+        rest = process.stderr.read()
+        assert process.wait(timeout=60) == 130
+    assert "go on with --resume" in rest
+    assert (folder / "run" / "state.pt").is_file()
+    assert not (folder / "run" / "checkpoint").exists()
+    (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
+    assert main(["train", *command[4:], "--resume"]) == 0
+    assert (folder / "run" / "checkpoint" / "card.md").is_file()

@@ -1,0 +1,70 @@
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
+
+from model.errors import DragomanError
+from service.app import create_app
+from service.front import Front
+from service.metrics import Metrics
+from service.settings import Settings
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> FastAPI:
+    return create_app(Settings(checkpoint=tmp_path / "none"), new_request_id=lambda: "made")
+
+
+def _get(app: FastAPI, path: str) -> httpx.Response:
+    async def scenario() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            return await client.get(path)
+
+    return asyncio.run(scenario())
+
+
+def test_an_app_that_was_never_started_is_alive_and_says_it_is_not_ready(app: FastAPI) -> None:
+    assert _get(app, "/livez").status_code == 200
+    reply = _get(app, "/readyz")
+    assert (reply.status_code, reply.json()["code"]) == (503, "booting")
+    assert (reply.headers["retry-after"], reply.headers["x-request-id"]) == ("5", "made")
+
+
+def test_two_apps_share_nothing(tmp_path: Path) -> None:
+    apps = [create_app(Settings(checkpoint=tmp_path)) for _ in range(2)]
+    _get(apps[0], "/livez")
+    first, second = (_get(app, "/metrics").text for app in apps)
+    assert 'dragoman_requests_total{route="/livez"' in first
+    assert 'dragoman_requests_total{route="/livez"' not in second
+
+
+def test_a_start_that_fails_is_reported_once_and_the_app_says_so(tmp_path: Path) -> None:
+    errors: list[DragomanError] = []
+
+    async def scenario() -> httpx.Response:
+        failed = asyncio.Event()
+
+        def on_failed(error: DragomanError) -> None:
+            errors.append(error)
+            failed.set()
+
+        metrics = Metrics(CollectorRegistry())
+        front = Front(Settings(checkpoint=tmp_path / "none"), metrics, on_failed=on_failed)
+        app = create_app(front=front)
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://a") as client,
+        ):
+            await failed.wait()
+            return await client.get("/livez")
+
+    reply = asyncio.run(scenario())
+    assert (reply.status_code, reply.json()["code"]) == (503, "failed")
+    assert [str(error) for error in errors] == [
+        f"{tmp_path / 'none'}: no such checkpoint directory"
+    ]
