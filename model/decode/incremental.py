@@ -62,18 +62,34 @@ def check_supported(config: ModelConfig) -> None:
 
 
 def _attend(
-    queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Attention of few queries over many keys: (B, H, Q, d) → (B, H, Q, d_v), weights.
 
     Two products and a softmax: with a handful of queries a row this is faster on a CPU than the
-    fused kernel, which is made for many (docs/performance.md keeps the measurements).
+    fused kernel, which is made for many.
     """
     scores = queries @ keys.transpose(-2, -1)
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+    if bias is not None:
+        scores += bias
     weights = scores.softmax(dim=-1)
     return weights @ values, weights
+
+
+def _bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """A mask as something to add: 0 where it may be attended to, −inf where not."""
+    if mask is None:
+        return None
+    return like.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """What all layers of one step share: where things lie, and the masks as biases."""
+
+    shape: StepShape
+    past_bias: Tensor | None
+    memory_bias: Tensor | None
 
 
 class _Layer:
@@ -107,16 +123,16 @@ class _Layer:
         return self._heads(self._cross.k_proj(memory)), self._heads(self._cross.v_proj(memory))
 
     def step(
-        self, index: int, hidden: Tensor, cache: RowCache, memory: MemoryCache, shape: StepShape
+        self, index: int, hidden: Tensor, cache: RowCache, memory: MemoryCache, step: _Step
     ) -> tuple[Tensor, Tensor]:
         """(R, D) → (R, D) and the cross-attention weights (N, H, K, S)."""
         layer = self._layer
         attended = self._attend_to_past(
-            index, self._before(hidden, layer.self_attention_norm), cache, shape
+            index, self._before(hidden, layer.self_attention_norm), cache, step
         )
         hidden = self._after(hidden, attended, layer.self_attention_norm)
         attended, weights = self._attend_to_memory(
-            index, self._before(hidden, layer.cross_attention_norm), memory, shape
+            index, self._before(hidden, layer.cross_attention_norm), memory, step
         )
         hidden = self._after(hidden, attended, layer.cross_attention_norm)
         inner = self._before(hidden, layer.feed_forward_norm)
@@ -129,9 +145,7 @@ class _Layer:
     def _after(self, hidden: Tensor, change: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         return hidden + change if self._is_pre else norm(hidden + change)
 
-    def _attend_to_past(
-        self, index: int, hidden: Tensor, cache: RowCache, shape: StepShape
-    ) -> Tensor:
+    def _attend_to_past(self, index: int, hidden: Tensor, cache: RowCache, step: _Step) -> Tensor:
         num_rows = hidden.shape[0]
         projected = functional.linear(hidden, self._qkv_weight, self._qkv_bias)
         queries, keys, values = (
@@ -140,26 +154,27 @@ class _Layer:
         )
         cache.keys[index, :num_rows, :, cache.column] = keys
         cache.values[index, :num_rows, :, cache.column] = values
-        window = cache.window(shape.window)
+        window = cache.window(step.shape.window)
         attended, _ = _attend(
             queries.unsqueeze(2) * self._scale,
             cache.keys[index, :num_rows, :, window],
             cache.values[index, :num_rows, :, window],
-            shape.past_mask,
+            step.past_bias,
         )  # (R, H, 1, d_v)
         output: Tensor = self._layer.self_attention.out_proj(attended.reshape(num_rows, -1))
         return output
 
     def _attend_to_memory(
-        self, index: int, hidden: Tensor, memory: MemoryCache, shape: StepShape
+        self, index: int, hidden: Tensor, memory: MemoryCache, step: _Step
     ) -> tuple[Tensor, Tensor]:
+        shape = step.shape
         num_slots, width = shape.slot_rows.shape
         queries = self._cross.q_proj(hidden) * self._scale  # (R, H·d_k)
         attended, weights = _attend(
             self._heads(queries[shape.slot_rows]),  # (N, H, K, d_k)
             memory.keys[index, :num_slots, :, : shape.memory_length],
             memory.values[index, :num_slots, :, : shape.memory_length],
-            shape.memory_mask,
+            step.memory_bias,
         )
         attended = attended.transpose(1, 2).reshape(num_slots * width, -1)
         return self._cross.out_proj(attended[shape.row_places]), weights
@@ -221,8 +236,13 @@ class IncrementalDecoder:
         hidden = self._transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1))
         hidden = hidden.squeeze(1)
         weights = None
+        step = _Step(
+            shape=shape,
+            past_bias=_bias(shape.past_mask, hidden),
+            memory_bias=_bias(shape.memory_mask, hidden),
+        )
         for index, layer in enumerate(self._layers):
-            hidden, weights = layer.step(index, hidden, cache, memory, shape)
+            hidden, weights = layer.step(index, hidden, cache, memory, step)
         final_norm = self._transformer.decoder.final_norm
         logits = self._transformer.project(hidden if final_norm is None else final_norm(hidden))
         if not shape.with_attention or weights is None:

@@ -90,9 +90,12 @@ class RunObserver:
             self._save(progress)
         return progress
 
-    def last(self, progress: Progress) -> Progress:
-        """Leave a state, and a snapshot of the last update if the run stopped there for good."""
-        if progress.update and not snapshot_path(self._folder, progress.update).exists():
+    def last(self, progress: Progress, *, is_over: bool) -> Progress:
+        """Leave a state and, if the run is over, a snapshot of its last update.
+
+        A run that was only stopped gets no snapshot that it would not have had otherwise.
+        """
+        if is_over and not snapshot_path(self._folder, progress.update).exists():
             progress = self._snapshot(progress)
         self._save(progress)
         return progress

@@ -124,8 +124,9 @@ def train(
             observer.bind(reporter),
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
         )
-        trainer.progress = observer.last(trainer.progress)
-    if trainer.fraction() < 1.0 and not observer.has_lost_patience(trainer.progress):
+        is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
+        trainer.progress = observer.last(trainer.progress, is_over=is_over)
+    if not is_over:
         return False
     finish_run(
         experiment,

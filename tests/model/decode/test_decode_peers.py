@@ -73,18 +73,19 @@ def test_a_sentence_is_translated_alike_beside_longer_and_shorter_ones() -> None
 
 def test_a_length_penalty_does_not_stop_the_search_early() -> None:
     """OpenNMT-py#1320: with a penalty a longer, better hypothesis was no longer waited for."""
-    transformer = small_transformer(eos_bias=3.0)
     num_found = 0
-    for word in range(3, 23):
-        source = (word, word, 1)
-        (exact,), _ = translate(
-            transformer, request(source, length_penalty=2.0, max_length=14, stopping="exact")
-        )
-        (early,), _ = translate(
-            transformer, request(source, length_penalty=2.0, max_length=14, stopping="first")
-        )
-        assert exact[0].score >= early[0].score - 1e-12
-        num_found += exact[0].score > early[0].score + 1e-6
+    for eos_bias in (4.0, 5.0, 6.0):
+        transformer = small_transformer(eos_bias=eos_bias)
+        for word in range(3, 15):
+            scores = []
+            for rule in ("exact", "first"):
+                (found,), _ = translate(
+                    transformer,
+                    request((word, word, 1), length_penalty=2.0, max_length=14, stopping=rule),
+                )
+                scores.append(found[0].score)
+            assert scores[0] >= scores[1] - 1e-12
+            num_found += scores[0] > scores[1] + 1e-6
     assert num_found > 0
 
 

@@ -1,7 +1,6 @@
 """Two workers over Gloo against one: the same run, only shared out."""
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -53,39 +52,19 @@ def arguments(folder: Path, output: str) -> list[str]:
     return ["train", experiment, *flags, "--threads", "1"]
 
 
-def start_worker(folder: Path, rank: int, port: int) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": "2",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "OMP_NUM_THREADS": "1",
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "service.cli.main", *arguments(folder, "two")],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    workers = [start_worker(folder, rank, port) for rank in range(2)]
-    try:
-        outputs = [worker.communicate(timeout=120) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert [worker.returncode for worker in workers] == [0, 0], outputs
-    assert outputs[0][0].strip() == str(folder / "two" / "checkpoint")
-    assert outputs[1][0] == ""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    workers = subprocess.run(
+        [*torchrun, "--nproc-per-node=2", "-m", "service.cli.main", *arguments(folder, "two")],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+    )
+    assert workers.returncode == 0, workers.stderr
+    assert workers.stdout.strip() == str(folder / "two" / "checkpoint")  # said once
     assert main(arguments(folder, "one")) == 0
     alone, shared = (load_snapshot(list_snapshots(folder / name)[-1]) for name in ("one", "two"))
     for name, value in alone.items():

@@ -150,10 +150,11 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     assert not run(data_folder, tmp_path, num_updates=7)
     assert not (tmp_path / "checkpoint").exists()
     assert run(data_folder, tmp_path, resume=True)
-    expected = load_snapshot(list_snapshots(whole_run)[-1])
-    found = load_snapshot(list_snapshots(tmp_path)[-1])
-    for name, value in expected.items():
-        assert torch.equal(found[name], value), name
+    snapshots = [list_snapshots(folder) for folder in (whole_run, tmp_path)]
+    assert [path.name for path in snapshots[0]] == [path.name for path in snapshots[1]]
+    for expected, found in zip(*(map(load_snapshot, paths) for paths in snapshots), strict=True):
+        for name, value in expected.items():
+            assert torch.equal(found[name], value), name
 
 
 def test_a_finished_run_can_be_finished_again(data_folder: Path, tmp_path: Path) -> None:
