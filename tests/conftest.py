@@ -2,6 +2,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from support.running_server import RunningServer, running_server
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+
 from support.running_server import RunningServer
 
 JSON = {"content-type": "application/json"}

@@ -4,6 +4,7 @@ import pytest
 from deep_translator import LibreTranslator
 from deep_translator.exceptions import ServerException
 from libretranslatepy import LibreTranslateAPI
+
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."

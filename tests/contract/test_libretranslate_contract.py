@@ -5,6 +5,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."

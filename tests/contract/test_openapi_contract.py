@@ -6,6 +6,7 @@ A few hundred in the suite; `make fuzz` sends ten thousand.
 import httpx
 import pytest
 from schemathesis import GenerationMode
+
 from support.fuzzing import MODES, OTHER_ROUTES, TEXT_ROUTES, Fuzzer
 from support.running_server import RunningServer
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from support.running_server import running_server
 
 pytestmark = pytest.mark.gpu

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.running_server import ROOT, RunningServer, running_server, starting_server
 
 # One slot makes a small network slow: the work below takes seconds, not milliseconds.

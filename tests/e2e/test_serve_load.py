@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from support.running_server import RunningServer, running_server
 
 # Few slots make a small network slow: the work below takes seconds, not milliseconds.

@@ -2,13 +2,13 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
 from model.errors import ConfigError, DataError
 from model.evaluate import default_tokenizer, evaluate, score
 from model.translator import Translator
+from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 HYPOTHESES = ["一个男人骑着马。", "两只狗在跑。", "她在看书，喝茶。"]
 REFERENCES = ["一名男子骑着一匹马。", "两只狗在奔跑。", "她一边看书一边喝茶。"]

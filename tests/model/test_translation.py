@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits, Manifest, read_manifest
 from model.text.tokenizer import Tokenizer
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
+from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 AWKWARD = st.text(
     st.sampled_from(

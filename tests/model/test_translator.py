@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import pytest
-from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
 from model.errors import InputError
 from model.translator import Translator
+from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
 from model.checkpoint.manifest import read_manifest
 from model.text.tokenizer import Tokenizer
@@ -13,6 +12,7 @@ from service.engine.errors import EngineUnavailableError
 from service.engine.messages import Configure
 from service.errors import RequestError
 from service.translator import OnlineTranslator, TranslatedText, TranslationRequest
+from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
 TEXT = "The cat sees the river."
 

@@ -14,6 +14,7 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
+
 from support.texts import SPECIAL_TEXTS, awkward_texts
 
 HANG_SECONDS = 120

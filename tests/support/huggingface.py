@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from support.marian_weights import marian_state
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import Activation, StoppingRule
 from model.decode.session import DecodeRequest, Hypothesis
 from model.nn.transformer import Transformer
+from support.marian_weights import marian_state
 
 EARLY_STOPPING: dict[StoppingRule, bool | Literal["never"]] = {
     "first": True,

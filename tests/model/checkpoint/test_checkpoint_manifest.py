@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import (
@@ -22,6 +21,7 @@ from model.checkpoint.manifest import (
 )
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
+from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 Json = dict[str, Any]
 

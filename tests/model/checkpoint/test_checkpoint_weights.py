@@ -8,16 +8,6 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load, save_file
-from support.tiny_checkpoint import (
-    EN_ZH,
-    TINY_LICENCES,
-    TINY_LIMITS,
-    TINY_TOKENS,
-    tiny_network,
-    tiny_spm,
-    tiny_transformer,
-    write_tiny_checkpoint,
-)
 from torch import Tensor
 
 from model.checkpoint import weights
@@ -28,6 +18,16 @@ from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
 from model.text.tokenizer import PieceModel
+from support.tiny_checkpoint import (
+    EN_ZH,
+    TINY_LICENCES,
+    TINY_LIMITS,
+    TINY_TOKENS,
+    tiny_network,
+    tiny_spm,
+    tiny_transformer,
+    write_tiny_checkpoint,
+)
 
 WEIGHTS = "model.safetensors"
 SOURCE = torch.tensor([[20, 30, 40, 1], [50, 60, 1, 0]])

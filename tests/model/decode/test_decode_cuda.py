@@ -4,6 +4,7 @@ import random
 
 import pytest
 import torch
+
 from support.reference_search import reference_search
 from support.search_cases import TOKENS, run_in_a_crowd, small_transformer
 

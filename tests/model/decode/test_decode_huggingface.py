@@ -4,11 +4,11 @@ import random
 
 import pytest
 import torch
-from support.huggingface import Comparison, generate, marian_twin
-from support.search_cases import TOKENS, random_request, small_transformer
 
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from support.huggingface import Comparison, generate, marian_twin
+from support.search_cases import TOKENS, random_request, small_transformer
 
 RULES: list[StoppingRule] = ["first", "heuristic", "bound"]
 

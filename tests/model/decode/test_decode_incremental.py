@@ -1,10 +1,10 @@
 """What the fast path refuses, it refuses by name."""
 
 import pytest
-from support.search_cases import LIMITS, TOKENS, small_transformer
 
 from model.decode.session import DecodingSession
 from model.errors import UnsupportedVariantError
+from support.search_cases import LIMITS, TOKENS, small_transformer
 
 
 @pytest.mark.parametrize("position", ["rope", "alibi", "relative"])

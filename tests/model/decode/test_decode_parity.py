@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pytest
-from benchmarks.machine import describe_machine
-from support.huggingface import Comparison, generate, marian_twin
 from transformers import MarianMTModel
 
+from benchmarks.machine import describe_machine
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest
 from model.translator import Translator
+from support.huggingface import Comparison, generate, marian_twin
 
 ROOT = Path(__file__).parents[3]
 SENTENCES = ROOT / "tests" / "support" / "sentences.en"

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from support.reference_search import reference_search
-from support.search_cases import LIMITS, TOKENS, small_transformer
 
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.nn.transformer import Transformer
+from support.reference_search import reference_search
+from support.search_cases import LIMITS, TOKENS, small_transformer
 
 LONG = (5, 9, 12, 7, 7, 20, 3, 14, 15, 6, 11, 1)
 SHORT = (4, 8, 1)

@@ -4,6 +4,11 @@ import random
 
 import pytest
 import torch
+
+from model.config import SearchConfig
+from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
+from model.errors import CapacityError
+from model.nn.transformer import Transformer
 from support.reference_search import reference_search
 from support.search_cases import (
     LIMITS,
@@ -13,11 +18,6 @@ from support.search_cases import (
     run_in_a_crowd,
     small_transformer,
 )
-
-from model.config import SearchConfig
-from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
-from model.errors import CapacityError
-from model.nn.transformer import Transformer
 
 
 def run_alone(transformer: Transformer, request: DecodeRequest) -> tuple[Hypothesis, ...]:

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from support.marian_weights import marian_pair
 
 from model.config import Activation
+from support.marian_weights import marian_pair
 
 
 @pytest.mark.parametrize("pad_id", [0, 36])

@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
+from model.errors import CheckpointError, ConfigError
+from model.text.tokenizer import PieceModel, Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_TOKENS,
@@ -13,10 +17,6 @@ from support.tiny_checkpoint import (
     tiny_spm,
     write_tiny_checkpoint,
 )
-
-from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
-from model.errors import CheckpointError, ConfigError
-from model.text.tokenizer import PieceModel, Tokenizer
 
 ANY_VALID_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tiny_checkpoint import generated_pairs
 
 from model.errors import ConfigError
 from model.train.distributed import Group, joined_group
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
+from support.tiny_checkpoint import generated_pairs
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = """

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from support.tiny_checkpoint import EN_ZH, generated_pairs
 
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
@@ -21,6 +20,7 @@ from model.train.run import train
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot
 from model.translator import Translator
+from support.tiny_checkpoint import EN_ZH, generated_pairs
 
 CPU = torch.device("cpu")
 EXPERIMENT = Experiment(

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-from support.tiny_checkpoint import generated_pairs
 
 from model.errors import DataError
 from model.train.experiment import VocabularyConfig
@@ -14,6 +13,7 @@ from model.train.vocabulary import (
     train_vocabularies,
     vocabulary_paths,
 )
+from support.tiny_checkpoint import generated_pairs
 
 PAIRS = list(generated_pairs(200))
 SOURCE = [source for source, _ in PAIRS]

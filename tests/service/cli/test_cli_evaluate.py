@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from support.tiny_checkpoint import generated_pairs, write_tiny_checkpoint
 
 from service.cli.main import main
+from support.tiny_checkpoint import generated_pairs, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")

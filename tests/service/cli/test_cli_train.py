@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support.tiny_checkpoint import generated_pairs
 
 from service.cli.main import main
+from support.tiny_checkpoint import generated_pairs
 
 EXPERIMENT = """
 name: tiny

@@ -6,10 +6,10 @@ import termios
 from pathlib import Path
 
 import pytest
-from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 from model.errors import CheckpointError, ConfigError, DataError
 from service.cli.main import build_parser, main
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 LINES = ["The cat sees the river.", "", "  7.30\t", "She paints a letter.\r", "7.30 \u2028 8"]
 

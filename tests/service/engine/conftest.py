@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from support.tiny_checkpoint import write_tiny_checkpoint
 
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from service.engine.client import EngineClient
 from service.engine.messages import Configure
+from support.tiny_checkpoint import write_tiny_checkpoint
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

@@ -3,7 +3,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 
 from model.config import SearchConfig
 from model.decode.session import DecodingSession, SessionLimits
@@ -11,6 +10,7 @@ from model.errors import CheckpointError, DeviceError
 from service.engine.messages import Cancelled, Configure, Failed, Finished, SubmitSegment
 from service.engine.runner import Runner, load_runner, resolve_device
 from service.engine.totals import Totals
+from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 
 LIMITS = SessionLimits(max_rows=16, max_slots=4, max_source_length=32, max_target_length=32)
 OUT_OF_VOCABULARY = 1_000_000
