@@ -9,12 +9,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
-from model.errors import ConfigError, DataError
-
-if TYPE_CHECKING:
-    from model.checkpoint.manifest import LanguagePair, Manifest
+from model.errors import DataError
+from service.cli.offline import add_search_arguments, chosen_pair, chosen_search, set_threads
 
 HELP = "translate a file or standard input, line by line"
 
@@ -32,17 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=Path("checkpoints/en-zh-small"),
         help="checkpoint directory (%(default)s)",
     )
-    parser.add_argument("--source", help="source language, if the checkpoint has several")
-    parser.add_argument("--target", help="target language, if the checkpoint has several")
-    parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
-    parser.add_argument(
-        "--length-penalty", type=float, default=1.0, help="exponent of the score (%(default)s)"
-    )
+    add_search_arguments(parser)
     parser.add_argument(
         "--max-rows", type=int, default=128, help="beam rows decoded at once (%(default)s)"
     )
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--threads", type=int, help="CPU threads")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,46 +44,31 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The languages or the search are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
-    import torch
     from tqdm import tqdm
 
     from model.checkpoint.weights import load_checkpoint
-    from model.config import SearchConfig
     from model.translator import Translator
     from service.engine.runner import resolve_device
 
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    search = SearchConfig(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
+    set_threads(arguments)
+    search = chosen_search(arguments)
     checkpoint = load_checkpoint(arguments.checkpoint, device=resolve_device(arguments.device))
     translator = Translator(checkpoint, max_rows=max(arguments.max_rows, search.beam_size))
-    pair = _choose_pair(checkpoint.manifest, arguments.source, arguments.target)
+    pair = chosen_pair(arguments, checkpoint.manifest)
     is_hidden = not sys.stderr.isatty()
     with (
         _opened(arguments.file) as stream,
-        tqdm(unit=" lines", disable=is_hidden, file=sys.stderr) as bar,
+        tqdm(unit=" segments", disable=is_hidden, file=sys.stderr) as bar,
     ):
+
+        def advance(num_segments: int) -> None:
+            bar.update(num_segments)
+
         for lines in _pieces(stream, arguments.file):
-            for translation in translator.translate(lines, pair, search):
+            for translation in translator.translate(lines, pair, search, on_finished=advance):
                 sys.stdout.write(translation.text + "\n")
             sys.stdout.flush()
-            bar.update(len(lines))
     return 0
-
-
-def _choose_pair(manifest: "Manifest", source: str | None, target: str | None) -> "LanguagePair":
-    fitting = [
-        pair
-        for pair in manifest.pairs
-        if source in (None, pair.source) and target in (None, pair.target)
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    loaded = ", ".join(f"{pair.source} → {pair.target}" for pair in manifest.pairs)
-    raise ConfigError(
-        f"{len(fitting)} language pairs fit --source {source} --target {target};"
-        f" the checkpoint has {loaded}"
-    )
 
 
 def _opened(name: str) -> TextIO:

@@ -80,14 +80,14 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     )
     os.close(terminal)
     assert result.stdout.decode() == expected
-    assert b"5 lines" in os.read(screen, 10_000)
+    assert b"2 segments" in os.read(screen, 10_000)
     os.close(screen)
 
 
 @pytest.mark.parametrize(
     ("flags", "error", "message"),
     [
-        (["--target", "de"], ConfigError, "the checkpoint has en → zh-Hans"),
+        (["--to", "de"], ConfigError, "the checkpoint has en → zh-Hans"),
         (["--beam-size", "0"], ConfigError, "beam_size is 0"),
         (["--checkpoint", "/nowhere"], CheckpointError, "/nowhere"),
     ],

@@ -1,0 +1,85 @@
+"""What the sub-commands that translate without a server share: flags of the search, the pair.
+
+Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads` and `--device`.
+"""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from model.config import SearchConfig
+from model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from model.checkpoint.manifest import LanguagePair, Manifest
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument(
+        "--from",
+        dest="source_language",
+        metavar="LANGUAGE",
+        help="source language, if the checkpoint has several",
+    )
+    parser.add_argument(
+        "--to",
+        dest="target_language",
+        metavar="LANGUAGE",
+        help="target language, if the checkpoint has several",
+    )
+    parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
+    parser.add_argument(
+        "--length-penalty", type=float, default=1.0, help="exponent of the score (%(default)s)"
+    )
+    parser.add_argument("--threads", type=int, help="CPU threads (one a core that may be used)")
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where the network runs (%(default)s)",
+    )
+
+
+def chosen_search(arguments: argparse.Namespace) -> SearchConfig:
+    """The search that the flags ask for.
+
+    Raises:
+        ConfigError: It is impossible.
+    """
+    return SearchConfig(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
+
+
+def set_threads(arguments: argparse.Namespace) -> None:
+    """Give torch the threads that the flag asks for.
+
+    Raises:
+        ConfigError: There are fewer than one.
+    """
+    import torch
+
+    if arguments.threads is None:
+        return
+    if arguments.threads < 1:
+        raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
+    torch.set_num_threads(arguments.threads)
+
+
+def chosen_pair(arguments: argparse.Namespace, manifest: "Manifest") -> "LanguagePair":
+    """The one pair of the checkpoint that the flags leave.
+
+    Raises:
+        ConfigError: They leave none, or several.
+    """
+    source, target = arguments.source_language, arguments.target_language
+    fitting = [
+        pair
+        for pair in manifest.pairs
+        if source in {None, pair.source} and target in {None, pair.target}
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    loaded = ", ".join(f"{pair.source} → {pair.target}" for pair in manifest.pairs)
+    raise ConfigError(
+        f"{len(fitting)} language pairs fit --from {source} --to {target}; the checkpoint has"
+        f" {loaded}"
+    )
