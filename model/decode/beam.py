@@ -90,18 +90,16 @@ class Decision:
 def row_continuations(logits: Tensor, num: int, suppressed: Tensor | None) -> RowContinuations:
     """The `num` likeliest next tokens of every row.
 
-    Only the winners are normalised: log p = logit − logsumexp, the same as a full log-softmax.
-
     Args:
-        logits: (R, V), overwritten at the suppressed tokens.
+        logits: (R, V).
         num: How many a row, M; the best C of a sentence are among the best C of its rows.
         suppressed: (N,) int64 tokens never generated; their probability mass stays theirs.
     """
-    normaliser = logits.logsumexp(dim=-1, keepdim=True)  # (R, 1)
+    log_probs = logits.log_softmax(dim=-1)
     if suppressed is not None:
-        logits.index_fill_(1, suppressed, _IMPOSSIBLE)
-    values, tokens = logits.topk(min(num, logits.shape[-1]), dim=-1)
-    return RowContinuations(log_probs=values - normaliser, tokens=tokens)
+        log_probs.index_fill_(1, suppressed, _IMPOSSIBLE)
+    best, tokens = log_probs.topk(min(num, logits.shape[-1]), dim=-1)
+    return RowContinuations(log_probs=best, tokens=tokens)
 
 
 def force(continuations: RowContinuations, rows: Tensor, tokens: Tensor) -> None:
