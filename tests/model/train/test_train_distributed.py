@@ -52,6 +52,7 @@ def arguments(folder: Path, output: str) -> list[str]:
     return ["train", experiment, *flags, "--threads", "1"]
 
 
+@pytest.mark.workers
 def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     workers = subprocess.run(
