@@ -22,7 +22,8 @@ from model.train.experiment import Experiment
 from model.train.finish import finish_run
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
-from model.train.state import STATE_FILE, Progress, load_latest_snapshot, load_state
+from model.train.start import copy_start_vocabularies, load_start_weights
+from model.train.state import STATE_FILE, Progress, load_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.validation import DevText, Validator
 from model.train.vocabulary import (
@@ -30,7 +31,6 @@ from model.train.vocabulary import (
     PAD_ID,
     START_ID,
     Vocabularies,
-    copy_vocabularies,
     load_pieces,
     train_vocabularies,
     vocabulary_paths,
@@ -83,8 +83,9 @@ def train(
             over is only finished again.
         device: Where to train.
         command: For the card: what makes this checkpoint.
-        start_from: Folder of another run, whose vocabulary and latest weights this one begins
-            with; the optimiser begins anew. Not looked at when resuming.
+        start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
+            (latest) weights this one begins with; the optimiser begins anew. Not looked at
+            when resuming.
         group: The workers that train together; None is one alone.
         should_stop: Asked between updates; the state is saved before stopping.
 
@@ -108,7 +109,7 @@ def train(
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
     if start_from is not None and not resume:
-        load_latest_snapshot(start_from, transformer)
+        load_start_weights(start_from, transformer)
     trainer, observer = _prepare(
         experiment, text, transformer, output=output, resume=resume, group=group
     )
@@ -167,7 +168,7 @@ def _prepare_text(
 ) -> RunText:
     output.mkdir(parents=True, exist_ok=True)
     if start_from is not None and not is_vocabulary_there:
-        copy_vocabularies(experiment.vocabulary, start_from, output)
+        copy_start_vocabularies(experiment.vocabulary, start_from, output)
         is_vocabulary_there = True
     return read_text(experiment, data_folder, output, is_vocabulary_there=is_vocabulary_there)
 

@@ -42,8 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start-from",
         type=Path,
-        metavar="RUN",
-        help="begin with the vocabulary and the latest weights of another run's folder",
+        metavar="FOLDER",
+        help="begin with the vocabulary and the latest weights of another run's folder, or of a"
+        " checkpoint directory",
     )
     parser.add_argument(
         "--threads", type=int, help="CPU threads; the default is one a core that may be used"

@@ -1,11 +1,14 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.experiment import (
@@ -210,6 +213,46 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
     with pytest.raises(TrainingError, match="of another network"):
         run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
+
+
+def test_a_run_can_begin_with_a_checkpoint(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    frozen = replace(
+        EXPERIMENT,
+        schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
+        run=replace(EXPERIMENT.run, max_updates=2),
+    )
+    checkpoint = whole_run / "checkpoint"
+    assert run(data_folder, tmp_path, experiment=frozen, start_from=checkpoint)
+    assert (tmp_path / "joint.spm").read_bytes() == (checkpoint / "source.spm").read_bytes()
+    expected = load_checkpoint(checkpoint).transformer.state_dict()
+    for name, value in load_snapshot(list_snapshots(tmp_path)[-1]).items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-8)
+
+
+def test_a_checkpoint_of_another_kind_is_no_beginning(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    checkpoint = whole_run / "checkpoint"
+    wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
+    with pytest.raises(TrainingError, match="of another network"):
+        run(data_folder, tmp_path / "one", experiment=wider, start_from=checkpoint)
+    apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
+    with pytest.raises(DataError, match="a vocabulary for each side, the checkpoint has not"):
+        run(data_folder, tmp_path / "two", experiment=apart, start_from=checkpoint)
+    renumbered = tmp_path / "renumbered"
+    shutil.copytree(checkpoint, renumbered)
+    table = renumbered / "vocabulary.json"
+    pieces = json.loads(table.read_text(encoding="utf-8"))
+    one, two = list(pieces)[10:12]
+    pieces[one], pieces[two] = pieces[two], pieces[one]
+    table.write_text(json.dumps(pieces), encoding="utf-8")
+    listing = renumbered / CHECKSUMS_FILE
+    listing.unlink()
+    listing.write_bytes(format_checksums(renumbered.iterdir()))
+    with pytest.raises(DataError, match="not the SentencePiece file's own numbers"):
+        run(data_folder, tmp_path / "three", start_from=renumbered)
 
 
 def test_missing_text_is_named_before_anything_is_trained(
