@@ -20,7 +20,7 @@ class DeviceError(DragomanError):
 
 
 class UnsupportedVariantError(DragomanError):
-    """The network is valid, but the fast decoding path does not run this variant."""
+    """The network is valid, but the fast path, or another format, does not know this variant."""
 
 
 class CapacityError(DragomanError):

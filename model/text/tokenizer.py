@@ -155,6 +155,14 @@ class Tokenizer:
             [pieces[index] for index in target_ids if index in pieces],
         )
 
+    def source_pieces(self) -> dict[int, str]:
+        """The piece of every source id that text and tags use; special tokens have none."""
+        return _named(self._source_ids, self._source_prefixes, "source_prefix")
+
+    def target_pieces(self) -> dict[int, str]:
+        """The piece of every target id that text and tags use; special tokens have none."""
+        return _named(self._target_ids, self._target_prefixes, "target_prefix")
+
     def _ids(self, pieces: Iterable[str], table: Mapping[str, int]) -> list[int]:
         unknown = self._tokens.unk_id
         return [*(table.get(piece, unknown) for piece in pieces), self._tokens.eos_id]
@@ -162,6 +170,15 @@ class Tokenizer:
 
 def _without(table: Mapping[str, int], ids: set[int]) -> dict[str, int]:
     return {piece: index for piece, index in table.items() if index not in ids}
+
+
+def _named(
+    table: Mapping[str, int], prefixes: Mapping[LanguagePair, list[int]], side: str
+) -> dict[int, str]:
+    pieces = {index: piece for piece, index in table.items()}
+    for pair, ids in prefixes.items():
+        pieces |= dict(zip(ids, getattr(pair, side), strict=True))
+    return pieces
 
 
 def _read_model(path: Path) -> PieceModel:

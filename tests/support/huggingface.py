@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
+from transformers.generation.utils import GenerateOutput
 
 from model.checkpoint.manifest import SpecialTokens
-from model.config import Activation, StoppingRule
+from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest, Hypothesis
+from model.exchange.huggingface import marian_config, marian_state
 from model.nn.transformer import Transformer
-from support.marian_weights import marian_state
 
 EARLY_STOPPING: dict[StoppingRule, bool | Literal["never"]] = {
     "first": True,
@@ -19,37 +20,15 @@ EARLY_STOPPING: dict[StoppingRule, bool | Literal["never"]] = {
     "bound": "never",
 }
 TIE = 1e-4
-_ACTIVATIONS: dict[Activation, str] = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 
 
 def marian_twin(transformer: Transformer, tokens: SpecialTokens) -> MarianMTModel:
     """A MarianMTModel with the weights of a Marian-expressible network of ours."""
-    config = transformer.config
-    assert config.norm_placement == "post"
-    assert config.position == "sinusoidal-marian"
-    twin = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocab_size,
-            d_model=config.d_model,
-            encoder_layers=config.num_encoder_layers,
-            decoder_layers=config.num_decoder_layers,
-            encoder_attention_heads=config.num_heads,
-            decoder_attention_heads=config.num_heads,
-            encoder_ffn_dim=config.d_ff,
-            decoder_ffn_dim=config.d_ff,
-            max_position_embeddings=512,
-            activation_function=_ACTIVATIONS[config.activation],
-            scale_embedding=config.scale_embedding,
-            static_position_embeddings=True,
-            pad_token_id=tokens.pad_id,
-            eos_token_id=tokens.eos_id,
-            bos_token_id=None,
-            decoder_start_token_id=tokens.start_id,
-        )
-    )
-    state = transformer.state_dict()
-    for name, weight in marian_state(twin):
-        weight.copy_(state[name])
+    settings = marian_config(transformer.config, tokens, max_positions=512)
+    twin = MarianMTModel(MarianConfig(**settings))
+    missing, unexpected = twin.load_state_dict(dict(marian_state(transformer)), strict=False)
+    assert unexpected == []
+    assert all("embed_positions" in name or name in twin.all_tied_weights_keys for name in missing)
     return twin.eval()
 
 
@@ -59,11 +38,45 @@ class Generated:
     score: float
 
 
-@torch.inference_mode()
 def generate(
     twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
 ) -> list[list[Generated]]:
-    """What `generate` gives for requests that all have the same search."""
+    """What `generate` gives for requests that all have the same search, of several beams."""
+    output = _generate(twin, tokens, requests)
+    scores = output.sequences_scores.tolist()
+    flat = [
+        Generated(ids, score) for ids, score in zip(_bodies(output, tokens), scores, strict=True)
+    ]
+    n = requests[0].search.num_hypotheses
+    return [flat[start : start + n] for start in range(0, len(flat), n)]
+
+
+def generate_greedily(
+    twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
+) -> list[tuple[int, ...]]:
+    """The same for one beam, where `generate` gives no scores."""
+    return _bodies(_generate(twin, tokens, requests), tokens)
+
+
+def _bodies(output: GenerateOutput, tokens: SpecialTokens) -> list[tuple[int, ...]]:
+    """Generated ids up to EOS, without the start token."""
+    return [tuple(ids[1 : ids.index(tokens.eos_id, 1)]) for ids in output.sequences.tolist()]
+
+
+def _beam_settings(search: SearchConfig) -> dict[str, Any]:
+    """What `generate` would warn of with one beam."""
+    if search.beam_size == 1:
+        return {}
+    return {
+        "length_penalty": search.length_penalty,
+        "early_stopping": EARLY_STOPPING[search.stopping],
+    }
+
+
+@torch.inference_mode()
+def _generate(
+    twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
+) -> GenerateOutput:
     search = requests[0].search
     width = max(len(request.source_ids) for request in requests)
     rows = [
@@ -71,14 +84,12 @@ def generate(
         for request in requests
     ]
     mask = [[1] * len(r.source_ids) + [0] * (width - len(r.source_ids)) for r in requests]
-    output = twin.generate(
+    output: GenerateOutput = twin.generate(
         torch.tensor(rows),
         attention_mask=torch.tensor(mask),
         generation_config=GenerationConfig(
             num_beams=search.beam_size,
             num_return_sequences=search.num_hypotheses,
-            length_penalty=search.length_penalty,
-            early_stopping=EARLY_STOPPING[search.stopping],
             max_new_tokens=search.max_length,
             forced_eos_token_id=tokens.eos_id,
             suppress_tokens=list(tokens.suppressed_ids),
@@ -88,14 +99,10 @@ def generate(
             bos_token_id=None,
             return_dict_in_generate=True,
             output_scores=True,
+            **_beam_settings(search),
         ),
     )
-    flat = []
-    for ids, score in zip(output.sequences.tolist(), output.sequences_scores.tolist(), strict=True):
-        body = ids[1:]
-        flat.append(Generated(tuple(body[: body.index(tokens.eos_id)]), score))
-    n = search.num_hypotheses
-    return [flat[start : start + n] for start in range(0, len(flat), n)]
+    return output
 
 
 @dataclass

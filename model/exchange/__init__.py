@@ -1,0 +1,1 @@
+"""Checkpoints for other engines: the same weights, to be compared or served elsewhere."""

@@ -1,0 +1,66 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from model.errors import CheckpointError, ConfigError
+from service.cli.main import build_parser, main
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("export") / "tiny", pairs=(EN_ZH,))
+
+
+def test_the_help_names_both_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["export", "--help"])
+    assert caught.value.code == 0
+    shown = capsys.readouterr().out
+    assert "usage: dragoman export" in shown
+    assert "{huggingface,ctranslate2}" in shown
+
+
+def test_a_hugging_face_directory_is_written_and_named(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "marian"
+    assert main(["export", str(checkpoint), str(output), "--to", "huggingface"]) == 0
+    assert capsys.readouterr().out == f"{output}\n"
+    assert {path.name for path in output.iterdir()} == {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+    }
+    assert json.loads((output / "config.json").read_text())["architectures"] == ["MarianMTModel"]
+
+
+def test_a_ctranslate2_directory_is_written_in_the_type_asked_for(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+    output = tmp_path / "rival"
+    flags = ["--to", "ctranslate2", "--quantization", "int8"]
+    assert main(["export", str(checkpoint), str(output), *flags]) == 0
+    rival = ctranslate2.Translator(str(output), intra_threads=1)
+    assert rival.compute_type == "int8_float32"
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "message"),
+    [
+        (
+            ["--to", "huggingface", "--quantization", "int8"],
+            ConfigError,
+            "--quantization is int8; only --to ctranslate2 takes one",
+        ),
+        (["--to", "huggingface"], CheckpointError, "exists; an export replaces nothing"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    checkpoint: Path, tmp_path: Path, flags: list[str], error: type[Exception], message: str
+) -> None:
+    parsed = build_parser().parse_args(["export", str(checkpoint), str(tmp_path), *flags])
+    with pytest.raises(error, match=message):
+        parsed.run(parsed)
