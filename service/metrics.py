@@ -1,8 +1,8 @@
 """Every instrument of the server, in one file: names, units, buckets and labels.
 
 Owns what `/metrics` says. Base units; labels are bounded (routes by template, statuses, the
-one checkpoint and device) and never carry text, addresses or keys. The engine's numbers come
-from its snapshots at the moment of the scrape.
+two priorities, the one checkpoint and device) and never carry text, addresses or keys. The
+engine's numbers come from its snapshots at the moment of the scrape.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,6 +20,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from service.engine.messages import ROWS_BUCKETS, Ready, SegmentTimings, Snapshot
+from service.engine.scheduler import PRIORITIES
 
 UNMATCHED_ROUTE = "unmatched"
 
@@ -79,10 +80,13 @@ class Metrics:
         )
         self._queue_seconds = Histogram(
             "dragoman_segment_queue_seconds",
-            "From a segment's arrival in the engine to its admission.",
+            "From a segment's arrival in the engine to its admission, by priority.",
+            ("priority",),
             buckets=_SECONDS,
             registry=registry,
         )
+        for priority in PRIORITIES:  # so that both are there before the first segment
+            self._queue_seconds.labels(priority)
         self._first_step_seconds = Histogram(
             "dragoman_segment_first_step_seconds",
             "From a segment's arrival in the engine to the end of its first decoding step.",
@@ -107,7 +111,7 @@ class Metrics:
     def segment_finished(self, timings: SegmentTimings) -> None:
         """The engine translated one segment."""
         self._segment_seconds.observe(timings.queue_seconds + timings.decode_seconds)
-        self._queue_seconds.observe(timings.queue_seconds)
+        self._queue_seconds.labels(timings.priority).observe(timings.queue_seconds)
         self._first_step_seconds.observe(timings.first_step_seconds)
 
     def loop_woke_late(self, seconds: float) -> None:
@@ -163,6 +167,7 @@ class EngineCollector(Collector):
         )
         yield _gauge("max_pending_segments", "Segments that may be pending.", self._max_pending)
         yield from _gauges(snapshot)
+        yield _waiting(snapshot)
         yield from _counters(snapshot)
         yield _rows_per_step(snapshot)
 
@@ -194,6 +199,19 @@ def _gauges(snapshot: Snapshot) -> Iterator[GaugeMetricFamily]:
     yield _gauge("max_rows", "Beam rows that can run at once.", snapshot.max_rows)
     yield _gauge("slots_in_use", "Slots that hold a segment.", snapshot.num_slots)
     yield _gauge("max_slots", "Slots there are.", snapshot.max_slots)
+
+
+def _waiting(snapshot: Snapshot) -> GaugeMetricFamily:
+    # An engine that is gone has none waiting, whatever its last snapshot said of bulk.
+    num_bulk = min(snapshot.num_waiting_bulk, snapshot.num_waiting)
+    family = GaugeMetricFamily(
+        "dragoman_waiting_segments",
+        "Segments waiting to be admitted, by priority.",
+        labels=("priority",),
+    )
+    family.add_metric(("interactive",), snapshot.num_waiting - num_bulk)
+    family.add_metric(("bulk",), num_bulk)
+    return family
 
 
 def _counters(snapshot: Snapshot) -> Iterator[CounterMetricFamily]:

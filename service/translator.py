@@ -15,6 +15,7 @@ from model.config import SearchConfig
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.client import EngineClient, SegmentJob
 from service.engine.messages import OutputHypothesis
+from service.engine.scheduler import Priority
 from service.errors import deadline_exceeded, too_long
 
 # Text work is handed over in pieces, so that one long request does not keep the others waiting.
@@ -38,6 +39,7 @@ class TranslationRequest:
             which caps it in any case.
         with_alignment: Also say which source token each target token attended to most.
         timeout_seconds: The deadline, from now.
+        priority: The class its segments wait in.
     """
 
     texts: tuple[str, ...]
@@ -48,6 +50,7 @@ class TranslationRequest:
     max_length: int | None
     with_alignment: bool
     timeout_seconds: float
+    priority: Priority = "interactive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +151,12 @@ class OnlineTranslator:
             cap = target_cap(len(segment.source_ids), self._limits)
             search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
             jobs.append(
-                SegmentJob(source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search)
+                SegmentJob(
+                    source_ids=segment.source_ids,
+                    prefix_ids=prefix_ids,
+                    search=search,
+                    priority=request.priority,
+                )
             )
         return jobs
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 
 from model.checkpoint.manifest import LanguagePair
 from service.api.body import BodyReader, without_surrogates
-from service.api.checks import search_beam
+from service.api.checks import default_priority, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
 from service.api.libretranslate_schema import (
     LANGUAGES_RESPONSES,
@@ -125,6 +125,7 @@ def _request(
         max_length=None,
         with_alignment=False,
         timeout_seconds=settings.timeout_seconds,
+        priority=default_priority(len(texts)),
     )
 
 

@@ -11,12 +11,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from service.api.body import BodyReader, without_surrogates
-from service.api.checks import MAX_ALTERNATIVES, search_beam
+from service.api.checks import (
+    MAX_ALTERNATIVES,
+    MAX_INTERACTIVE_TEXTS,
+    default_priority,
+    search_beam,
+)
 from service.api.languages import NO_ALIASES, choose_pair
 from service.api.native_reply import TranslateReply, reply_content
 from service.api.replies import JsonReply, error_responses
 from service.api.validation import request_error, unknown_field
 from service.api.work import translate_for
+from service.engine.scheduler import Priority
 from service.errors import invalid
 from service.front import Front
 from service.settings import MAX_BEAM_SIZE, Settings
@@ -70,6 +76,11 @@ class TranslateRequest(BaseModel):
         gt=0.0,
         allow_inf_nan=False,
         description="Deadline of this request; after it a 504, and the work is dropped.",
+    )
+    priority: Priority | None = Field(
+        default=None,
+        description="How urgent it is: interactive goes first, bulk has a share of the server in"
+        f" any case. Without it a request of more than {MAX_INTERACTIVE_TEXTS} texts is bulk.",
     )
 
 
@@ -140,6 +151,7 @@ def _job(
         max_length=wish.max_length,
         with_alignment=wish.alignment,
         timeout_seconds=seconds,
+        priority=wish.priority or default_priority(len(texts)),
     )
 
 

@@ -62,8 +62,18 @@ def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:
         limit = context[key]
         message = f"{name} has {len(value)} characters; it must have {words} {limit}"
         return invalid(message, value=len(value), limit=limit)
+    if kind == "literal_error":
+        return _not_one_of(name, value, context["expected"])
     wanted = _WANTED.get(kind, "valid")
     return invalid(f"{name} must be {wanted}", value=_type_only(value), limit=wanted)
+
+
+def _not_one_of(name: str, value: object, expected: str) -> RequestError:
+    """A value that is not in a list; one like a text is not repeated."""
+    shown, wanted = scalar(value), expected.replace("'", "")
+    is_shown = isinstance(value, str) and shown == value != ""
+    subject = f"{name} is {shown}; it" if is_shown else name
+    return invalid(f"{subject} must be {wanted}", value=shown, limit=wanted)
 
 
 def _type_only(value: object) -> Scalar:

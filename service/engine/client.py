@@ -39,6 +39,7 @@ from service.engine.messages import (
     Submit,
     SubmitSegment,
 )
+from service.engine.scheduler import Priority
 from service.engine.throughput import Throughput
 
 logger = logging.getLogger(__name__)
@@ -62,11 +63,13 @@ class SegmentJob:
         source_ids: Source tokens with EOS.
         prefix_ids: The start token and the forced target tags.
         search: How it is searched.
+        priority: The class it waits in.
     """
 
     source_ids: tuple[int, ...]
     prefix_ids: tuple[int, ...]
     search: SearchConfig
+    priority: Priority = "interactive"
 
 
 class SegmentBatch:
@@ -400,6 +403,7 @@ def _submits(jobs: Mapping[int, SegmentJob]) -> Iterable[tuple[SubmitSegment, ..
             source_ids=job.source_ids,
             prefix_ids=job.prefix_ids,
             search=job.search,
+            priority=job.priority,
         )
         for segment_id, job in jobs.items()
     ]

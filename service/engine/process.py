@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from model.errors import DragomanError
+from model.errors import ConfigError, DragomanError
 from service.engine.channel import EngineChannel
 from service.engine.errors import FrontGoneError, ProtocolError
 from service.engine.messages import (
@@ -22,6 +22,8 @@ from service.engine.messages import (
     Cancel,
     Configure,
     EngineMessage,
+    Failed,
+    Finished,
     FrontMessage,
     Ready,
     Shutdown,
@@ -48,6 +50,7 @@ class Engine:
         *,
         ready: Ready,
         totals: Totals,
+        max_token_budget: int,
         snapshot_interval_seconds: float,
         clock: Callable[[], float],
     ) -> None:
@@ -56,6 +59,7 @@ class Engine:
         self._runner = runner
         self._ready = ready
         self._totals = totals
+        self._max_token_budget = max_token_budget
         self._snapshot_interval_seconds = snapshot_interval_seconds
         self._clock = clock
         self._snapshot_at = clock()
@@ -74,8 +78,8 @@ class Engine:
     def turn(self) -> None:
         """One turn of the loop; waits for a message only when there is nothing to do."""
         answers = self._take(self._channel.receive(is_blocking=self._runner.is_idle))
-        answers += self._runner.admit(self._plan())
-        answers += self._runner.step()
+        answers += self._released(self._runner.admit(self._plan()))
+        answers += self._released(self._runner.step())
         self._channel.send(self._with_snapshot(answers))
 
     def _take(self, messages: Sequence[FrontMessage]) -> list[EngineMessage]:
@@ -89,6 +93,7 @@ class Engine:
                             segment_id=segment.segment_id,
                             num_source_tokens=len(segment.source_ids),
                             num_rows=segment.search.beam_size,
+                            priority=segment.priority,
                         )
                         for segment in segments
                     )
@@ -105,9 +110,25 @@ class Engine:
         return answers
 
     def _plan(self) -> list[int]:
+        if not self._scheduler.num_waiting:
+            return []
         return self._scheduler.plan(
-            free_rows=self._runner.free_rows, free_slots=self._runner.free_slots
+            free_rows=self._runner.free_rows,
+            free_slots=self._runner.free_slots,
+            token_budget=self._token_budget(),
         )
+
+    def _token_budget(self) -> int:
+        """What may be encoded now; where nothing runs, it keeps nobody waiting."""
+        if self._runner.num_slots == 0:
+            return self._max_token_budget
+        return self._runner.pacing.token_budget(ceiling=self._max_token_budget)
+
+    def _released(self, answers: Sequence[Finished | Failed]) -> Sequence[Finished | Failed]:
+        """The last words, of which the scheduler has heard too."""
+        for answer in answers:
+            self._scheduler.release(answer.segment_id)
+        return answers
 
     def _with_snapshot(self, answers: list[EngineMessage]) -> list[EngineMessage]:
         """Put a snapshot before the answers when one is due.
@@ -127,6 +148,7 @@ class Engine:
         self._runner.check_integrity()
         return self._totals.snapshot(
             num_waiting=self._scheduler.num_waiting,
+            num_waiting_bulk=self._scheduler.num_waiting_of("bulk"),
             num_rows=self._runner.num_rows,
             num_slots=self._runner.num_slots,
             max_rows=self._ready.max_rows,
@@ -150,16 +172,25 @@ def start(channel: EngineChannel, *, clock: Callable[[], float]) -> Engine:
             f"the front speaks protocol {configure.protocol_version}; the engine speaks"
             f" {PROTOCOL_VERSION}"
         )
+    if not 0.0 <= configure.reserved_share < 1.0:
+        raise ConfigError(
+            f"reserved_share is {configure.reserved_share:g}; it must be at least 0 and below 1"
+        )
     logging.getLogger().setLevel(configure.log_level.upper())
     totals = Totals()
     runner, ready = load_runner(configure, totals=totals, clock=clock)
     channel.send([ready])
     return Engine(
         channel,
-        Scheduler(admit_token_budget=configure.admit_token_budget),
+        Scheduler(
+            max_rows=ready.max_rows,
+            max_slots=ready.max_slots,
+            reserved_share=configure.reserved_share,
+        ),
         runner,
         ready=ready,
         totals=totals,
+        max_token_budget=configure.admit_token_budget,
         snapshot_interval_seconds=configure.snapshot_interval_seconds,
         clock=clock,
     )

@@ -43,7 +43,14 @@ class Totals:
         self._rows_per_step[bisect_left(ROWS_BUCKETS, num_rows)] += 1
 
     def snapshot(
-        self, *, num_waiting: int, num_rows: int, num_slots: int, max_rows: int, max_slots: int
+        self,
+        *,
+        num_waiting: int,
+        num_waiting_bulk: int,
+        num_rows: int,
+        num_slots: int,
+        max_rows: int,
+        max_slots: int,
     ) -> Snapshot:
         """The totals with these gauges."""
         return Snapshot(
@@ -62,6 +69,7 @@ class Totals:
             num_padded_source_tokens=self._num_padded_source_tokens,
             num_target_tokens=self.num_target_tokens,
             num_waiting=num_waiting,
+            num_waiting_bulk=num_waiting_bulk,
             num_running=num_slots,
             num_rows=num_rows,
             num_slots=num_slots,

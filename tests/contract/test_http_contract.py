@@ -112,7 +112,7 @@ def test_metrics_have_every_promised_instrument(
         "dragoman_requests_total{route=/translate,status=200}",
         "dragoman_request_seconds_count{route=/translate}",
         "dragoman_segment_seconds_count",
-        "dragoman_segment_queue_seconds_count",
+        "dragoman_segment_queue_seconds_count{priority=interactive}",
         "dragoman_segment_first_step_seconds_count",
         "dragoman_step_rows_count",
         "dragoman_source_tokens_total",
@@ -125,6 +125,8 @@ def test_metrics_have_every_promised_instrument(
         assert metrics[name] > 0, name
     for name in ("queued_segments", "running_segments", "running_rows", "slots_in_use"):
         assert metrics[f"dragoman_{name}"] == 0
+    for priority in ("interactive", "bulk"):
+        assert metrics[f"dragoman_waiting_segments{{priority={priority}}}"] == 0
     assert any(re.match("dragoman_info{checkpoint=tiny,device=cpu", name) for name in metrics)
 
 

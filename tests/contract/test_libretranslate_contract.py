@@ -48,6 +48,16 @@ def test_a_list_is_answered_with_a_list_in_order(client: httpx.Client) -> None:
     assert _ok(_translate(client, q=texts))["translatedText"] == ["7.30", single, "", "  \n"]
 
 
+@pytest.mark.parametrize(("num_texts", "priority"), [(8, "interactive"), (9, "bulk")])
+def test_a_list_of_many_texts_waits_as_bulk(
+    server: RunningServer, client: httpx.Client, num_texts: int, priority: str
+) -> None:
+    name = f"dragoman_segment_queue_seconds_count{{priority={priority}}}"
+    before = server.metrics()[name]
+    _ok(_translate(client, q=[TEXT] * num_texts))
+    assert server.metrics()[name] == before + num_texts
+
+
 def test_an_empty_list_is_an_empty_list(client: httpx.Client) -> None:
     assert _ok(_translate(client, q=[])) == {"translatedText": []}
 

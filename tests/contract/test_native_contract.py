@@ -100,6 +100,37 @@ def test_a_sentence_that_is_too_long_is_cut_and_every_piece_says_so(client: http
     assert all(segment["is_cut"] for segment in translation["segments"])
 
 
+def _queued(server: RunningServer) -> tuple[float, float]:
+    """Segments that have waited so far, by class."""
+    metrics = server.metrics()
+    name = "dragoman_segment_queue_seconds_count{priority="
+    return metrics[f"{name}interactive}}"], metrics[f"{name}bulk}}"]
+
+
+@pytest.mark.parametrize(
+    ("num_texts", "values", "is_bulk"),
+    [
+        (1, {}, False),
+        (8, {}, False),
+        (9, {}, True),
+        (9, {"priority": "interactive"}, False),
+        (1, {"priority": "bulk"}, True),
+        (9, {"priority": None}, True),
+    ],
+)
+def test_the_priority_is_what_the_request_says_or_its_size(
+    server: RunningServer,
+    client: httpx.Client,
+    num_texts: int,
+    values: dict[str, object],
+    is_bulk: bool,
+) -> None:
+    interactive, bulk = _queued(server)
+    _ok(client, texts=[TEXT] * num_texts, **values)
+    expected = (0, num_texts) if is_bulk else (num_texts, 0)
+    assert _queued(server) == (interactive + expected[0], bulk + expected[1])
+
+
 def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) -> None:
     content = _refused(client, 504, texts=[TEXT] * 50, timeout_seconds=0.001)
     assert (content["code"], content["limit"]) == ("deadline_exceeded", 0.001)
@@ -120,6 +151,26 @@ def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) 
         ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be above 0.0", 0, 0.0),
         ({"timeout_seconds": 301}, "timeout_seconds is 301; it must be at most 300", 301, 300),
         ({"scores": "yes"}, "scores must be true or false", 3, "true or false"),
+        (
+            {"priority": "urgent"},
+            "priority is urgent; it must be interactive or bulk",
+            "urgent",
+            "interactive or bulk",
+        ),
+        ({"priority": ""}, "priority must be interactive or bulk", "", "interactive or bulk"),
+        ({"priority": 5}, "priority must be interactive or bulk", 5, "interactive or bulk"),
+        (
+            {"priority": "x" * 99},
+            "priority must be interactive or bulk",
+            99,
+            "interactive or bulk",
+        ),
+        (
+            {"priority": ["bulk"]},
+            "priority must be interactive or bulk",
+            None,
+            "interactive or bulk",
+        ),
         ({"target": ""}, "target has 0 characters; it must have at least 1", 0, 1),
         ({"target": "x" * 99}, "target has 99 characters; it must have at most 64", 99, 64),
         ({"target": 5}, "target must be a string", 5, "a string"),

@@ -50,3 +50,11 @@ def test_the_document_says_this_servers_limits(server: RunningServer) -> None:
     properties = body["content"]["application/json"]["schema"]["properties"]
     assert properties["texts"]["anyOf"][1]["maxItems"] == 128
     assert properties["timeout_seconds"]["anyOf"][0]["maximum"] == 300.0
+
+
+def test_the_document_names_the_priorities(server: RunningServer) -> None:
+    document = httpx.get(f"{server.url}/openapi.json", trust_env=False).json()
+    body = document["paths"]["/v1/translate"]["post"]["requestBody"]
+    priority = body["content"]["application/json"]["schema"]["properties"]["priority"]
+    assert priority["anyOf"][0]["enum"] == ["interactive", "bulk"]
+    assert "8 texts" in priority["description"]
