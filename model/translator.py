@@ -13,6 +13,7 @@ from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import DecodingError, InputError
+from model.loading import Runnable
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
@@ -22,12 +23,16 @@ class Translator:
     """A loaded checkpoint and a session of its own; belongs to one thread."""
 
     def __init__(
-        self, checkpoint: Checkpoint, *, max_rows: int = 128, encoder_token_budget: int = 4096
+        self,
+        checkpoint: Checkpoint | Runnable,
+        *,
+        max_rows: int = 128,
+        encoder_token_budget: int = 4096,
     ) -> None:
         """Allocate a session.
 
         Args:
-            checkpoint: A loaded checkpoint.
+            checkpoint: A loaded checkpoint; its network's arithmetic is what runs.
             max_rows: Beam rows that run at once; at least the beam size asked for later.
             encoder_token_budget: Padded source tokens encoded at once.
         """
@@ -38,7 +43,7 @@ class Translator:
         self._max_rows = max_rows
         self._encoder_token_budget = encoder_token_budget
         self._session = DecodingSession(
-            checkpoint.transformer,
+            checkpoint.network,
             tokens=manifest.tokens,
             limits=SessionLimits(
                 max_rows=max_rows,

@@ -231,9 +231,11 @@ class Front:
             checkpoint_path=str(settings.checkpoint.resolve()),
             num_threads=settings.num_threads or default_num_threads(),
             device=settings.device,
+            compute_type=settings.compute_type,
             max_rows=settings.max_rows,
             max_slots=settings.max_slots,
             admit_token_budget=settings.admit_token_budget,
+            reserved_share=settings.reserved_share,
             log_level=settings.log_level,
         )
         return await EngineClient.start(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from model.config import ComputeType
 from model.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
@@ -30,10 +31,14 @@ class Settings(BaseSettings):
         checkpoint: Directory of the checkpoint, relative to the working directory.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
+        compute_type: Arithmetic of the network; "auto" is int8 on a CPU that has the kernels,
+            float32 elsewhere, and asking for one that is missing fails at start.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
-        admit_token_budget: Source tokens encoded between two decoding steps.
+        admit_token_budget: Source tokens encoded between two decoding steps, at most; measured
+            times may allow less.
+        reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
         max_pending_segments: Segments queued or running; more gets a 429.
         max_requests: Translation requests being worked on; more gets a 429.
         max_body_bytes: Bytes of one request's body.
@@ -59,11 +64,13 @@ class Settings(BaseSettings):
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
     checkpoint: Path = Path("checkpoints/en-zh-small")
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    compute_type: ComputeType = "auto"
     num_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128
     max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64
     admit_token_budget: Count = 1024
+    reserved_share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.25
     max_pending_segments: Count = 1024
     max_requests: Count = 512
 

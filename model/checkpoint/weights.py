@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -34,25 +34,17 @@ from model.checkpoint.manifest import (
     read_manifest,
 )
 from model.checkpoint.plain import format_json
-from model.checkpoint.quantisation import dequantise_rows, quantise_rows
+from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
 from model.text.tokenizer import PieceModel, Tokenizer
-
-MAX_HEADER_BYTES = 32 * 2**20
 
 _TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
     torch.float32: "float32",
     torch.float16: "float16",
     torch.bfloat16: "bfloat16",
     torch.int8: "int8",
-}
-# As safetensors spells them in its header.
-_HEADER_TYPES: Mapping[TensorType, str] = {
-    "float32": "F32",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "int8": "I8",
 }
 
 
@@ -107,6 +99,11 @@ class Checkpoint:
     manifest: Manifest
     transformer: Transformer
     tokenizer: Tokenizer
+
+    @property
+    def network(self) -> Transformer:
+        """What a decoding session runs."""
+        return self.transformer
 
 
 def save_checkpoint(
@@ -195,21 +192,39 @@ def load_checkpoint(
     """
     manifest = read_manifest(directory)
     tokenizer = Tokenizer.load(directory, manifest)
-    # On the meta device a network has names and shapes, but no memory yet.
-    with torch.device("meta"):
-        transformer = Transformer(manifest.network)
-    shapes = {name: tuple(value.shape) for name, value in transformer.state_dict().items()}
-    problems = _differences(
-        {name: str(list(shape)) for name, shape in shapes.items()},
-        {name: str(list(entry.shape)) for name, entry in manifest.tensors.items()},
-    )
-    if problems:
-        raise CheckpointError(directory / CONFIG_FILE, f"tensors do not fit network: {problems}")
+    transformer = empty_network(directory, manifest)
     state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
     transformer.load_state_dict(
         {name: tensor.to(device) for name, tensor in state}, strict=True, assign=True
     )
     return Checkpoint(manifest=manifest, transformer=transformer.eval(), tokenizer=tokenizer)
+
+
+def _read_tensors(
+    path: Path, entries: Mapping[str, TensorEntry], *, dtype: torch.dtype
+) -> Iterator[tuple[str, Tensor]]:
+    """Names and widened values, once the header of the file agrees with the entries."""
+    with open_weights(path, entries) as weights:
+        for name in entries:
+            yield name, weights.tensor(name, dtype=dtype)
+
+
+def empty_network(directory: Path, manifest: Manifest) -> Transformer:
+    """The network a manifest describes, with names and shapes but no memory.
+
+    Raises:
+        CheckpointError: The manifest lists other tensors than its network has.
+    """
+    with torch.device("meta"):
+        transformer = Transformer(manifest.network)
+    shapes = {name: tuple(value.shape) for name, value in transformer.state_dict().items()}
+    problems = differences(
+        {name: str(list(shape)) for name, shape in shapes.items()},
+        {name: str(list(entry.shape)) for name, entry in manifest.tensors.items()},
+    )
+    if problems:
+        raise CheckpointError(directory / CONFIG_FILE, f"tensors do not fit network: {problems}")
+    return transformer
 
 
 def _stored(
@@ -247,69 +262,6 @@ def _tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, 
     contents[names.source_vocabulary] = source
     contents[names.target_vocabulary] = target
     return names, contents
-
-
-def _layout(entries: Mapping[str, TensorEntry]) -> dict[str, str]:
-    """What the header of the file must say: type and shape by name."""
-    layout = {}
-    for name, entry in entries.items():
-        layout[name] = f"{_HEADER_TYPES[entry.dtype]} {list(entry.shape)}"
-        if entry.quantisation is not None:
-            layout[name + SCALE_SUFFIX] = f"F32 {[entry.shape[0]]}"
-    return layout
-
-
-def _differences(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """All that is missing, unexpected or different, as one line; empty when nothing is."""
-    problems = [f"{name} is missing" for name in expected if name not in found]
-    problems += [f"{name} is unexpected" for name in found if name not in expected]
-    problems += [
-        f"{name} is {found[name]}, expected {expected[name]}"
-        for name in expected
-        if name in found and found[name] != expected[name]
-    ]
-    return "; ".join(problems)
-
-
-def _read_tensors(
-    path: Path, entries: Mapping[str, TensorEntry], *, dtype: torch.dtype
-) -> Iterator[tuple[str, Tensor]]:
-    """Names and widened values, once the header of the file agrees with the entries."""
-    _check_header_size(path)
-    try:
-        with safe_open(path, framework="pt", device="cpu") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {
-                name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
-            }
-            problems = _differences(_layout(entries), found)
-            if problems:
-                raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
-            for name, entry in entries.items():
-                value = file.get_tensor(name)
-                if entry.quantisation is not None:
-                    value = dequantise_rows(value, file.get_tensor(name + SCALE_SUFFIX)).to(dtype)
-                else:
-                    # A copy: what safetensors returns may be a view of the mapped file.
-                    value = value.to(dtype, copy=True)
-                if not bool(torch.isfinite(value).all()):
-                    raise CheckpointError(path, f"{name} has values that are not finite")
-                yield name, value
-    except SafetensorError as error:
-        raise CheckpointError(path, f"is not a readable safetensors file: {error}") from error
-
-
-def _check_header_size(path: Path) -> None:
-    """Refuse a header that claims more than the file has, before anything is allocated."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            claimed = int.from_bytes(file.read(8), "little")
-    except OSError as error:
-        raise CheckpointError(path, f"cannot be read: {error.strerror}") from error
-    limit = min(size - 8, MAX_HEADER_BYTES)
-    if claimed > limit:
-        raise CheckpointError(path, f"its header claims {claimed} bytes; at most {limit} can be")
 
 
 @contextmanager

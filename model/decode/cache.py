@@ -1,6 +1,6 @@
-"""The keys and values that running sentences keep, allocated once.
+"""What running sentences keep, allocated once: keys, values, and what they have generated.
 
-Owns where they lie. Two facts make the layout:
+Owns where it lies. Two facts make the layout of keys and values:
 
 * Every row writes one column a step, and all rows write the same one, so a step is one slice
   assignment and a row's past is the last columns of the table. When the table is full its last
@@ -19,15 +19,41 @@ from torch import Tensor
 from model.config import ModelConfig
 
 
+class History:
+    """What each row has generated, by the position of the token that was fed for it.
+
+    Attributes:
+        tokens: (R, T) int64.
+        log_probs: (R, T) their log probabilities.
+        sources: (R, T) int64, the source token each attended to most.
+    """
+
+    def __init__(
+        self, *, max_rows: int, max_length: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
+        """Allocate for `max_rows` rows of at most `max_length` positions; scores are `dtype`."""
+        self.tokens = torch.zeros(max_rows, max_length, device=device, dtype=torch.int64)
+        self.log_probs = torch.zeros(max_rows, max_length, device=device, dtype=dtype)
+        self.sources = torch.zeros_like(self.tokens)
+
+    def write(self, positions: Tensor, tokens: Tensor, log_probs: Tensor) -> None:
+        """Add one token to every row in use; (R,) each."""
+        rows = torch.arange(len(positions), device=positions.device)
+        self.tokens[rows, positions] = tokens
+        self.log_probs[rows, positions] = log_probs
+
+    def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
+        """Give `destinations` the first `num_past` positions of `sources`, (N,) int64 each."""
+        for record in (self.tokens, self.log_probs, self.sources):
+            record[destinations, :num_past] = record[sources, :num_past]
+
+
 class RowCache:
-    """Self-attention keys and values, and what each row has generated, by row and column.
+    """Self-attention keys and values by row and column.
 
     Attributes:
         keys: (L, R, H, C, d_k).
         values: (L, R, H, C, d_v).
-        tokens: (R, C) int64, the token generated after seeing each column.
-        log_probs: (R, C) its log probability.
-        sources: (R, C) int64, the source token it attended to most.
         column: The column being written, −1 before the first step.
     """
 
@@ -43,12 +69,8 @@ class RowCache:
         """Allocate for `max_rows` rows of at most `max_length` columns of past."""
         num_columns = 2 * max_length
         shape = (config.num_decoder_layers, max_rows, config.num_heads, num_columns)
-        score_dtype = torch.float64 if dtype == torch.float64 else torch.float32
         self.keys = torch.zeros(*shape, config.query_width, device=device, dtype=dtype)
         self.values = torch.zeros(*shape, config.value_width, device=device, dtype=dtype)
-        self.tokens = torch.zeros(max_rows, num_columns, device=device, dtype=torch.int64)
-        self.log_probs = torch.zeros(max_rows, num_columns, device=device, dtype=score_dtype)
-        self.sources = torch.zeros_like(self.tokens)
         self.column = -1
         self._num_columns = num_columns
 
@@ -63,8 +85,6 @@ class RowCache:
             past = slice(self._num_columns - num_past, self._num_columns)
             for table in (self.keys, self.values):
                 table[:, :num_rows, :, :num_past] = table[:, :num_rows, :, past]
-            for record in (self.tokens, self.log_probs, self.sources):
-                record[:num_rows, :num_past] = record[:num_rows, past]
             self.column = num_past - 1
         self.column += 1
 
@@ -84,8 +104,6 @@ class RowCache:
         for table in (self.keys, self.values):
             rows = table[:, :, :, past]
             rows[:, destinations] = rows[:, sources]
-        for record in (self.tokens, self.log_probs, self.sources):
-            record[destinations, past] = record[sources, past]
 
     def clear_rows(self, rows: Sequence[int]) -> None:
         """Zero the rows of a sentence that produced numbers which are not finite."""

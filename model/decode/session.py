@@ -6,7 +6,6 @@ network is `incremental`. One session belongs to one thread.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 import torch
@@ -14,13 +13,13 @@ from torch import Tensor
 
 from model.checkpoint.manifest import SpecialTokens
 from model.decode import beam
-from model.decode.cache import MemoryCache, RowCache
-from model.decode.incremental import IncrementalDecoder, StepShape
+from model.decode.backend import Layout
+from model.decode.cache import History
+from model.decode.opening import Network, open_backend
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 from model.decode.scoring import bound_length, hypothesis_score
 from model.decode.slots import Slot, SlotTable
 from model.errors import CapacityError
-from model.nn.transformer import Transformer
 
 __all__ = [
     "DecodeRequest",
@@ -31,67 +30,35 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
-    """What changes only when sentences join, leave or move.
-
-    Attributes:
-        slots: Running sentences by slot index.
-        groups: Their rows.
-        started: (R,) int64, the step at which each row's sentence joined.
-        source_lengths: (N,) int64.
-        memory_mask: (N, 1, 1, S) bool, or None without padding.
-    """
-
-    slots: list[Slot]
-    groups: beam.RowGroups
-    started: Tensor
-    memory_mask: Tensor | None
-    memory_length: int
-    with_attention: bool
-
-
 class DecodingSession:
     """A network, its caches, and the sentences running through it."""
 
-    def __init__(
-        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
-    ) -> None:
+    def __init__(self, network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> None:
         """Allocate the caches on the network's device, in its precision.
 
         Args:
-            transformer: In evaluation mode; its weights must not change afterwards.
+            network: A `Transformer` in evaluation mode, or one packed as int8; its weights must
+                not change afterwards.
             tokens: The vocabulary's special tokens.
             limits: What to allocate for.
 
         Raises:
             UnsupportedVariantError: If the fast path does not run this network.
         """
-        weight = transformer.target_embedding.weight
-        self._device = weight.device
         self._tokens = tokens
         self._limits = limits
-        self._decoder = IncrementalDecoder(transformer)
-        self._cache = RowCache(
-            transformer.config,
+        self._backend = open_backend(network, limits=limits, suppressed_ids=tokens.suppressed_ids)
+        self._device = self._backend.device
+        self._history = History(
             max_rows=limits.max_rows,
             max_length=limits.max_target_length,
-            device=weight.device,
-            dtype=weight.dtype,
-        )
-        self._memory = MemoryCache(
-            transformer.config,
-            max_slots=limits.max_slots,
-            max_source_length=limits.max_source_length,
-            device=weight.device,
-            dtype=weight.dtype,
+            device=self._device,
+            dtype=self._backend.score_dtype,
         )
         self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
-        self._scores = torch.zeros_like(self._cache.log_probs[:, 0])
-        self._next_tokens = torch.zeros_like(self._cache.tokens[:, 0])
-        self._suppressed = self._ids(tokens.suppressed_ids) if tokens.suppressed_ids else None
-        self._pad_id = transformer.config.pad_id
-        self._layout: _Layout | None = None
+        self._scores = torch.zeros_like(self._history.log_probs[:, 0])
+        self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
+        self._layout: Layout | None = None
         self._step = 0
 
     def __repr__(self) -> str:
@@ -144,7 +111,9 @@ class DecodingSession:
         slots = [self._table.add(request, step=self._step) for request in requests]
         self._layout = None
         try:
-            self._encode(slots)
+            self._backend.encode(
+                [slot.request.source_ids for slot in slots], [slot.index for slot in slots]
+            )
         except BaseException:
             for slot in slots:
                 self._table.remove(slot)
@@ -179,21 +148,17 @@ class DecodingSession:
                     f" {target} target tokens; the session has {limits.max_target_length}"
                 )
 
-    def _encode(self, slots: Sequence[Slot]) -> None:
-        sources = [slot.request.source_ids for slot in slots]
-        width = max(map(len, sources))
-        padded = [[*ids, *[self._pad_id] * (width - len(ids))] for ids in sources]
-        lengths = self._ids([len(ids) for ids in sources])
-        mask = torch.arange(width, device=self._device) < lengths.unsqueeze(1)
-        ids = torch.tensor(padded, dtype=torch.int64, device=self._device)
-        self._decoder.encode(ids, mask, self._memory, self._ids([slot.index for slot in slots]))
-
     def release(self, slot_id: int) -> None:
         """Drop a sentence; one that is not running (any more) is ignored."""
         slot = self._table.get(slot_id)
         if slot is not None:
-            self._table.remove(slot)
-            self._layout = None
+            self._remove(slot, is_sound=True)
+
+    def _remove(self, slot: Slot, *, is_sound: bool) -> None:
+        num_past = slot.num_fed(self._step)
+        self._backend.release(slot, num_past=num_past, is_sound=is_sound)
+        self._table.remove(slot)
+        self._layout = None
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
@@ -207,8 +172,14 @@ class DecodingSession:
         if self._layout is None:
             self._settle()
             self._layout = self._make_layout()
+            self._backend.arrange(self._layout)
         layout = self._layout
-        continuations, window = self._continue(layout)
+        positions = self._step - layout.started  # (R,)
+        continuations, looked = self._backend.step(
+            self._next_tokens[: self.num_rows], positions, step=self._step
+        )
+        if looked is not None:
+            self._history.sources[torch.arange(self.num_rows), positions] = looked
         endless = self._force(continuations, layout)
         candidates = beam.best_candidates(
             self._scores[: self.num_rows], continuations, layout.groups
@@ -217,7 +188,7 @@ class DecodingSession:
             candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
         )
         self._collect(candidates, decision, layout)
-        self._apply(decision, window)
+        self._apply(decision, positions, layout)
         self._step += 1
         return self._leave(decision, layout)
 
@@ -227,13 +198,12 @@ class DecodingSession:
         if moves.rows:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
             source_rows, rows = self._ids(sources), self._ids(destinations)
-            self._cache.copy_rows(source_rows, rows, max(pasts))
+            self._history.copy_rows(source_rows, rows, max(pasts))
             self._scores[rows] = self._scores[source_rows]
             self._next_tokens[rows] = self._next_tokens[source_rows]
-        for source, destination, length in moves.slots:
-            self._memory.move(source, destination, length)
+        self._backend.move(moves)
 
-    def _make_layout(self) -> _Layout:
+    def _make_layout(self) -> Layout:
         slots = self._table.in_order()
         width = max(len(slot.rows) for slot in slots)
         places = [0] * self.num_rows
@@ -242,18 +212,10 @@ class DecodingSession:
             for index, row in enumerate(slot.rows):
                 places[row] = slot.index * width + index
                 started[row] = slot.started
-        lengths = [len(slot.request.source_ids) for slot in slots]
-        longest = max(lengths)
-        mask = None
-        if min(lengths) < longest:
-            mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
-            mask = mask.view(len(slots), 1, 1, longest)
-        return _Layout(
+        return Layout(
             slots=slots,
             groups=self._make_groups(slots, width, places),
             started=self._ids(started),
-            memory_mask=mask,
-            memory_length=longest,
             with_attention=any(slot.search.with_alignment for slot in slots),
         )
 
@@ -272,42 +234,7 @@ class DecodingSession:
             max_candidates=max(candidates),
         )
 
-    def _continue(self, layout: _Layout) -> tuple[beam.RowContinuations, int]:
-        """Run the network one step; also the width of the past that was used."""
-        num_rows = self.num_rows
-        fed = [slot.num_fed(self._step) for slot in layout.slots]
-        window = max(fed) + 1
-        positions = self._step - layout.started  # (R,)
-        mask = None
-        if min(fed) + 1 < window:
-            columns = torch.arange(window, device=self._device)
-            mask = columns >= (window - 1 - positions).unsqueeze(1)
-            mask = mask.view(num_rows, 1, 1, window)
-        self._cache.advance(num_rows, window - 1)
-        logits, looked = self._decoder.step(
-            self._next_tokens[:num_rows],
-            positions,
-            self._cache,
-            self._memory,
-            StepShape(
-                slot_rows=layout.groups.rows,
-                row_places=layout.groups.position,
-                past_mask=mask,
-                memory_mask=layout.memory_mask,
-                window=window,
-                memory_length=layout.memory_length,
-                with_attention=layout.with_attention,
-            ),
-        )
-        if looked is not None:
-            self._cache.sources[:num_rows, self._cache.column] = looked.argmax(dim=-1)
-        logits = logits.to(self._scores.dtype)
-        return (
-            beam.row_continuations(logits, layout.groups.max_candidates, self._suppressed),
-            window,
-        )
-
-    def _force(self, continuations: beam.RowContinuations, layout: _Layout) -> Tensor | None:
+    def _force(self, continuations: beam.RowContinuations, layout: Layout) -> Tensor | None:
         """Leave no choice within a prefix, at a forced first token, and at the cap.
 
         Returns:
@@ -333,7 +260,7 @@ class DecodingSession:
         return self._tokens.forced_first_id if num_generated == 0 else None
 
     def _collect(
-        self, candidates: beam.Candidates, decision: beam.Decision, layout: _Layout
+        self, candidates: beam.Candidates, decision: beam.Decision, layout: Layout
     ) -> None:
         """Keep the hypotheses that just ended, before their rows are given away."""
         ended = decision.ends.nonzero()
@@ -355,30 +282,33 @@ class DecodingSession:
 
     def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
         num_generated = slot.num_generated(self._step)
-        past = slice(self._cache.column - num_generated, self._cache.column)
+        num_fed = slot.num_fed(self._step)
+        past = slice(num_fed - num_generated, num_fed)
         alignment = None
         if slot.search.with_alignment:
-            alignment = tuple(self._cache.sources[row, past].tolist())
+            alignment = tuple(self._history.sources[row, past].tolist())
         return Hypothesis(
-            token_ids=tuple(self._cache.tokens[row, past].tolist()),
+            token_ids=tuple(self._history.tokens[row, past].tolist()),
             score=score,
-            token_log_probs=(*self._cache.log_probs[row, past].tolist(), log_prob),
+            token_log_probs=(*self._history.log_probs[row, past].tolist(), log_prob),
             is_truncated=num_generated == slot.search.max_length - 1,
             alignment=alignment,
         )
 
-    def _apply(self, decision: beam.Decision, window: int) -> None:
+    def _apply(self, decision: beam.Decision, positions: Tensor, layout: Layout) -> None:
         """Copy the pasts of second children, then write what every row adds."""
-        num_rows, column = self.num_rows, self._cache.column
+        num_rows = self.num_rows
         copies = decision.is_copy.nonzero().squeeze(1)
         if len(copies):
-            self._cache.copy_rows(decision.parents[copies], copies, window)
-        self._cache.tokens[:num_rows, column] = decision.tokens
-        self._cache.log_probs[:num_rows, column] = decision.log_probs
+            parents = decision.parents[copies]
+            num_past = max(slot.num_fed(self._step) for slot in layout.slots) + 1
+            self._backend.copy_rows(parents, copies, num_past)
+            self._history.copy_rows(parents, copies, num_past)
+        self._history.write(positions, decision.tokens, decision.log_probs)
         self._scores[:num_rows] = decision.scores
         self._next_tokens[:num_rows] = decision.tokens
 
-    def _leave(self, decision: beam.Decision, layout: _Layout) -> list[FinishedSentence]:
+    def _leave(self, decision: beam.Decision, layout: Layout) -> list[FinishedSentence]:
         """Release the sentences whose running hypotheses cannot matter any more."""
         finished = []
         for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
@@ -392,10 +322,7 @@ class DecodingSession:
         return finished
 
     def _finish(self, slot: Slot) -> FinishedSentence:
-        if not slot.finished:  # not one finite score: nothing of it may stay in the tables
-            self._cache.clear_rows(slot.rows)
-            self._memory.clear(slot.index)
-        self.release(slot.slot_id)
+        self._remove(slot, is_sound=bool(slot.finished))
         return FinishedSentence(
             slot_id=slot.slot_id,
             hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),

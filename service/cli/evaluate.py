@@ -38,15 +38,19 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
-    from model.checkpoint.weights import load_checkpoint
     from model.evaluate import evaluate
+    from model.loading import load_for_decoding
     from model.train.data import read_lines
     from model.translator import Translator
     from service.engine.runner import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
-    checkpoint = load_checkpoint(arguments.checkpoint, device=resolve_device(arguments.device))
+    checkpoint = load_for_decoding(
+        arguments.checkpoint,
+        device=resolve_device(arguments.device),
+        compute_type=arguments.compute_type,
+    )
     pair = chosen_pair(arguments, checkpoint.manifest)
     sources, references = read_lines(arguments.source), read_lines(arguments.reference)
     is_hidden = not sys.stderr.isatty()

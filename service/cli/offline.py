@@ -1,12 +1,13 @@
 """What the sub-commands that translate without a server share: flags of the search, the pair.
 
-Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads` and `--device`.
+Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device` and
+`--compute-type`.
 """
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from model.config import SearchConfig
+from model.config import ComputeType, SearchConfig
 from model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "cpu", "cuda"),
         default="auto",
         help="where the network runs (%(default)s)",
+    )
+    parser.add_argument(
+        "--compute-type",
+        choices=get_args(ComputeType),
+        default="auto",
+        help="arithmetic of the network (%(default)s: int8 on a CPU that can, else float32)",
     )
 
 

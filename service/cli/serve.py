@@ -4,7 +4,9 @@ Owns the flags and the one line that says where it listens.
 """
 
 import argparse
+from typing import get_args
 
+from model.config import ComputeType
 from model.errors import ConfigError
 
 HELP = "serve translations over HTTP"
@@ -25,6 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "cpu", "cuda"),
         help="where the network runs; a device that is missing is an error (DRAGOMAN_DEVICE, auto)",
     )
+    parser.add_argument(
+        "--compute-type",
+        choices=get_args(ComputeType),
+        help="arithmetic of the network; one that is missing is an error"
+        " (DRAGOMAN_COMPUTE_TYPE, auto: int8 on a CPU that can, else float32)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from service.server import Server
     from service.settings import load_settings
 
-    names = ("host", "port", "checkpoint", "device")
+    names = ("host", "port", "checkpoint", "device", "compute_type")
     settings = load_settings({name: getattr(arguments, name) for name in names})
     if not settings.checkpoint.is_dir():
         raise ConfigError(
@@ -50,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     def announce(address: str, ready: Ready) -> None:
         print(
             f"Dragoman listens on {address} with checkpoint {ready.checkpoint_name}"
-            f" ({settings.checkpoint}) on {ready.device}",
+            f" ({settings.checkpoint}) on {ready.device} ({ready.compute_type})",
             flush=True,
         )
 

@@ -46,13 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
-    from model.checkpoint.weights import load_checkpoint
+    from model.loading import load_for_decoding
     from model.translator import Translator
     from service.engine.runner import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
-    checkpoint = load_checkpoint(arguments.checkpoint, device=resolve_device(arguments.device))
+    checkpoint = load_for_decoding(
+        arguments.checkpoint,
+        device=resolve_device(arguments.device),
+        compute_type=arguments.compute_type,
+    )
     translator = Translator(checkpoint, max_rows=max(arguments.max_rows, search.beam_size))
     pair = chosen_pair(arguments, checkpoint.manifest)
     is_hidden = not sys.stderr.isatty()

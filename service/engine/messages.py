@@ -12,11 +12,12 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from model.config import SearchConfig
+from model.config import ComputeType, SearchConfig
 from model.errors import ConfigError
 from service.engine.errors import ProtocolError
+from service.engine.scheduler import Priority
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -37,9 +38,12 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         checkpoint_path: Directory of the checkpoint.
         num_threads: Threads of the network; leave a core to the front.
         device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
+        compute_type: Arithmetic of the network; one that is missing fails the start.
         max_rows: Beam rows in the session, all segments together.
         max_slots: Segments in the session.
-        admit_token_budget: Padded source tokens encoded between two steps.
+        admit_token_budget: Padded source tokens encoded between two steps, at most: measured
+            times may allow less.
+        reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
         snapshot_interval_seconds: Shortest time between two snapshots while busy.
         log_level: Least severe line the engine logs.
         protocol_version: What the front speaks.
@@ -48,9 +52,11 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     checkpoint_path: str
     num_threads: int
     device: Device = "auto"
+    compute_type: ComputeType = "auto"
     max_rows: int = 128
     max_slots: int = 64
     admit_token_budget: int = 1024
+    reserved_share: float = 0.25
     snapshot_interval_seconds: float = 0.25
     log_level: LogLevel = "info"
     protocol_version: int = PROTOCOL_VERSION
@@ -64,12 +70,14 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
         source_ids: Source tokens with EOS.
         prefix_ids: The start token and the forced target tags.
         search: How it is searched.
+        priority: The class it waits in.
     """
 
     segment_id: int
     source_ids: tuple[int, ...]
     prefix_ids: tuple[int, ...]
     search: SearchConfig
+    priority: Priority = "interactive"
 
 
 class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
@@ -95,6 +103,7 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
         protocol_version: What the engine speaks.
         checkpoint_name: The checkpoint's own name.
         device: Device in use, as torch names it.
+        compute_type: Arithmetic in use, "int8" or "float32".
         num_threads: Threads in use.
         load_seconds: Time to load the checkpoint.
         warmup_seconds: Time of the warm-up translations.
@@ -108,6 +117,7 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
     protocol_version: int
     checkpoint_name: str
     device: str
+    compute_type: str
     num_threads: int
     load_seconds: float
     warmup_seconds: float
@@ -150,12 +160,14 @@ class SegmentTimings(_Message, frozen=True, kw_only=True):
         first_step_seconds: From arrival to the end of its first decoding step.
         decode_seconds: From the end of the wait to its last step, encoding included.
         num_steps: Decoding steps it took part in.
+        priority: The class it waited in.
     """
 
     queue_seconds: float
     first_step_seconds: float
     decode_seconds: float
     num_steps: int
+    priority: Priority = "interactive"
 
 
 class Finished(_Message, frozen=True, kw_only=True, tag="finished"):
@@ -200,7 +212,8 @@ class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
         num_source_tokens: Source tokens encoded.
         num_padded_source_tokens: The same with padding.
         num_target_tokens: Target tokens of finished segments' best hypotheses, with EOS.
-        num_waiting: Segments in the queue now.
+        num_waiting: Segments in the queues now.
+        num_waiting_bulk: Of these, those of the class bulk.
         num_running: Segments in the session now.
         num_rows: Rows in use now.
         num_slots: Slots in use now.
@@ -223,6 +236,7 @@ class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
     num_padded_source_tokens: int = 0
     num_target_tokens: int = 0
     num_waiting: int = 0
+    num_waiting_bulk: int = 0
     num_running: int = 0
     num_rows: int = 0
     num_slots: int = 0

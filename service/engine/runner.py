@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig
 from model.decode.session import (
     DecodeRequest,
@@ -23,6 +22,7 @@ from model.decode.session import (
     SessionLimits,
 )
 from model.errors import ConfigError, DeviceError
+from model.loading import Runnable, load_for_decoding
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Cancelled,
@@ -35,6 +35,7 @@ from service.engine.messages import (
     SegmentTimings,
     SubmitSegment,
 )
+from service.engine.pacing import Pacing
 from service.engine.totals import Totals
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,9 @@ class Runner:
     """A decoding session and the segments that wait for it or run in it.
 
     A segment that was accepted gets exactly one last word, from `cancel`, `admit` or `step`.
+
+    Attributes:
+        pacing: How long encoding and steps have taken lately.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Runner:
         clock: Callable[[], float],
     ) -> None:
         """Open the first session; another one follows only a failure."""
+        self.pacing = Pacing()
         self._open_session = open_session
         self._session = open_session()
         self._totals = totals
@@ -143,7 +148,9 @@ class Runner:
             reason = type(error).__name__
         else:
             lengths = [len(job.segment.source_ids) for job in jobs]
-            self._totals.count_admission(lengths, seconds=self._clock() - started)
+            seconds = self._clock() - started
+            self._totals.count_admission(lengths, seconds=seconds)
+            self.pacing.encoded(max(lengths) * len(lengths), seconds=seconds)
             for job, slot_id in zip(jobs, slot_ids, strict=True):
                 job.admitted, job.slot_id = started, slot_id
                 job.first_step = self._totals.num_steps
@@ -168,6 +175,7 @@ class Runner:
         else:
             now = self._clock()
             self._totals.count_step(num_rows, seconds=now - started)
+            self.pacing.stepped(seconds=now - started)
             for job in self._newcomers:
                 job.first_stepped = now
             self._newcomers.clear()
@@ -196,6 +204,7 @@ class Runner:
                 first_step_seconds=job.first_stepped - job.arrived,
                 decode_seconds=now - job.admitted,
                 num_steps=self._totals.num_steps - job.first_step,
+                priority=job.segment.priority,
             ),
         )
 
@@ -226,7 +235,8 @@ def load_runner(
     Raises:
         CheckpointError: The checkpoint is missing, damaged or inconsistent.
         DeviceError: The device is not there.
-        UnsupportedVariantError: The fast decoding path does not run this network.
+        UnsupportedVariantError: The fast decoding path does not run this network, or int8 is
+            asked for and cannot be had.
         ConfigError: A limit of `configure` is below 1.
     """
     for name in ("num_threads", "max_rows", "max_slots", "admit_token_budget"):
@@ -234,14 +244,20 @@ def load_runner(
         if value < 1:
             raise ConfigError(f"{name} is {value}; it must be at least 1")
     device = resolve_device(configure.device)
-    torch.set_num_threads(configure.num_threads)
     started = clock()
-    checkpoint = load_checkpoint(Path(configure.checkpoint_path), device=device)
+    checkpoint = load_for_decoding(
+        Path(configure.checkpoint_path),
+        device=device,
+        compute_type=configure.compute_type,
+        num_threads=configure.num_threads,
+    )
+    # Beside the kernels' own threads torch has only small work, which more threads slow down.
+    torch.set_num_threads(1 if checkpoint.compute_type == "int8" else configure.num_threads)
     manifest = checkpoint.manifest
     limits = _session_limits(manifest, configure)
     loaded = clock()
     runner = Runner(
-        lambda: DecodingSession(checkpoint.transformer, tokens=manifest.tokens, limits=limits),
+        lambda: DecodingSession(checkpoint.network, tokens=manifest.tokens, limits=limits),
         totals=totals,
         clock=clock,
     )
@@ -251,7 +267,8 @@ def load_runner(
         protocol_version=PROTOCOL_VERSION,
         checkpoint_name=manifest.name,
         device=str(device),
-        num_threads=torch.get_num_threads(),
+        compute_type=checkpoint.compute_type,
+        num_threads=configure.num_threads,
         load_seconds=loaded - started,
         warmup_seconds=clock() - loaded,
         max_rows=limits.max_rows,
@@ -286,7 +303,7 @@ def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:
     )
 
 
-def _warmup_batches(checkpoint: Checkpoint, limits: SessionLimits) -> list[list[DecodeRequest]]:
+def _warmup_batches(checkpoint: Runnable, limits: SessionLimits) -> list[list[DecodeRequest]]:
     """One greedy sentence, one beam, and as many beams as there is room for."""
     pair = checkpoint.manifest.pairs[0]
     source_ids = checkpoint.tokenizer.encode(_WARMUP_TEXT, pair)[-limits.max_source_length :]

@@ -11,6 +11,7 @@ READY = Ready(
     protocol_version=1,
     checkpoint_name="tiny",
     device="cpu",
+    compute_type="float32",
     num_threads=1,
     load_seconds=1.0,
     warmup_seconds=0.5,
@@ -61,9 +62,39 @@ def test_a_finished_segment_is_observed_in_the_queue_to_its_first_step_and_in_al
     metrics.segment_finished(
         SegmentTimings(queue_seconds=1.0, first_step_seconds=1.5, decode_seconds=3.0, num_steps=9)
     )
-    assert registry.get_sample_value("dragoman_segment_queue_seconds_sum") == 1.0
+    interactive = {"priority": "interactive"}
+    assert registry.get_sample_value("dragoman_segment_queue_seconds_sum", interactive) == 1.0
     assert registry.get_sample_value("dragoman_segment_first_step_seconds_sum") == 1.5
     assert registry.get_sample_value("dragoman_segment_seconds_sum") == 4.0
+
+
+def test_waiting_is_told_apart_by_priority(metrics: Metrics, registry: CollectorRegistry) -> None:
+    def sample(name: str, priority: str) -> float | None:
+        return registry.get_sample_value(f"dragoman_{name}", {"priority": priority})
+
+    assert sample("segment_queue_seconds_count", "bulk") == 0  # there before the first segment
+    metrics.segment_finished(
+        SegmentTimings(
+            queue_seconds=2.0,
+            first_step_seconds=2.5,
+            decode_seconds=3.0,
+            num_steps=9,
+            priority="bulk",
+        )
+    )
+    assert sample("segment_queue_seconds_sum", "bulk") == 2.0
+    assert sample("segment_queue_seconds_count", "interactive") == 0
+    metrics.watch_engine(_engine(Snapshot(num_waiting=7, num_waiting_bulk=5)))
+    assert sample("waiting_segments", "interactive") == 2
+    assert sample("waiting_segments", "bulk") == 5
+    assert registry.get_sample_value("dragoman_queued_segments") == 7
+
+
+def test_of_none_that_wait_none_are_bulk(metrics: Metrics, registry: CollectorRegistry) -> None:
+    metrics.watch_engine(_engine(Snapshot(num_waiting=0, num_waiting_bulk=5)))
+    for priority in ("interactive", "bulk"):
+        labels = {"priority": priority}
+        assert registry.get_sample_value("dragoman_waiting_segments", labels) == 0
 
 
 def test_rows_per_step_is_a_cumulative_histogram(
@@ -115,4 +146,4 @@ def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
     metrics.watch_engine(_engine(Snapshot()))
     families = text_string_to_metric_families(metrics.render().decode())
     labels = {name for family in families for sample in family.samples for name in sample.labels}
-    assert labels <= {"route", "status", "le", "checkpoint", "device", "version"}
+    assert labels <= {"route", "status", "le", "checkpoint", "device", "version", "priority"}

@@ -6,6 +6,7 @@ import torch
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import ModelConfig, SearchConfig, StoppingRule
+from model.decode.opening import Network
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
 
@@ -72,7 +73,7 @@ def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
 
 
 def run_in_a_crowd(
-    transformer: Transformer, rng: random.Random, num_sentences: int
+    transformer: Network, rng: random.Random, num_sentences: int
 ) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
     """Sentences that join and leave at random steps, some of them released half-way."""
     session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)

@@ -3,7 +3,7 @@
 import torch
 
 from model.config import ModelConfig
-from model.decode.cache import MemoryCache, RowCache
+from model.decode.cache import History, MemoryCache, RowCache
 
 CONFIG = ModelConfig(vocab_size=9, d_model=8, num_heads=2, num_decoder_layers=2, d_k=3, d_v=5)
 
@@ -24,10 +24,8 @@ def test_the_last_columns_survive_every_wrap() -> None:
         cache.advance(3, min(step, 3))
         cache.keys[:, :, :, cache.column] = float(step)
         cache.values[:, :, :, cache.column] = float(step)
-        cache.tokens[:, cache.column] = step
         window = cache.window(min(step + 1, 4))
         expected = list(range(max(0, step - 3), step + 1))
-        assert cache.tokens[1, window].tolist() == expected
         assert cache.keys[1, 2, 1, window, 0].tolist() == expected
         assert cache.values[0, 2, 1, window, 4].tolist() == expected
 
@@ -37,12 +35,21 @@ def test_copied_rows_carry_only_the_past_that_was_named() -> None:
     for step in range(6):
         cache.advance(4, step)
         cache.keys[:, :, :, step] = torch.arange(4.0).view(1, 4, 1, 1) * 10 + step
-        cache.tokens[:, step] = torch.arange(4) * 10 + step
     cache.copy_rows(torch.tensor([3, 1]), torch.tensor([0, 2]), 4)
-    assert cache.tokens[0, :6].tolist() == [0, 1, 32, 33, 34, 35]
-    assert cache.tokens[2, :6].tolist() == [20, 21, 12, 13, 14, 15]
     assert cache.keys[1, 0, 1, :6, 2].tolist() == [0.0, 1.0, 32.0, 33.0, 34.0, 35.0]
-    assert cache.tokens[[1, 3], 0].tolist() == [10, 30]
+    assert cache.keys[1, 2, 1, :6, 2].tolist() == [20.0, 21.0, 12.0, 13.0, 14.0, 15.0]
+    assert cache.keys[1, [1, 3], 1, 0, 2].tolist() == [10.0, 30.0]
+
+
+def test_a_history_takes_every_rows_token_at_its_own_position() -> None:
+    history = History(max_rows=4, max_length=5, device=torch.device("cpu"), dtype=torch.float32)
+    history.write(torch.tensor([0, 2, 1]), torch.tensor([7, 8, 9]), torch.tensor([0.5, 1.5, 2.5]))
+    assert history.tokens.tolist() == [[7, 0, 0, 0, 0], [0, 0, 8, 0, 0], [0, 9, 0, 0, 0], [0] * 5]
+    history.sources[1, 2] = 3
+    history.copy_rows(torch.tensor([1]), torch.tensor([3]), 3)
+    assert history.tokens[3].tolist() == [0, 0, 8, 0, 0]
+    assert history.log_probs[3, 2] == 1.5
+    assert history.sources[3, 2] == 3
 
 
 def test_memory_is_written_by_slot_and_moves_whole() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint.weights import Checkpoint, load_checkpoint
+from model.loading import Runnable, load_for_decoding
 from service.engine.client import EngineClient
 from service.engine.messages import Configure
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -20,9 +20,9 @@ def checkpoint_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def checkpoint(checkpoint_path: Path) -> Checkpoint:
+def checkpoint(checkpoint_path: Path) -> Runnable:
     torch.set_num_threads(1)  # the engines have their own threads, on the same cores
-    return load_checkpoint(checkpoint_path)
+    return load_for_decoding(checkpoint_path, num_threads=1)
 
 
 @pytest.fixture(scope="session")

@@ -88,9 +88,7 @@ def test_concurrent_requests_get_what_each_of_them_gets_alone(run, engine, check
 
     answers = [finished for part in run(scenario()) for finished in part]
     limits = SessionLimits(max_rows=8, max_slots=1, max_source_length=64, max_target_length=65)
-    session = DecodingSession(
-        checkpoint.transformer, tokens=checkpoint.manifest.tokens, limits=limits
-    )
+    session = DecodingSession(checkpoint.network, tokens=checkpoint.manifest.tokens, limits=limits)
     for one, answer in zip(jobs, answers, strict=True):
         session.admit(
             [DecodeRequest(source_ids=one.source_ids, prefix_ids=one.prefix_ids, search=one.search)]

@@ -30,6 +30,7 @@ SEGMENT = SubmitSegment(
     source_ids=(5, 6, 1),
     prefix_ids=(0, 9),
     search=SearchConfig(beam_size=3, num_hypotheses=2, stopping="first", with_alignment=True),
+    priority="bulk",
 )
 FROM_FRONT = [
     Configure(checkpoint_path="somewhere", num_threads=2, device="cpu"),
@@ -42,6 +43,7 @@ FROM_ENGINE = [
         protocol_version=1,
         checkpoint_name="tiny",
         device="cpu",
+        compute_type="int8",
         num_threads=1,
         load_seconds=0.5,
         warmup_seconds=0.25,
@@ -64,12 +66,16 @@ FROM_ENGINE = [
             ),
         ),
         timings=SegmentTimings(
-            queue_seconds=0.1, first_step_seconds=0.2, decode_seconds=0.3, num_steps=3
+            queue_seconds=0.1,
+            first_step_seconds=0.2,
+            decode_seconds=0.3,
+            num_steps=3,
+            priority="bulk",
         ),
     ),
     Failed(segment_id=7, code="engine_error", message="it broke"),
     Cancelled(segment_id=7),
-    Snapshot(num_received=3, num_waiting=1, max_rows=16),
+    Snapshot(num_received=3, num_waiting=1, num_waiting_bulk=1, max_rows=16),
 ]
 
 
@@ -107,6 +113,15 @@ def test_a_search_that_cannot_run_is_refused_when_it_is_read():
     segment = {"segment_id": 1, "source_ids": [1], "prefix_ids": [0], "search": search}
     payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
     with pytest.raises(ProtocolError, match="num_hypotheses is 3"):
+        front_messages().feed(framed(payload))
+
+
+def test_a_priority_that_does_not_exist_is_refused_when_it_is_read():
+    segment = {"segment_id": 1, "source_ids": [1], "prefix_ids": [0], "search": {}}
+    payload = msgspec.msgpack.encode(
+        {"type": "submit", "segments": [segment | {"priority": "urgent"}]}
+    )
+    with pytest.raises(ProtocolError, match="urgent"):
         front_messages().feed(framed(payload))
 
 

@@ -15,6 +15,7 @@ from service.engine.channel import EngineChannel
 from service.engine.errors import FrontGoneError, ProtocolError
 from service.engine.messages import (
     MAX_FRAME_BYTES,
+    PROTOCOL_VERSION,
     Cancel,
     Cancelled,
     Configure,
@@ -32,6 +33,7 @@ from service.engine.messages import (
     engine_messages,
 )
 from service.engine.process import Engine, serve, start
+from service.engine.scheduler import Priority
 
 
 class Front:
@@ -120,12 +122,19 @@ def of(kind: type, messages: list[EngineMessage]) -> list[EngineMessage]:
     return [message for message in messages if isinstance(message, kind)]
 
 
-def segment(segment_id: int, *, beam_size: int = 2, max_length: int = 5) -> SubmitSegment:
+def segment(
+    segment_id: int,
+    *,
+    beam_size: int = 2,
+    max_length: int = 5,
+    priority: Priority = "interactive",
+) -> SubmitSegment:
     return SubmitSegment(
         segment_id=segment_id,
         source_ids=(*range(10, 15 + segment_id % 7), 1),
         prefix_ids=(0,),
         search=SearchConfig(beam_size=beam_size, max_length=max_length),
+        priority=priority,
     )
 
 
@@ -151,7 +160,8 @@ def test_totals_never_go_down_and_always_add_up(pair):
     heard += pair.turn(Cancel(segment_ids=(0, 3, 29, 777)))
     heard += pair.run_out()
     snapshots = of(Snapshot, heard)
-    gauges = {"num_waiting", "num_running", "num_rows", "num_slots", "max_rows", "max_slots"}
+    gauges = {"num_running", "num_rows", "num_slots", "max_rows", "max_slots"}
+    gauges |= {"num_waiting", "num_waiting_bulk"}
     for before, after in itertools.pairwise(snapshots):
         for name in set(Snapshot.__struct_fields__) - gauges - {"rows_per_step"}:
             assert getattr(before, name) <= getattr(after, name)
@@ -197,16 +207,61 @@ def test_a_newcomer_joins_segments_that_already_run(pair):
 
 def test_encoding_is_spread_over_turns_so_that_running_segments_go_on(pair):
     # Sixteen sources of 10 tokens; the budget of a turn is 256 padded tokens, made to be 40.
-    pair.engine._scheduler._admit_token_budget = 40
+    pair.engine._max_token_budget = 40
+    assert running_by_turn(pair, num_turns=4) == [4, 8, 12, 16]
+
+
+def running_by_turn(pair: Pair, *, num_turns: int) -> list[int]:
+    """Sixteen segments with sources of 10 tokens arrive; how many run after each turn."""
     many = [
-        msgspec.structs.replace(segment(number), source_ids=(*range(10, 19), 1))
+        msgspec.structs.replace(segment(number, max_length=60), source_ids=(*range(10, 19), 1))
         for number in range(16)
     ]
-    running = [
-        of(Snapshot, pair.turn(*messages))[0].num_running
-        for messages in ([submit(*many)], [], [], [])
-    ]
-    assert running == [4, 8, 12, 16]
+    messages = [[submit(*many)], *([] for _ in range(num_turns - 1))]
+    return [of(Snapshot, pair.turn(*said))[0].num_running for said in messages]
+
+
+def test_encoding_that_was_slow_is_done_in_smaller_pieces_while_something_runs(pair):
+    pair.turn(submit(segment(99, max_length=60)))
+    pacing = pair.engine._runner.pacing
+    for _ in range(100):
+        pacing.encoded(1000, seconds=1.0)
+        pacing.stepped(seconds=0.041)  # two steps are the time of 82 tokens
+    assert running_by_turn(pair, num_turns=1) == [1 + 8]
+
+
+def test_where_nothing_runs_the_whole_budget_may_be_encoded(pair):
+    for _ in range(100):
+        pair.engine._runner.pacing.encoded(1000, seconds=1.0)
+        pair.engine._runner.pacing.stepped(seconds=0.04)
+    assert running_by_turn(pair, num_turns=1) == [16]
+
+
+def test_an_interactive_segment_has_a_place_while_bulk_fills_its_own(pair):
+    many = [segment(number, max_length=60, priority="bulk") for number in range(40)]
+    [full] = pair.turn(submit(*many))
+    assert (full.num_running, full.num_waiting, full.num_waiting_bulk) == (12, 28, 28)
+    [joined] = pair.turn(submit(segment(99, max_length=60)))
+    assert (joined.num_running, joined.num_waiting, joined.num_waiting_bulk) == (13, 28, 28)
+
+
+def test_the_reserve_is_free_again_for_the_next_interactive_segment(pair):
+    bulk = [segment(number, max_length=60, priority="bulk") for number in range(40)]
+    pair.turn(submit(*bulk))
+    last_words = []
+    for number in range(100, 110):
+        last_words += pair.turn(submit(segment(number, max_length=1)))
+    last_words += pair.turn(submit(segment(110, max_length=60)))
+    pair.turn(Cancel(segment_ids=(110,)))
+    last_words += pair.turn(submit(segment(111, max_length=1)))
+    finished = of(Finished, last_words)
+    assert [word.segment_id for word in finished] == [*range(100, 110), 111]
+    assert {word.timings.priority for word in finished} == {"interactive"}
+
+
+def test_a_segments_last_word_says_in_which_class_it_waited(pair):
+    heard = pair.turn(submit(segment(1, max_length=1, priority="bulk")))
+    assert [word.timings.priority for word in of(Finished, heard)] == ["bulk"]
 
 
 def test_a_wide_beam_gets_in_between_narrow_ones(pair):
@@ -295,8 +350,8 @@ def start_failure(ends: tuple[Front, EngineChannel], *messages: FrontMessage) ->
 
 
 def test_a_front_of_another_version_is_told_so(ends, configure):
-    newer = msgspec.structs.replace(configure, protocol_version=2)
-    assert start_failure(ends, newer) == "the front speaks protocol 2; the engine speaks 1"
+    newer = msgspec.structs.replace(configure, protocol_version=PROTOCOL_VERSION + 1)
+    assert start_failure(ends, newer) == "the front speaks protocol 3; the engine speaks 2"
 
 
 def test_the_first_message_must_be_the_configuration(ends, configure):
@@ -335,3 +390,10 @@ def test_a_device_that_is_not_there_is_named_in_the_answer(ends, configure):
 def test_a_limit_that_allows_nothing_is_named_in_the_answer(ends, configure, name):
     nothing = msgspec.structs.replace(configure, **{name: 0})
     assert start_failure(ends, nothing) == f"{name} is 0; it must be at least 1"
+
+
+@pytest.mark.parametrize("share", [-0.25, 1.0, float("nan")])
+def test_a_reserve_that_leaves_bulk_nothing_is_named_in_the_answer(ends, configure, share):
+    strange = msgspec.structs.replace(configure, reserved_share=share)
+    expected = f"reserved_share is {share:g}; it must be at least 0 and below 1"
+    assert start_failure(ends, strange) == expected

@@ -8,6 +8,7 @@ from model.config import SearchConfig
 from model.decode.session import DecodingSession, SessionLimits
 from model.errors import CheckpointError, DeviceError
 from service.engine.messages import Cancelled, Configure, Failed, Finished, SubmitSegment
+from service.engine.pacing import MIN_TOKEN_BUDGET
 from service.engine.runner import Runner, load_runner, resolve_device
 from service.engine.totals import Totals
 from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
@@ -95,6 +96,33 @@ def test_timings_tell_waiting_from_decoding(totals):
     assert finished.timings.first_step_seconds == 5.0
     assert finished.timings.num_steps == 3
     assert finished.timings.decode_seconds == 6.0
+
+
+def test_encoding_and_steps_are_measured_for_the_pacing():
+    now = [0.0]
+
+    class SlowSession(DecodingSession):
+        def admit(self, requests):
+            now[0] += 0.5
+            return super().admit(requests)
+
+        def step(self):
+            now[0] += 0.1
+            return super().step()
+
+    runner = Runner(
+        lambda: SlowSession(tiny_transformer(), tokens=TINY_TOKENS, limits=LIMITS),
+        totals=Totals(),
+        clock=lambda: now[0],
+    )
+    runner.accept([segment(1, max_length=3), segment(2, source_ids=(*range(10, 89), 1)[-30:])])
+    assert runner.pacing.token_budget(ceiling=9999) == 9999
+    runner.admit([1, 2])
+    run_out(runner)
+    # 60 padded tokens took 0.5 s, and two steps take 0.2 s: 24 tokens, which is below the floor.
+    assert runner.pacing.token_budget(ceiling=20) == 20
+    assert runner.pacing.token_budget(ceiling=9999) == MIN_TOKEN_BUDGET
+    assert repr(runner.pacing) == "<Pacing 60 tokens in 0.5000 s, a step in 0.1000 s>"
 
 
 def test_steps_are_counted_from_the_segments_own_first(runner):

@@ -3,7 +3,14 @@ import pytest
 from service.engine.messages import ROWS_BUCKETS
 from service.engine.totals import Totals
 
-GAUGES = {"num_waiting": 0, "num_rows": 0, "num_slots": 0, "max_rows": 8, "max_slots": 2}
+GAUGES = {
+    "num_waiting": 0,
+    "num_waiting_bulk": 0,
+    "num_rows": 0,
+    "num_slots": 0,
+    "max_rows": 8,
+    "max_slots": 2,
+}
 
 
 @pytest.mark.parametrize(
@@ -37,7 +44,9 @@ def test_padding_is_what_the_longest_source_makes_of_a_batch():
 
 
 def test_gauges_are_what_they_are_now():
-    snapshot = Totals().snapshot(num_waiting=3, num_rows=4, num_slots=1, max_rows=8, max_slots=2)
-    assert (snapshot.num_waiting, snapshot.num_running) == (3, 1)
+    now = {"num_waiting": 3, "num_waiting_bulk": 2, "num_rows": 4, "num_slots": 1}
+    snapshot = Totals().snapshot(**(GAUGES | now))
+    assert (snapshot.num_waiting, snapshot.num_waiting_bulk) == (3, 2)
+    assert snapshot.num_running == 1
     assert (snapshot.num_rows, snapshot.num_slots) == (4, 1)
     assert (snapshot.max_rows, snapshot.max_slots) == (8, 2)

@@ -1,0 +1,97 @@
+"""From a checkpoint directory to a network that is ready to decode, in the arithmetic that is best.
+
+Owns the choice between int8 and float. Training, export and whatever else needs the weights
+themselves calls `model.checkpoint.weights.load_checkpoint`.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from model.checkpoint.manifest import Manifest, read_manifest
+from model.checkpoint.stored import open_weights
+from model.checkpoint.weights import empty_network, load_checkpoint
+from model.config import ABSOLUTE_POSITIONS, ComputeType
+from model.decode.opening import Network
+from model.errors import UnsupportedVariantError
+from model.native import kernels
+from model.native.network import Int8Network, pack
+from model.text.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runnable:
+    """A checkpoint that can be decoded with.
+
+    Attributes:
+        manifest: Its description.
+        network: Packed int8, or a float network.
+        tokenizer: Its tokenizer.
+    """
+
+    manifest: Manifest
+    network: Network
+    tokenizer: Tokenizer
+
+    @property
+    def compute_type(self) -> Literal["int8", "float32"]:
+        """The arithmetic that was chosen."""
+        return "int8" if isinstance(self.network, Int8Network) else "float32"
+
+
+def load_for_decoding(
+    directory: Path,
+    *,
+    device: str | torch.device = "cpu",
+    compute_type: ComputeType = "auto",
+    num_threads: int | None = None,
+) -> Runnable:
+    """Load a checkpoint for decoding.
+
+    Args:
+        directory: What `save_checkpoint` wrote.
+        device: Where the network goes.
+        compute_type: Which arithmetic; int8 is there on CPUs only.
+        num_threads: Threads of an int8 network, None for as many as torch has; a float network
+            has torch's.
+
+    Raises:
+        CheckpointError: A file is missing, damaged or inconsistent.
+        UnsupportedVariantError: int8 is asked for and cannot be had here.
+    """
+    device = torch.device(device)
+    manifest = read_manifest(directory)
+    problem = _find_int8_problem(manifest, device)
+    if compute_type == "int8" and problem is not None:
+        raise UnsupportedVariantError(f"compute type is 'int8', but {problem}")
+    if compute_type == "float32" or problem is not None:
+        checkpoint = load_checkpoint(directory, device=device)
+        return Runnable(
+            manifest=checkpoint.manifest,
+            network=checkpoint.transformer,
+            tokenizer=checkpoint.tokenizer,
+        )
+    tokenizer = Tokenizer.load(directory, manifest)
+    empty_network(directory, manifest)
+    limits = manifest.limits
+    longest_prefix = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
+    with open_weights(directory / manifest.files.weights, manifest.tensors) as weights:
+        network = pack(
+            manifest.network,
+            weights,
+            max_positions=max(limits.max_source_length, limits.max_target_length + longest_prefix),
+            suppressed_ids=manifest.tokens.suppressed_ids,
+            num_threads=num_threads or torch.get_num_threads(),
+        )
+    return Runnable(manifest=manifest, network=network, tokenizer=tokenizer)
+
+
+def _find_int8_problem(manifest: Manifest, device: torch.device) -> str | None:
+    """Why int8 cannot be had, or None."""
+    if device.type != "cpu":
+        return f"int8 kernels run on a CPU, not on {device.type}"
+    if manifest.network.position not in ABSOLUTE_POSITIONS:
+        return f"position is {manifest.network.position!r}, which int8 kernels do not run"
+    return kernels.find_problem()

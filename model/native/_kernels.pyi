@@ -1,0 +1,91 @@
+import numpy as np
+import numpy.typing as npt
+
+_Int8 = npt.NDArray[np.int8]
+_Int32 = npt.NDArray[np.int32]
+_Int64 = npt.NDArray[np.int64]
+_Float = npt.NDArray[np.float32]
+
+class Team:
+    def __init__(self, num_threads: int) -> None: ...
+    @property
+    def num_threads(self) -> int: ...
+
+class Matrix:
+    def __init__(
+        self, quanta: _Int8, scale: _Float, bias: _Float | None, padding: float = ...
+    ) -> None: ...
+
+class Norm:
+    def __init__(
+        self, weight: _Float, bias: _Float | None, epsilon: float, is_rms: bool
+    ) -> None: ...
+
+class Network:
+    def __init__(
+        self,
+        *,
+        d_model: int,
+        d_ff: int,
+        heads: tuple[int, int, int, float],
+        is_pre_norm: bool,
+        activation: str,
+        embedding_factor: float,
+        source_table: Matrix,
+        target_table: Matrix,
+        output: Matrix,
+        source_positions: _Float,
+        target_positions: _Float,
+        suppressed: list[int],
+    ) -> None: ...
+    def add_encoder_layer(
+        self,
+        *,
+        query_key_value: Matrix,
+        attention_output: Matrix,
+        up: Matrix,
+        down: Matrix,
+        attention_norm: Norm,
+        feed_forward_norm: Norm,
+    ) -> None: ...
+    def add_decoder_layer(
+        self,
+        *,
+        query_key_value: Matrix,
+        attention_output: Matrix,
+        cross_query: Matrix,
+        cross_key_value: Matrix,
+        cross_output: Matrix,
+        up: Matrix,
+        down: Matrix,
+        attention_norm: Norm,
+        cross_norm: Norm,
+        feed_forward_norm: Norm,
+    ) -> None: ...
+    def set_final_norms(self, encoder: Norm, decoder: Norm) -> None: ...
+
+class Session:
+    def __init__(
+        self,
+        network: Network,
+        team: Team,
+        *,
+        max_rows: int,
+        max_slots: int,
+        max_source_length: int,
+        max_target_length: int,
+    ) -> None: ...
+    def encode(self, ids: _Int32, lengths: _Int32, slots: _Int32) -> None: ...
+    def step(
+        self,
+        tokens: _Int64,
+        rows: _Int64,
+        slots: _Int64,
+        positions: _Int64,
+        log_probs: _Float,
+        best: _Int64,
+        looked: _Int64 | None,
+    ) -> None: ...
+    def copy_pasts(self, sources: _Int64, destinations: _Int64, length: int) -> None: ...
+    def forget_past(self, row: int, length: int) -> None: ...
+    def seconds(self) -> list[float]: ...

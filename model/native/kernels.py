@@ -1,0 +1,78 @@
+"""Whether the compiled kernels can be used here, and the way to them.
+
+Owns the check of the processor: the extension is compiled for AVX-512 with VNNI as a whole, so
+it must not even be imported on anything else.
+"""
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.errors import UnsupportedVariantError
+
+if TYPE_CHECKING:
+    from model.native import _kernels
+
+EXTENSION = "model.native._kernels"
+REQUIRED_FLAGS = frozenset(
+    {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "f16c", "fma"}
+)
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernels:
+    """The compiled classes; what they are stands in `_kernels.pyi` and in `src/`."""
+
+    team: "type[_kernels.Team]"
+    matrix: "type[_kernels.Matrix]"
+    norm: "type[_kernels.Norm]"
+    network: "type[_kernels.Network]"
+    session: "type[_kernels.Session]"
+
+
+def find_problem(*, cpu_info: Path = CPU_INFO) -> str | None:
+    """Why the kernels cannot be used here, in a few words; None when they can.
+
+    Args:
+        cpu_info: What Linux says of the processor.
+    """
+    missing = REQUIRED_FLAGS - _flags(cpu_info)
+    if missing:
+        return f"the processor has no {', '.join(sorted(missing))}"
+    if importlib.util.find_spec(EXTENSION) is None:
+        return f"{EXTENSION} was not built when the package was installed"
+    return None
+
+
+def load() -> Kernels:
+    """Import the compiled module.
+
+    Raises:
+        UnsupportedVariantError: It cannot be used here.
+    """
+    problem = find_problem()
+    if problem is not None:
+        raise UnsupportedVariantError(f"int8 is not available: {problem}")
+    module = importlib.import_module(EXTENSION)
+    return Kernels(
+        team=module.Team,
+        matrix=module.Matrix,
+        norm=module.Norm,
+        network=module.Network,
+        session=module.Session,
+    )
+
+
+def _flags(cpu_info: Path) -> frozenset[str]:
+    try:
+        lines = cpu_info.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() == "flags":
+            return frozenset(value.split())
+    return frozenset()

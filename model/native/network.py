@@ -1,0 +1,240 @@
+"""A Transformer as packed int8 matrices: the same network, another arithmetic.
+
+Owns which tensor goes into which matrix: the three projections of self-attention become one,
+head widths are padded to whole vectors with zeros, a tied table is stored once. The arithmetic
+is the kernels' (`src/`): weights int8 with a scale a row, activations int8 with a scale a row,
+everything else float32, cached keys and values in half precision.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import torch
+
+from model.config import ABSOLUTE_POSITIONS, ModelConfig
+from model.errors import UnsupportedVariantError
+from model.native import kernels
+from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
+from model.nn.positions import sinusoidal_table
+from model.nn.transformer import Transformer
+
+if TYPE_CHECKING:
+    from model.native import _kernels
+
+VECTOR = 16
+_IMPOSSIBLE = float("-inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Int8Network:
+    """A packed network, shared by all sessions of a process.
+
+    Attributes:
+        config: The shape.
+        packed: The weights, as the kernels hold them.
+        team: The threads that work on a step.
+    """
+
+    config: ModelConfig
+    packed: "_kernels.Network" = field(repr=False)
+    team: "_kernels.Team" = field(repr=False)
+
+
+def pack(
+    config: ModelConfig,
+    weights: WeightSource,
+    *,
+    max_positions: int,
+    suppressed_ids: tuple[int, ...],
+    num_threads: int,
+) -> Int8Network:
+    """Pack a network for decoding.
+
+    Args:
+        config: Its shape.
+        weights: Its tensors.
+        max_positions: Positions a sentence may have, source or target.
+        suppressed_ids: Target tokens that are never generated.
+        num_threads: Threads of its team, the calling one included.
+
+    Raises:
+        UnsupportedVariantError: The kernels are not there, or do not run this network.
+    """
+    if config.position not in ABSOLUTE_POSITIONS:
+        raise UnsupportedVariantError(
+            f"position is {config.position!r}; int8 decoding runs only"
+            f" {', '.join(sorted(ABSOLUTE_POSITIONS))}"
+        )
+    return _Packer(config, weights, kernels.load()).pack(
+        max_positions=max_positions, suppressed_ids=suppressed_ids, num_threads=num_threads
+    )
+
+
+def pack_transformer(
+    transformer: Transformer,
+    *,
+    max_positions: int,
+    suppressed_ids: tuple[int, ...] = (),
+    num_threads: int = 1,
+) -> Int8Network:
+    """Quantise and pack a network that is in memory; see `pack`."""
+    return pack(
+        transformer.config,
+        NetworkWeights(transformer),
+        max_positions=max_positions,
+        suppressed_ids=suppressed_ids,
+        num_threads=num_threads,
+    )
+
+
+class _Packer:
+    """One packing: the shape, the source and the compiled module."""
+
+    def __init__(self, config: ModelConfig, weights: WeightSource, module: kernels.Kernels) -> None:
+        self._config = config
+        self._weights = weights
+        self._kernels = module
+
+    def pack(
+        self, *, max_positions: int, suppressed_ids: tuple[int, ...], num_threads: int
+    ) -> Int8Network:
+        """Pack everything."""
+        config = self._config
+        source, target, output = self._tables()
+        packed = self._kernels.network(
+            d_model=config.d_model,
+            d_ff=config.d_ff,
+            heads=(
+                config.num_heads,
+                _padded(config.query_width),
+                _padded(config.value_width),
+                config.query_width**-0.5,
+            ),
+            is_pre_norm=config.norm_placement == "pre",
+            activation=config.activation,
+            embedding_factor=math.sqrt(config.d_model) if config.scale_embedding else 1.0,
+            source_table=source,
+            target_table=target,
+            output=output,
+            source_positions=self._positions("source_positions", max_positions),
+            target_positions=self._positions("target_positions", max_positions),
+            suppressed=list(suppressed_ids),
+        )
+        for index in range(config.num_encoder_layers):
+            self._add_encoder_layer(packed, f"encoder.layers.{index}.")
+        for index in range(config.num_decoder_layers):
+            self._add_decoder_layer(packed, f"decoder.layers.{index}.")
+        if config.norm_placement == "pre":
+            packed.set_final_norms(
+                self._norm("encoder.final_norm"), self._norm("decoder.final_norm")
+            )
+        return Int8Network(config=config, packed=packed, team=self._kernels.team(num_threads))
+
+    def _tables(self) -> "tuple[_kernels.Matrix, _kernels.Matrix, _kernels.Matrix]":
+        """Source table, target table, output projection; what is tied is one matrix."""
+        config = self._config
+        name = "source_embedding" if config.share_embeddings else "target_embedding"
+        if config.tie_output:
+            output = self._output(name)
+            source = output if config.share_embeddings else self._table("source_embedding")
+            return source, output, output
+        source = self._table("source_embedding")
+        target = source if config.share_embeddings else self._table("target_embedding")
+        return source, target, self._output("output_projection")
+
+    def _table(self, name: str) -> "_kernels.Matrix":
+        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), None)
+
+    def _output(self, name: str) -> "_kernels.Matrix":
+        bias = self._weights.floats("output_bias") if self._config.output_bias else None
+        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), bias, _IMPOSSIBLE)
+
+    def _positions(self, name: str, length: int) -> Floats:
+        config = self._config
+        if config.position == "learned":
+            vectors = self._weights.floats(f"{name}.vectors.weight")
+            return np.ascontiguousarray(vectors[config.position_offset :])
+        positions = torch.arange(length) + config.position_offset
+        return sinusoidal_table(config.position, positions, config.d_model).numpy()
+
+    def _add_encoder_layer(self, packed: "_kernels.Network", name: str) -> None:
+        packed.add_encoder_layer(
+            query_key_value=self._projections(name + "self_attention.", "qkv"),
+            attention_output=self._attention_output(name + "self_attention."),
+            up=self._linear(name + "feed_forward.up_proj"),
+            down=self._linear(name + "feed_forward.down_proj"),
+            attention_norm=self._norm(name + "self_attention_norm"),
+            feed_forward_norm=self._norm(name + "feed_forward_norm"),
+        )
+
+    def _add_decoder_layer(self, packed: "_kernels.Network", name: str) -> None:
+        packed.add_decoder_layer(
+            query_key_value=self._projections(name + "self_attention.", "qkv"),
+            attention_output=self._attention_output(name + "self_attention."),
+            cross_query=self._projections(name + "cross_attention.", "q"),
+            cross_key_value=self._projections(name + "cross_attention.", "kv"),
+            cross_output=self._attention_output(name + "cross_attention."),
+            up=self._linear(name + "feed_forward.up_proj"),
+            down=self._linear(name + "feed_forward.down_proj"),
+            attention_norm=self._norm(name + "self_attention_norm"),
+            cross_norm=self._norm(name + "cross_attention_norm"),
+            feed_forward_norm=self._norm(name + "feed_forward_norm"),
+        )
+
+    def _norm(self, name: str) -> "_kernels.Norm":
+        bias = f"{name}.bias"
+        return self._kernels.norm(
+            self._weights.floats(f"{name}.weight"),
+            self._weights.floats(bias) if bias in self._weights else None,
+            self._config.norm_epsilon,
+            self._config.norm == "rmsnorm",
+        )
+
+    def _linear(self, name: str) -> "_kernels.Matrix":
+        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), self._bias(name))
+
+    def _bias(self, name: str) -> Floats | None:
+        return self._weights.floats(f"{name}.bias") if f"{name}.bias" in self._weights else None
+
+    def _projections(self, name: str, which: str) -> "_kernels.Matrix":
+        """Several projections of one input as one matrix; every head begins a new vector."""
+        quanta: list[Quanta] = []
+        scales: list[Floats] = []
+        biases: list[Floats] = []
+        for letter in which:
+            width = self._config.value_width if letter == "v" else self._config.query_width
+            rows, scale = self._weights.rows(f"{name}{letter}_proj.weight")
+            bias = self._bias(f"{name}{letter}_proj")
+            quanta.append(_pad_heads(rows, width))
+            scales.append(_pad_heads(scale, width))
+            biases.append(_pad_heads(np.zeros_like(scale) if bias is None else bias, width))
+        return self._kernels.matrix(
+            np.concatenate(quanta), np.concatenate(scales), np.concatenate(biases)
+        )
+
+    def _attention_output(self, name: str) -> "_kernels.Matrix":
+        """The projection of all heads' values, its inputs padded as theirs are."""
+        rows, scale = self._weights.rows(f"{name}out_proj.weight")
+        padded = _pad_heads(np.ascontiguousarray(rows.T), self._config.value_width)
+        return self._kernels.matrix(
+            np.ascontiguousarray(padded.T), scale, self._bias(f"{name}out_proj")
+        )
+
+
+def _padded(width: int) -> int:
+    return -(-width // VECTOR) * VECTOR
+
+
+_ArrayT = TypeVar("_ArrayT", Quanta, Floats)
+
+
+def _pad_heads(rows: _ArrayT, width: int) -> _ArrayT:
+    """(H · width, …) → (H · padded width, …), zeros after each head."""
+    missing = _padded(width) - width
+    if not missing:
+        return rows
+    heads = rows.reshape(-1, width, *rows.shape[1:])
+    widths = [(0, 0), (0, missing), *[(0, 0)] * (rows.ndim - 1)]
+    return np.pad(heads, widths).reshape(-1, *rows.shape[1:])

@@ -1,0 +1,253 @@
+// The module `model.native._kernels`: what Python sees of the kernels.
+//
+// Arrays are checked for type and order by pybind11 and for size here; nothing is copied but the
+// weights, and the interpreter's lock is free while a step runs.
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "session.h"
+
+namespace py = pybind11;
+using namespace dragoman;
+
+namespace {
+
+template <class T>
+using Array = py::array_t<T, py::array::c_style>;
+
+void require(bool is_so, const char* message) {
+  if (!is_so) throw std::invalid_argument(message);
+}
+
+void require_range(bool is_so, const char* message) {
+  if (!is_so) throw std::out_of_range(message);
+}
+
+SharedMatrix make_matrix(const Array<std::int8_t>& quanta, const Array<float>& scale,
+                         const std::optional<Array<float>>& bias, float padding) {
+  require(quanta.ndim() == 2 && scale.ndim() == 1 && scale.shape(0) == quanta.shape(0),
+          "quanta must be (outputs, inputs) and scale (outputs,)");
+  require(!bias || (bias->ndim() == 1 && bias->shape(0) == quanta.shape(0)),
+          "bias must be (outputs,)");
+  return std::make_shared<Matrix>(quanta.data(), scale.data(), bias ? bias->data() : nullptr,
+                                  static_cast<int>(quanta.shape(0)),
+                                  static_cast<int>(quanta.shape(1)), padding);
+}
+
+SharedNorm make_norm(const Array<float>& weight, const std::optional<Array<float>>& bias,
+                     float epsilon, bool is_rms) {
+  require(weight.ndim() == 1 && (!bias || bias->size() == weight.size()),
+          "weight and bias must be (width,)");
+  return std::make_shared<Norm>(weight.data(), bias ? bias->data() : nullptr,
+                                static_cast<int>(weight.size()), epsilon, is_rms);
+}
+
+Positions make_positions(const Array<float>& table, int d_model) {
+  require(table.ndim() == 2 && table.shape(1) == d_model, "positions must be (length, d_model)");
+  Positions positions;
+  positions.num_positions = static_cast<int>(table.shape(0));
+  positions.values.reserve(table.size());
+  std::copy_n(table.data(), table.size(), positions.values.data());
+  return positions;
+}
+
+Activation activation_of(const std::string& name) {
+  if (name == "relu") return Activation::kRelu;
+  if (name == "gelu") return Activation::kGelu;
+  if (name == "silu") return Activation::kSilu;
+  throw std::invalid_argument("activation must be relu, gelu or silu");
+}
+
+std::shared_ptr<Network> make_network(
+    int d_model, int d_ff, std::tuple<int, int, int, float> heads, bool is_pre_norm,
+    const std::string& activation, float embedding_factor, SharedMatrix source_table,
+    SharedMatrix target_table, SharedMatrix output, const Array<float>& source_positions,
+    const Array<float>& target_positions, const std::vector<int>& suppressed) {
+  auto network = std::make_shared<Network>();
+  network->d_model = d_model;
+  network->d_ff = d_ff;
+  network->heads = {std::get<0>(heads), std::get<1>(heads), std::get<2>(heads),
+                    std::get<3>(heads)};
+  require(network->heads.key_width % kLanes == 0 && network->heads.value_width % kLanes == 0,
+          "head widths must be multiples of 16");
+  network->is_pre_norm = is_pre_norm;
+  network->activation = activation_of(activation);
+  network->embedding_factor = embedding_factor;
+  network->source_table = std::move(source_table);
+  network->target_table = std::move(target_table);
+  network->output = std::move(output);
+  network->source_positions = make_positions(source_positions, d_model);
+  network->target_positions = make_positions(target_positions, d_model);
+  network->is_suppressed.assign(network->output->num_outputs(), 0);
+  for (const int token : suppressed) network->is_suppressed.at(token) = 1;
+  return network;
+}
+
+// What is checked once a call, so that no index from outside can leave an array.
+class CheckedSession {
+ public:
+  CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits)
+      : network_(network), limits_(limits), session_(network, std::move(team), limits) {
+    require(limits.max_source_length <= network->source_positions.num_positions &&
+                limits.max_target_length <= network->target_positions.num_positions,
+            "the tables of positions are shorter than the session's limits");
+  }
+
+  void encode(const Array<std::int32_t>& ids, const Array<std::int32_t>& lengths,
+              const Array<std::int32_t>& slots) {
+    require(lengths.size() == slots.size() && lengths.size() > 0, "one slot a sentence");
+    std::int64_t total = 0;
+    for (py::ssize_t i = 0; i < lengths.size(); ++i) {
+      require_range(lengths.data()[i] >= 1 && lengths.data()[i] <= limits_.max_source_length &&
+                  slots.data()[i] >= 0 && slots.data()[i] < limits_.max_slots,
+              "a sentence or a slot is out of range");
+      total += lengths.data()[i];
+    }
+    require(total == ids.size(), "lengths must add up to the ids");
+    const int num_tokens = network_->source_table->num_outputs();
+    for (py::ssize_t i = 0; i < ids.size(); ++i) {
+      require_range(ids.data()[i] >= 0 && ids.data()[i] < num_tokens, "a source id is out of range");
+    }
+    const py::gil_scoped_release free;
+    session_.encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(lengths.size()));
+  }
+
+  void step(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
+            const Array<std::int64_t>& slots, const Array<std::int64_t>& positions,
+            Array<float> log_probs, Array<std::int64_t> best,
+            std::optional<Array<std::int64_t>> looked) {
+    const py::ssize_t num_rows = tokens.size();
+    require(num_rows >= 1 && rows.size() == num_rows && slots.size() == num_rows &&
+                positions.size() == num_rows && (!looked || looked->size() == num_rows),
+            "one row, slot and position a token");
+    require(log_probs.ndim() == 2 && best.ndim() == 2 && log_probs.shape(0) == num_rows &&
+                best.shape(0) == num_rows && log_probs.shape(1) == best.shape(1) &&
+                best.shape(1) >= 1,
+            "the results must be (rows, candidates)");
+    const int num_tokens = network_->target_table->num_outputs();
+    step_.resize(num_rows);
+    for (py::ssize_t i = 0; i < num_rows; ++i) {
+      const std::int64_t token = tokens.data()[i], row = rows.data()[i], slot = slots.data()[i],
+                         position = positions.data()[i];
+      require_range(token >= 0 && token < num_tokens && row >= 0 && row < limits_.max_rows &&
+                  slot >= 0 && slot < limits_.max_slots && position >= 0 &&
+                  position < limits_.max_target_length,
+              "a token, row, slot or position is out of range");
+      step_[i] = {token, static_cast<std::int32_t>(row), static_cast<std::int32_t>(slot),
+                  static_cast<std::int32_t>(position)};
+    }
+    float* to_log_probs = log_probs.mutable_data();
+    std::int64_t* to_best = best.mutable_data();
+    std::int64_t* to_looked = looked ? looked->mutable_data() : nullptr;
+    const int num_candidates = static_cast<int>(best.shape(1));
+    const py::gil_scoped_release free;
+    session_.step(step_.data(), static_cast<int>(num_rows), num_candidates, to_log_probs, to_best,
+                  to_looked);
+  }
+
+  void copy_pasts(const Array<std::int64_t>& sources, const Array<std::int64_t>& destinations,
+                  int length) {
+    require(sources.size() == destinations.size(), "one destination a source");
+    check_length(length);
+    for (py::ssize_t i = 0; i < sources.size(); ++i) {
+      check_row(sources.data()[i]);
+      check_row(destinations.data()[i]);
+      session_.copy_past(static_cast<int>(sources.data()[i]),
+                         static_cast<int>(destinations.data()[i]), length);
+    }
+  }
+
+  void forget_past(int row, int length) {
+    check_row(row);
+    check_length(length);
+    session_.forget_past(row, length);
+  }
+
+  std::vector<double> seconds() const {
+    const StepSeconds& s = session_.seconds();
+    return {s.embedding, s.self_attention, s.cross_attention, s.feed_forward, s.output};
+  }
+
+ private:
+  void check_row(std::int64_t row) const {
+    require_range(row >= 0 && row < limits_.max_rows, "a row is out of range");
+  }
+  void check_length(int length) const {
+    require(length >= 0 && length <= limits_.max_target_length, "a past is too long");
+  }
+
+  std::shared_ptr<Network> network_;
+  Limits limits_;
+  Session session_;
+  std::vector<StepRow> step_;
+};
+
+}  // namespace
+
+PYBIND11_MODULE(_kernels, module) {
+  module.doc() = "int8 decoding on CPUs with AVX-512 VNNI";
+  py::class_<Team, std::shared_ptr<Team>>(module, "Team")
+      .def(py::init<int>(), py::arg("num_threads"))
+      .def_property_readonly("num_threads", &Team::size);
+  py::class_<Matrix, SharedMatrix>(module, "Matrix")
+      .def(py::init(&make_matrix), py::arg("quanta"), py::arg("scale"), py::arg("bias"),
+           py::arg("padding") = 0.0f);
+  py::class_<Norm, SharedNorm>(module, "Norm")
+      .def(py::init(&make_norm), py::arg("weight"), py::arg("bias"), py::arg("epsilon"),
+           py::arg("is_rms"));
+  py::class_<Network, std::shared_ptr<Network>>(module, "Network")
+      .def(py::init(&make_network), py::kw_only(), py::arg("d_model"), py::arg("d_ff"),
+           py::arg("heads"), py::arg("is_pre_norm"), py::arg("activation"),
+           py::arg("embedding_factor"), py::arg("source_table"), py::arg("target_table"),
+           py::arg("output"), py::arg("source_positions"), py::arg("target_positions"),
+           py::arg("suppressed"))
+      .def("add_encoder_layer",
+           [](Network& network, SharedMatrix query_key_value, SharedMatrix attention_output,
+              SharedMatrix up, SharedMatrix down, SharedNorm attention_norm,
+              SharedNorm feed_forward_norm) {
+             network.encoder.push_back(
+                 {query_key_value, attention_output, up, down, attention_norm, feed_forward_norm});
+           },
+           py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"), py::arg("up"),
+           py::arg("down"), py::arg("attention_norm"), py::arg("feed_forward_norm"))
+      .def("add_decoder_layer",
+           [](Network& network, SharedMatrix query_key_value, SharedMatrix attention_output,
+              SharedMatrix cross_query, SharedMatrix cross_key_value, SharedMatrix cross_output,
+              SharedMatrix up, SharedMatrix down, SharedNorm attention_norm, SharedNorm cross_norm,
+              SharedNorm feed_forward_norm) {
+             network.decoder.push_back({query_key_value, attention_output, cross_query,
+                                        cross_key_value, cross_output, up, down, attention_norm,
+                                        cross_norm, feed_forward_norm});
+           },
+           py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"),
+           py::arg("cross_query"), py::arg("cross_key_value"), py::arg("cross_output"),
+           py::arg("up"), py::arg("down"), py::arg("attention_norm"), py::arg("cross_norm"),
+           py::arg("feed_forward_norm"))
+      .def("set_final_norms", [](Network& network, SharedNorm encoder, SharedNorm decoder) {
+        network.encoder_norm = encoder;
+        network.decoder_norm = decoder;
+      });
+  py::class_<CheckedSession>(module, "Session")
+      .def(py::init([](std::shared_ptr<Network> network, std::shared_ptr<Team> team, int max_rows,
+                       int max_slots, int max_source_length, int max_target_length) {
+             return std::make_unique<CheckedSession>(
+                 network, team, Limits{max_rows, max_slots, max_source_length, max_target_length});
+           }),
+           py::arg("network"), py::arg("team"), py::kw_only(), py::arg("max_rows"),
+           py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"))
+      .def("encode", &CheckedSession::encode, py::arg("ids").noconvert(),
+           py::arg("lengths").noconvert(), py::arg("slots").noconvert())
+      .def("step", &CheckedSession::step, py::arg("tokens").noconvert(),
+           py::arg("rows").noconvert(), py::arg("slots").noconvert(),
+           py::arg("positions").noconvert(), py::arg("log_probs").noconvert(),
+           py::arg("best").noconvert(), py::arg("looked"))
+      .def("copy_pasts", &CheckedSession::copy_pasts, py::arg("sources").noconvert(),
+           py::arg("destinations").noconvert(), py::arg("length"))
+      .def("forget_past", &CheckedSession::forget_past)
+      .def("seconds", &CheckedSession::seconds);
+}

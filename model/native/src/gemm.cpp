@@ -1,0 +1,39 @@
+#include "gemm.h"
+
+namespace dragoman {
+
+Matrix::Matrix(const std::int8_t* quanta, const float* scale, const float* bias, int num_outputs,
+               int num_inputs, float padding)
+    : num_outputs_(num_outputs),
+      num_inputs_(num_inputs),
+      num_panels_((num_outputs + kPanel - 1) / kPanel),
+      num_quads_((num_inputs + 3) / 4) {
+  const std::size_t panel_bytes = std::size_t(num_quads_) * 4 * kPanel;
+  bytes_.reserve(panel_bytes * num_panels_);
+  scale_.reserve(std::size_t(num_panels_) * kPanel);
+  bias_.reserve(std::size_t(num_panels_) * kPanel);
+  for (int output = 0; output < num_panels_ * kPanel; ++output) {
+    const bool is_real = output < num_outputs;
+    scale_[output] = is_real ? scale[output] : 0.0f;
+    bias_[output] = !is_real ? padding : bias == nullptr ? 0.0f : bias[output];
+    std::uint8_t* column =
+        bytes_.data() + output / kPanel * panel_bytes + std::size_t(output % kPanel) * 4;
+    const std::int8_t* row = quanta + std::size_t(output) * num_inputs;
+    for (int input = 0; input < num_quads_ * 4; ++input) {
+      const int weight = is_real && input < num_inputs ? row[input] : 0;
+      column[std::size_t(input / 4) * 4 * kPanel + input % 4] =
+          static_cast<std::uint8_t>(weight + 128);
+    }
+  }
+}
+
+void Matrix::look_up(int output, float factor, float* to) const {
+  const std::uint8_t* column = panel(output / kPanel) + std::size_t(output % kPanel) * 4;
+  const float scale = scale_[output];
+  for (int input = 0; input < num_inputs_; ++input) {
+    const int weight = column[std::size_t(input / 4) * 4 * kPanel + input % 4] - 128;
+    to[input] = static_cast<float>(weight) * scale * factor;
+  }
+}
+
+}  // namespace dragoman

@@ -1,0 +1,121 @@
+#include "output.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dragoman {
+namespace {
+
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+
+__m512 largest_of(const __m512* value) {
+  return _mm512_max_ps(_mm512_max_ps(value[0], value[1]), _mm512_max_ps(value[2], value[3]));
+}
+
+}  // namespace
+
+void OutputLayer::Ranking::insert(float logit, std::int32_t token) {
+  int place = size - 1;
+  const auto is_behind = [&](int other) {
+    return logits[other] < logit || (logits[other] == logit && tokens[other] > token);
+  };
+  if (!is_behind(place)) return;
+  for (; place > 0 && is_behind(place - 1); --place) {
+    logits[place] = logits[place - 1];
+    tokens[place] = tokens[place - 1];
+  }
+  logits[place] = logit;
+  tokens[place] = token;
+}
+
+OutputLayer::Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidates) {
+  const std::size_t begin = (std::size_t(thread) * num_rows + row) * num_candidates;
+  return {logits_.data() + begin, tokens_.data() + begin, num_candidates};
+}
+
+void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidates,
+                       float* log_probs, std::int64_t* tokens) {
+  const Matrix& matrix = *network_.output;
+  const int num_panels = matrix.num_panels();
+  const std::size_t num_ranked = std::size_t(team_.size()) * num_rows * num_candidates;
+  peaks_.reserve(std::size_t(num_rows) * num_panels);
+  sums_.reserve(std::size_t(num_rows) * num_panels);
+  logits_.reserve(num_ranked);
+  tokens_.reserve(num_ranked);
+  std::fill_n(logits_.data(), num_ranked, kImpossible);
+  std::fill_n(tokens_.data(), num_ranked, 0);
+
+  constexpr int kChunk = 48;
+  const int num_chunks = (num_rows + kChunk - 1) / kChunk;
+  team_.run(num_panels * num_chunks, [&](int task, int thread) {
+    const int first = task % num_chunks * kChunk;
+    const auto sink = [&](int row, int panel, const __m512* value) {
+      const float peak = _mm512_reduce_max_ps(largest_of(value));
+      __m512 sum = _mm512_setzero_ps();
+      for (int v = 0; v < kVectors; ++v) {
+        sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
+      }
+      peaks_[std::size_t(row) * num_panels + panel] = peak;
+      sums_[std::size_t(row) * num_panels + panel] = _mm512_reduce_add_ps(sum);
+      Ranking ranked = ranking(thread, row, num_rows, num_candidates);
+      if (!(peak >= ranked.logits[num_candidates - 1])) return;
+      alignas(64) float logits[kPanel];
+      for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+      for (int v = 0; v < kVectors; ++v) {
+        const __m512 last = _mm512_set1_ps(ranked.logits[num_candidates - 1]);
+        unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
+        for (; above != 0; above &= above - 1) {
+          const int column = v * kLanes + __builtin_ctz(above);
+          const int token = panel * kPanel + column;
+          if (token < matrix.num_outputs() && !network_.is_suppressed[token]) {
+            ranked.insert(logits[column], token);
+          }
+        }
+      }
+    };
+    multiply_panel(matrix, task / num_chunks, rows, first, std::min(first + kChunk, num_rows),
+                   sink);
+  });
+  for (int row = 0; row < num_rows; ++row) {
+    merge(row, num_rows, num_candidates, log_probs + std::size_t(row) * num_candidates,
+          tokens + std::size_t(row) * num_candidates);
+  }
+}
+
+void OutputLayer::merge(int row, int num_rows, int num_candidates, float* log_probs,
+                        std::int64_t* tokens) {
+  Ranking all = ranking(0, row, num_rows, num_candidates);
+  for (int thread = 1; thread < team_.size(); ++thread) {
+    const Ranking more = ranking(thread, row, num_rows, num_candidates);
+    for (int i = 0; i < num_candidates && more.logits[i] > kImpossible; ++i) {
+      all.insert(more.logits[i], more.tokens[i]);
+    }
+  }
+  const float normaliser = log_normaliser(row);
+  for (int i = 0; i < num_candidates; ++i) {
+    log_probs[i] = all.logits[i] - normaliser;
+    tokens[i] = all.tokens[i];
+  }
+}
+
+// Panels are summed in their order, whoever made them.
+float OutputLayer::log_normaliser(int row) const {
+  const int num_panels = network_.output->num_panels();
+  const float* peaks = peaks_.data() + std::size_t(row) * num_panels;
+  const float* sums = sums_.data() + std::size_t(row) * num_panels;
+  const float peak = *std::max_element(peaks, peaks + num_panels);
+  __m512d sum = _mm512_setzero_pd();
+  for (int i = 0; i < num_panels; i += kLanes) {
+    const __mmask16 mask = lanes(i, num_panels);
+    const __m512 shifted =
+        _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, peaks + i), _mm512_set1_ps(peak));
+    const __m512 part =
+        _mm512_maskz_mul_ps(mask, exponential(shifted), _mm512_maskz_loadu_ps(mask, sums + i));
+    sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_castps512_ps256(part)));
+    sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_extractf32x8_ps(part, 1)));
+  }
+  return static_cast<float>(peak + std::log(_mm512_reduce_add_pd(sum)));
+}
+
+}  // namespace dragoman

@@ -1,0 +1,208 @@
+#include "session.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace dragoman {
+namespace {
+
+// Positions of a past whose memory a finished row keeps for the next one.
+constexpr int kKept = 64;
+
+// Adds the seconds since the last call, or since its making, to what it is given.
+class Stopwatch {
+ public:
+  void add_to(double& seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits)
+    : network_(std::move(network)),
+      team_(std::move(team)),
+      limits_(limits),
+      num_layers_(static_cast<int>(network_->decoder.size())),
+      node_size_(network_->heads.keys() + network_->heads.values()),
+      memory_keys_size_(memory_keys_size(network_->heads, limits.max_source_length)),
+      memory_values_size_(memory_values_size(network_->heads, limits.max_source_length)),
+      stack_(*network_, *team_),
+      encoder_(*network_, *team_),
+      output_(*network_, *team_),
+      past_(std::size_t(limits.max_rows) * num_layers_ * limits.max_target_length * node_size_),
+      memory_keys_(std::size_t(limits.max_slots) * num_layers_ * memory_keys_size_),
+      memory_values_(std::size_t(limits.max_slots) * num_layers_ * memory_values_size_),
+      memory_lengths_(limits.max_slots, 0),
+      open_group_(limits.max_slots, -1) {
+  ancestors_.reserve(std::size_t(limits.max_rows) * limits.max_target_length);
+  nodes_.reserve(std::size_t(team_->size()) * limits.max_target_length);
+  scratch_.reserve(team_->size() * scratch_stride());
+}
+
+// A thread's scratch: scores of a group's rows for one head, or of one row for all heads.
+std::size_t Session::scratch_stride() const {
+  const int longest = std::max(limits_.max_source_length, limits_.max_target_length);
+  return std::size_t(round_up(longest, kLanes)) *
+         std::max(kGroupRows, network_->heads.num_heads);
+}
+
+Memory Session::memory(int slot, int layer) const {
+  const std::size_t index = std::size_t(slot) * num_layers_ + layer;
+  return {memory_keys_.data() + index * memory_keys_size_,
+          memory_values_.data() + index * memory_values_size_, memory_lengths_[slot]};
+}
+
+void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
+                     const std::int32_t* slots, int num_sentences) {
+  team_->begin();
+  encoder_.encode(ids, lengths, num_sentences,
+                  [&](int layer, int sentence, int position, const float* keys,
+                      const float* values) {
+                    const std::size_t index = std::size_t(slots[sentence]) * num_layers_ + layer;
+                    store_memory(network_->heads, position, keys, values,
+                                 memory_keys_.data() + index * memory_keys_size_,
+                                 memory_values_.data() + index * memory_values_size_);
+                  });
+  for (int sentence = 0; sentence < num_sentences; ++sentence) {
+    memory_lengths_[slots[sentence]] = lengths[sentence];
+  }
+  team_->end();
+}
+
+void Session::copy_past(int from, int to, int length) {
+  std::memcpy(ancestors(to), ancestors(from), std::size_t(length) * sizeof(std::int32_t));
+}
+
+void Session::forget_past(int row, int length) {
+  if (length <= kKept) return;
+  for (int layer = 0; layer < num_layers_; ++layer) {
+    const std::size_t begin = node(row, layer, kKept) - past_.data();
+    past_.forget(begin, begin + std::size_t(length - kKept) * node_size_);
+  }
+}
+
+void Session::step(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
+                   std::int64_t* tokens, std::int64_t* looked) {
+  team_->begin();
+  Stopwatch watch;
+  group(rows, num_rows);
+  embed(rows, num_rows);
+  watch.add_to(seconds_.embedding);
+  for (int index = 0; index < num_layers_; ++index) {
+    const DecoderLayer& layer = network_->decoder[index];
+    stack_.enter(num_rows, *layer.attention_norm);
+    stack_.project(num_rows, *layer.query_key_value);
+    attend_to_pasts(rows, num_rows, index);
+    stack_.add_attended(num_rows, *layer.attention_output);
+    stack_.leave(num_rows, *layer.attention_norm);
+    watch.add_to(seconds_.self_attention);
+
+    stack_.enter(num_rows, *layer.cross_norm);
+    stack_.project(num_rows, *layer.cross_query);
+    attend_to_memories(num_rows, index, looked != nullptr && index + 1 == num_layers_);
+    stack_.add_attended(num_rows, *layer.cross_output);
+    stack_.leave(num_rows, *layer.cross_norm);
+    watch.add_to(seconds_.cross_attention);
+
+    stack_.enter(num_rows, *layer.feed_forward_norm);
+    stack_.add_feed_forward(num_rows, *layer.up, *layer.down);
+    stack_.leave(num_rows, *layer.feed_forward_norm);
+    watch.add_to(seconds_.feed_forward);
+  }
+  if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
+  output_.best(stack_.input, num_rows, num_candidates, log_probs, tokens);
+  if (looked != nullptr) find_most_looked_at(rows, num_rows, looked);
+  watch.add_to(seconds_.output);
+  team_->end();
+}
+
+void Session::group(const StepRow* rows, int num_rows) {
+  groups_.clear();
+  for (int row = 0; row < num_rows; ++row) {
+    int& open = open_group_[rows[row].slot];
+    if (open < 0 || groups_[open].num_rows == kGroupRows) {
+      open = static_cast<int>(groups_.size());
+      groups_.push_back({rows[row].slot, 0, {}});
+    }
+    Group& group = groups_[open];
+    group.rows[group.num_rows++] = row;
+  }
+  for (int row = 0; row < num_rows; ++row) open_group_[rows[row].slot] = -1;
+}
+
+void Session::embed(const StepRow* rows, int num_rows) {
+  stack_.reserve(num_rows);
+  stack_.for_rows(num_rows, [&](int row) {
+    const StepRow& at = rows[row];
+    ancestors(at.row)[at.position] = at.row;
+    const float* position =
+        network_->target_positions.values.data() + std::size_t(at.position) * network_->d_model;
+    stack_.embed(row, *network_->target_table, static_cast<int>(at.token), position);
+  });
+}
+
+void Session::attend_to_pasts(const StepRow* rows, int num_rows, int layer) {
+  const HeadShape& heads = network_->heads;
+  team_->run(num_rows, [&](int row, int thread) {
+    const StepRow& at = rows[row];
+    const float* query = stack_.projected.row(row);
+    half* own = node(at.row, layer, at.position);
+    for (int i = 0; i < static_cast<int>(node_size_); i += kLanes) {
+      store_half(own + i, _mm512_loadu_ps(query + heads.keys() + i));
+    }
+    const int length = at.position + 1;
+    const half** nodes = nodes_.data() + std::size_t(thread) * limits_.max_target_length;
+    const std::int32_t* ancestor = ancestors(at.row);
+    for (int t = 0; t < length; ++t) nodes[t] = node(ancestor[t], layer, t);
+    attend_to_past(heads, nodes, length, query, scratch_.data() + thread * scratch_stride(),
+                   stack_.context.row(row));
+    stack_.attended.quantise(row, stack_.context.row(row), heads.values());
+  });
+}
+
+void Session::attend_to_memories(int num_rows, int layer, bool with_weights) {
+  const HeadShape& heads = network_->heads;
+  if (with_weights) {
+    weights_.reserve(num_rows, limits_.max_source_length);
+    std::memset(weights_.row(0), 0, std::size_t(num_rows) * weights_.stride * sizeof(float));
+  }
+  const auto attend = [&](const Group& group, int head, int thread) {
+    const float* queries[kGroupRows];
+    float* outputs[kGroupRows];
+    float* weights[kGroupRows];
+    for (int i = 0; i < group.num_rows; ++i) {
+      queries[i] = stack_.projected.row(group.rows[i]);
+      outputs[i] = stack_.context.row(group.rows[i]);
+      if (with_weights) weights[i] = weights_.row(group.rows[i]);
+    }
+    attend_to_memory(heads, head, memory(group.slot, layer), queries, group.num_rows,
+                     scratch_.data() + thread * scratch_stride(), outputs,
+                     with_weights ? weights : nullptr, 1.0f / static_cast<float>(heads.num_heads));
+  };
+  const int num_groups = static_cast<int>(groups_.size());
+  if (with_weights) {  // the heads of a row add up in one place, so one thread has them all
+    team_->run(num_groups, [&](int group, int thread) {
+      for (int head = 0; head < heads.num_heads; ++head) attend(groups_[group], head, thread);
+    });
+  } else {
+    team_->run(num_groups * heads.num_heads, [&](int task, int thread) {
+      attend(groups_[task / heads.num_heads], task % heads.num_heads, thread);
+    });
+  }
+  stack_.quantise_context(num_rows);
+}
+
+void Session::find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked) {
+  for (int row = 0; row < num_rows; ++row) {
+    const float* weights = weights_.row(row);
+    looked[row] = std::max_element(weights, weights + memory_lengths_[rows[row].slot]) - weights;
+  }
+}
+
+}  // namespace dragoman

@@ -1,0 +1,58 @@
+// What encoder and decoder layers share: rows of hidden states and the sub-layers without
+// attention.
+#pragma once
+
+#include "network.h"
+
+namespace dragoman {
+
+// The working memory of a stack: rows of the residual stream and what a sub-layer makes of them.
+class Stack {
+ public:
+  Stack(const Network& network, Team& team) : network_(network), team_(team) {}
+
+  void reserve(int num_rows);
+
+  // Row `index` of the residual stream: an embedding and a position.
+  void embed(int index, const Matrix& table, int token, const float* position);
+
+  // Before a sub-layer: the rows it reads, normalised first in a pre-norm network.
+  void enter(int num_rows, const Norm& norm);
+  // After a sub-layer has added itself to the stream: a post-norm network normalises now.
+  void leave(int num_rows, const Norm& norm);
+
+  // `attended` times a matrix, added to the stream.
+  void add_attended(int num_rows, const Matrix& matrix);
+  // The feed-forward sub-layer from `input`, added to the stream.
+  void add_feed_forward(int num_rows, const Matrix& up, const Matrix& down);
+
+  // `input` times a matrix, into `projected`.
+  void project(int num_rows, const Matrix& matrix);
+  // `context` as int8, into `attended`.
+  void quantise_context(int num_rows);
+
+  // Calls body(row) for every row, a few rows a task.
+  template <class Body>
+  void for_rows(int num_rows, Body&& body) {
+    constexpr int kRows = 4;
+    team_.run((num_rows + kRows - 1) / kRows, [&](int task, int) {
+      const int end = std::min((task + 1) * kRows, num_rows);
+      for (int row = task * kRows; row < end; ++row) body(row);
+    });
+  }
+
+  FloatRows stream;       // (rows, D)
+  FloatRows projected;    // queries, keys and values of a row, one after another
+  FloatRows context;      // (rows, H · value width)
+  QuantisedRows input;    // what a sub-layer reads
+  QuantisedRows attended;
+
+ private:
+  const Network& network_;
+  Team& team_;
+  FloatRows normalised_;
+  FloatRows inner_;
+  QuantisedRows inner_quanta_;
+};
+
+}  // namespace dragoman

@@ -1,0 +1,125 @@
+#include "team.h"
+
+#include <immintrin.h>
+#include <sched.h>
+#include <x86intrin.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace dragoman {
+namespace {
+
+constexpr int kCountBits = 20;
+constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
+
+// Longer than the search between two steps, too short for anyone to notice.
+constexpr auto kSpinTime = std::chrono::microseconds(100);
+constexpr int kLooksPerClock = 16;
+// After so many looks a waiting thread lets others have its core between two looks.
+constexpr int kPolite = 500;
+
+// Waiting for other threads may take this part of a step; two steps in a row above it, and the
+// team works alone for `kFirstAlone` steps, twice as many each time it is no better afterwards.
+constexpr double kWaitShare = 0.3;
+constexpr int kFirstAlone = 32;
+constexpr int kLongestAlone = 1024;
+
+std::uint32_t loop_of(std::uint64_t ticket) {
+  return static_cast<std::uint32_t>(ticket >> (2 * kCountBits));
+}
+
+}  // namespace
+
+Team::Team(int num_threads) : next_alone_(kFirstAlone) {
+  for (int thread = 1; thread < num_threads; ++thread) {
+    workers_.emplace_back([this, thread] { work(thread); });
+  }
+}
+
+Team::~Team() {
+  is_over_.store(true);
+  loop_.fetch_add(1);
+  loop_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void Team::begin() {
+  begun_ = __rdtsc();
+  waited_ = 0;
+}
+
+void Team::end() {
+  if (workers_.empty()) return;
+  if (num_alone_ > 0) {
+    --num_alone_;
+    return;
+  }
+  const bool is_slow = static_cast<double>(waited_) >
+                       kWaitShare * static_cast<double>(__rdtsc() - begun_);
+  num_slow_ = is_slow ? num_slow_ + 1 : 0;
+  if (num_slow_ >= 2) {
+    num_slow_ = 1;  // one more slow step after the pause is enough
+    num_alone_ = next_alone_;
+    next_alone_ = std::min(2 * next_alone_, kLongestAlone);
+  } else if (!is_slow) {
+    next_alone_ = std::max(next_alone_ / 2, kFirstAlone);
+  }
+}
+
+void Team::share(int num_tasks, Call call, void* context) {
+  const std::uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
+  jobs_[loop & 1] = {call, context};
+  num_done_.store(0, std::memory_order_relaxed);
+  const std::uint64_t number = loop & ((std::uint32_t(1) << (64 - 2 * kCountBits)) - 1);
+  ticket_.store(number << (2 * kCountBits) | std::uint64_t(num_tasks) << kCountBits);
+  loop_.store(loop);
+  if (num_asleep_.load() > 0) loop_.notify_all();
+  while (take_one(0)) {
+  }
+  if (num_done_.load(std::memory_order_acquire) == num_tasks) return;
+  const std::uint64_t started = __rdtsc();
+  for (int looks = 0; num_done_.load(std::memory_order_acquire) != num_tasks; ++looks) {
+    if (looks < kPolite) {
+      _mm_pause();
+    } else {
+      sched_yield();
+    }
+  }
+  waited_ += __rdtsc() - started;
+}
+
+bool Team::take_one(int thread) {
+  const std::uint64_t ticket = ticket_.fetch_add(1);
+  const std::uint64_t task = ticket & kCountMask;
+  if (task >= ((ticket >> kCountBits) & kCountMask)) return false;
+  const Job& job = jobs_[loop_of(ticket) & 1];
+  job.call(job.context, static_cast<int>(task), thread);
+  num_done_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+void Team::work(int thread) {
+  std::uint32_t seen = 0;
+  while (sleep_until_next(seen)) {
+    seen = loop_.load();
+    while (take_one(thread)) {
+    }
+  }
+}
+
+bool Team::sleep_until_next(std::uint32_t seen) {
+  const auto until = std::chrono::steady_clock::now() + kSpinTime;
+  do {
+    for (int looks = 0; looks < kLooksPerClock; ++looks) {
+      if (loop_.load(std::memory_order_acquire) != seen) return !is_over_.load();
+      _mm_pause();
+    }
+  } while (std::chrono::steady_clock::now() < until);
+  num_asleep_.fetch_add(1);
+  loop_.wait(seen);
+  num_asleep_.fetch_sub(1);
+  return !is_over_.load();
+}
+
+}  // namespace dragoman

@@ -1,0 +1,79 @@
+// A few threads that share the tasks of one loop after another.
+//
+// A decoder step is some seventy short loops with a barrier after each, so handing out a loop
+// must cost well under a microsecond: workers spin for a moment between loops and sleep only when
+// nothing has come for a while. Tasks are taken one by one, so a thread that is held up (another
+// process wants its core) delays the loop by one task and not by its whole share; and when
+// waiting for held-up threads costs more than they bring, the team goes on alone for a while.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace dragoman {
+
+class Team {
+ public:
+  explicit Team(int num_threads);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int size() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls body(task, thread) for every task in 0 … num_tasks - 1, each once, on any thread, and
+  // returns when all are done. Only one thread may call it, and not from within a body.
+  template <class Body>
+  void run(int num_tasks, Body&& body) {
+    using Plain = std::remove_reference_t<Body>;
+    if (num_tasks <= 1 || is_alone()) {
+      for (int task = 0; task < num_tasks; ++task) body(task, 0);
+      return;
+    }
+    share(num_tasks,
+          [](void* context, int task, int thread) {
+            (*static_cast<Plain*>(context))(task, thread);
+          },
+          const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  // Marks the begin and the end of a piece of work (a step, a batch of sentences to encode):
+  // here the team looks at what waiting has cost, and decides whether to go on alone.
+  void begin();
+  void end();
+
+ private:
+  using Call = void (*)(void* context, int task, int thread);
+  struct Job {
+    Call call;
+    void* context;
+  };
+
+  bool is_alone() const { return workers_.empty() || num_alone_ > 0; }
+  void share(int num_tasks, Call call, void* context);
+  void work(int thread);
+  bool take_one(int thread);
+  bool sleep_until_next(std::uint32_t seen);
+
+  std::vector<std::thread> workers_;
+  Job jobs_[2] = {};  // by the parity of the loop's number
+
+  // The loop's number, its task count and the next task, in one word: a late worker can never
+  // take a task of one loop for a task of another.
+  alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  alignas(64) std::atomic<int> num_done_{0};
+  alignas(64) std::atomic<std::uint32_t> loop_{0};
+  std::atomic<int> num_asleep_{0};
+  std::atomic<bool> is_over_{false};
+
+  std::uint64_t begun_ = 0;
+  std::uint64_t waited_ = 0;
+  int num_slow_ = 0;
+  int num_alone_ = 0;
+  int next_alone_ = 0;
+};
+
+}  // namespace dragoman

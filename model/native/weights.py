@@ -1,0 +1,54 @@
+"""Where the weights of an int8 network come from, one tensor at a time.
+
+Owns the protocol and the source that quantises a network in memory; the one that reads a
+checkpoint's int8 rows as they are is `model.checkpoint.weights`. Tensors are asked for one by
+one so that a network is packed without a second copy of it in memory.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from model.checkpoint.quantisation import quantise_rows
+from model.nn.transformer import Transformer
+
+Quanta = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float32]
+
+
+class WeightSource(Protocol):
+    """Tensors by the names of `Transformer.state_dict`."""
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a tensor."""
+        ...
+
+    def rows(self, name: str) -> tuple[Quanta, Floats]:
+        """A matrix as int8 rows, (rows, columns), and the scale of each, (rows,)."""
+        ...
+
+    def floats(self, name: str) -> Floats:
+        """A tensor of any shape as floats."""
+        ...
+
+
+class NetworkWeights:
+    """The weights of a network in memory, quantised when they are asked for."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        self._state = transformer.state_dict()
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is such a tensor."""
+        return name in self._state
+
+    def rows(self, name: str) -> tuple[Quanta, Floats]:
+        """A matrix as int8 rows, (rows, columns), and the scale of each, (rows,)."""
+        quanta, scale = quantise_rows(self._state[name])
+        return quanta.numpy(), scale.numpy()
+
+    def floats(self, name: str) -> Floats:
+        """A tensor of any shape as floats."""
+        values: Floats = self._state[name].detach().float().contiguous().numpy()
+        return values

@@ -1,0 +1,56 @@
+"""Where the kernels are refused, and in which words."""
+
+from pathlib import Path
+
+import pytest
+
+from model.errors import UnsupportedVariantError
+from model.loading import load_for_decoding
+from model.native import kernels
+from model.native.network import pack_transformer
+from support.search_cases import small_transformer
+from support.tiny_checkpoint import write_tiny_checkpoint
+
+
+def test_an_old_processor_is_named_by_what_it_lacks(tmp_path: Path) -> None:
+    info = tmp_path / "cpuinfo"
+    flags = sorted(kernels.REQUIRED_FLAGS - {"avx512_vnni"})
+    info.write_text(f"processor\t: 0\nflags\t\t: fpu {' '.join(flags)}\n", encoding="ascii")
+    assert kernels.find_problem(cpu_info=info) == "the processor has no avx512_vnni"
+    missing = kernels.find_problem(cpu_info=tmp_path / "nowhere")
+    assert missing is not None
+    assert missing.startswith("the processor has no avx512_vnni, avx512bw")
+
+
+def test_an_extension_that_was_not_built_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"flags : {' '.join(kernels.REQUIRED_FLAGS)}\n", encoding="ascii")
+    monkeypatch.setattr(kernels, "EXTENSION", "model.native._absent")
+    problem = kernels.find_problem(cpu_info=info)
+    assert problem == "model.native._absent was not built when the package was installed"
+
+
+def test_without_kernels_auto_is_float_and_int8_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = write_tiny_checkpoint(tmp_path / "tiny")
+    monkeypatch.setattr(kernels, "find_problem", lambda: "the processor is too old")
+    assert load_for_decoding(directory).compute_type == "float32"
+    with pytest.raises(UnsupportedVariantError, match="but the processor is too old"):
+        load_for_decoding(directory, compute_type="int8")
+    with pytest.raises(UnsupportedVariantError, match="int8 is not available: the processor"):
+        kernels.load()
+
+
+def test_positions_inside_attention_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedVariantError, match="position is 'rope'"):
+        pack_transformer(small_transformer(position="rope"), max_positions=8)
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
+def test_stored_rows_are_packed_as_they_are(tmp_path: Path) -> None:
+    directory = write_tiny_checkpoint(tmp_path / "tiny")
+    assert load_for_decoding(directory).compute_type == "int8"
+    assert load_for_decoding(directory, compute_type="float32").compute_type == "float32"

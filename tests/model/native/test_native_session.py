@@ -1,0 +1,259 @@
+"""The kernels against their definition, against themselves in a crowd, and against bad input."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from model.config import SearchConfig
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
+from model.native import kernels
+from model.native.network import Int8Network, pack_transformer
+from support.int8_reference import Int8Reference
+from support.search_cases import (
+    LIMITS,
+    TOKENS,
+    random_request,
+    run_in_a_crowd,
+    small_transformer,
+)
+
+pytestmark = pytest.mark.skipif(
+    kernels.find_problem() is not None, reason=f"no kernels here: {kernels.find_problem()}"
+)
+SHAPES = {
+    "post-norm, tied": {},
+    "pre-norm, gelu": {"norm_placement": "pre", "activation": "gelu"},
+    "rmsnorm, silu, nothing shared": {
+        "norm": "rmsnorm",
+        "activation": "silu",
+        "share_embeddings": False,
+        "tie_output": False,
+        "target_vocab_size": 29,
+    },
+    "odd widths, no biases": {
+        "d_model": 36,
+        "num_heads": 3,
+        "d_k": 8,
+        "d_v": 20,
+        "d_ff": 50,
+        "attention_bias": False,
+        "share_embeddings": False,
+    },
+    "many pieces, wide heads": {"vocab_size": 700, "d_model": 96, "num_heads": 1, "d_ff": 64},
+    "learned positions": {"position": "learned", "max_positions": 40, "position_offset": 2},
+    "one layer": {"num_encoder_layers": 0, "num_decoder_layers": 1},
+}
+
+
+def packed(shape: dict[str, object], *, num_threads: int = 1) -> Int8Network:
+    return pack_transformer(
+        small_transformer(dtype=torch.float32, **shape),
+        max_positions=38,
+        suppressed_ids=TOKENS.suppressed_ids,
+        num_threads=num_threads,
+    )
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
+    shape = SHAPES[name]
+    transformer = small_transformer(dtype=torch.float32, **shape)
+    network = packed(shape, num_threads=2)
+    session = kernels.load().session(
+        network.packed,
+        network.team,
+        max_rows=5,
+        max_slots=3,
+        max_source_length=38,
+        max_target_length=38,
+    )
+    reference = Int8Reference(transformer)
+    vocab_size = transformer.config.output_size
+    generator = torch.Generator().manual_seed(7)
+    sources = [torch.randint(3, 23, (length,), generator=generator) for length in (1, 21)]
+    targets = torch.randint(3, 23, (2, 35), generator=generator)
+    session.encode(
+        torch.cat(sources).int().numpy(),
+        np.array([1, 21], dtype=np.int32),
+        np.array([2, 0], dtype=np.int32),
+    )
+    expected = torch.stack(
+        [reference.log_probs(*pair) for pair in zip(sources, targets, strict=True)]
+    )
+    differences = []
+    for position in range(targets.shape[1]):
+        log_probs = np.empty((2, vocab_size), dtype=np.float32)
+        best = np.empty((2, vocab_size), dtype=np.int64)
+        session.step(
+            targets[:, position].contiguous().numpy(),
+            np.array([4, 1]),
+            np.array([2, 0]),
+            np.full(2, position),
+            log_probs,
+            best,
+            None,
+        )
+        assert (np.diff(log_probs) <= 0).all()
+        # What is suppressed comes last, as impossible; its probability stays its own.
+        assert np.isneginf(log_probs[:, -1]).all()
+        got = torch.from_numpy(log_probs)[:, :-1]
+        wanted = expected[:, position].gather(1, torch.from_numpy(best)[:, :-1])
+        differences.append((got - wanted).abs().flatten())
+    # An activation on the edge between two quanta may go either way, and all after it differs.
+    difference = torch.cat(differences)
+    assert difference.median() < 1e-5
+    assert difference.max() < 0.5
+
+
+def test_a_crowd_never_changes_a_sentence_not_by_one_bit() -> None:
+    network = packed({}, num_threads=2)
+    for request, hypotheses in run_in_a_crowd(network, random.Random(3), 60):
+        assert hypotheses == alone(network, request)
+
+
+def test_the_number_of_threads_never_changes_a_bit() -> None:
+    rng = random.Random(5)
+    requests = [random_request(rng) for _ in range(25)]
+    networks = [packed({}, num_threads=count) for count in (1, 2, 3)]
+    one, two, three = [[alone(network, request) for request in requests] for network in networks]
+    assert one == two == three
+
+
+def alone(network: Int8Network, request: DecodeRequest) -> tuple[Hypothesis, ...]:
+    session = DecodingSession(network, tokens=TOKENS, limits=LIMITS)
+    session.admit([request])
+    while True:
+        for finished in session.step():
+            return finished.hypotheses
+
+
+def test_the_likeliest_tokens_are_few_of_many_and_the_suppressed_are_not_among_them() -> None:
+    transformer = small_transformer(dtype=torch.float32, vocab_size=700)
+    network = pack_transformer(
+        transformer, max_positions=8, suppressed_ids=(5, 6, 64, 699), num_threads=2
+    )
+    session = kernels.load().session(
+        network.packed,
+        network.team,
+        max_rows=3,
+        max_slots=1,
+        max_source_length=8,
+        max_target_length=8,
+    )
+    session.encode(
+        np.array([3, 4, 1], dtype=np.int32),
+        np.array([3], dtype=np.int32),
+        np.array([0], dtype=np.int32),
+    )
+
+    def best_of(count: int) -> tuple[np.ndarray, np.ndarray]:
+        log_probs = np.empty((3, count), dtype=np.float32)
+        best = np.empty((3, count), dtype=np.int64)
+        session.step(
+            np.array([0, 9, 11]),
+            np.arange(3),
+            np.zeros(3, dtype=np.int64),
+            np.zeros(3, dtype=np.int64),
+            log_probs,
+            best,
+            None,
+        )
+        return log_probs, best
+
+    all_log_probs, all_best = best_of(696)
+    assert not np.isin(all_best, [5, 6, 64, 699]).any()
+    few_log_probs, few_best = best_of(8)
+    assert (few_best == all_best[:, :8]).all()
+    assert (few_log_probs == all_log_probs[:, :8]).all()
+
+
+def test_alignments_are_those_of_the_float_network() -> None:
+    transformer = small_transformer(dtype=torch.float32)
+    search = SearchConfig(beam_size=3, max_length=10, with_alignment=True)
+    rng = random.Random(11)
+    num_same = num_tokens = 0
+    for _ in range(20):
+        request = random_request(rng, search)
+        exact = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+        exact.admit([request])
+        found: tuple[Hypothesis, ...] = ()
+        while not exact.is_idle:
+            for finished in exact.step():
+                found = finished.hypotheses
+        [mine] = alone(packed({}), request)
+        assert mine.alignment is not None
+        assert len(mine.alignment) == len(mine.token_ids)
+        if mine.token_ids == found[0].token_ids and found[0].alignment is not None:
+            num_tokens += len(mine.token_ids)
+            num_same += sum(a == b for a, b in zip(mine.alignment, found[0].alignment, strict=True))
+    assert num_tokens > 50
+    assert num_same / num_tokens > 0.9
+
+
+def test_numbers_that_are_not_finite_give_no_hypothesis_and_harm_nobody_else() -> None:
+    transformer = small_transformer(dtype=torch.float32, share_embeddings=False)
+    network = packed({"share_embeddings": False})
+    session = DecodingSession(network, tokens=TOKENS, limits=LIMITS)
+    with torch.no_grad():
+        norm = transformer.encoder.layers[0].self_attention_norm
+        norm.weight.fill_(float("nan"))
+    broken = pack_transformer(transformer, max_positions=38)
+    search = SearchConfig(beam_size=2, max_length=4)
+    request = DecodeRequest(source_ids=(4, 5, 1), prefix_ids=(0,), search=search)
+    session.admit([request])
+    assert alone(broken, request) == ()
+    while not session.is_idle:
+        for finished in session.step():
+            assert finished.hypotheses == alone(network, request)
+
+
+def test_long_pasts_give_their_memory_back_and_the_next_sentence_is_right() -> None:
+    limits = SessionLimits(max_rows=4, max_slots=2, max_source_length=20, max_target_length=260)
+    transformer = small_transformer(dtype=torch.float32, eos_bias=-50.0)
+    network = pack_transformer(transformer, max_positions=260)
+    request = DecodeRequest(
+        source_ids=(5, 6, 7, 1),
+        prefix_ids=(0,),
+        search=SearchConfig(beam_size=2, max_length=250),
+    )
+    session = DecodingSession(network, tokens=TOKENS, limits=limits)
+    results = []
+    for _ in range(3):
+        session.admit([request, request])
+        while not session.is_idle:
+            results += [finished.hypotheses for finished in session.step()]
+    assert len(results[0][0].token_ids) == 249
+    assert all(result == results[0] for result in results)
+
+
+def test_what_does_not_fit_is_refused_by_the_binding() -> None:
+    network = packed({})
+    make = kernels.load().session
+    limits = {"max_rows": 2, "max_slots": 2, "max_source_length": 8, "max_target_length": 8}
+    with pytest.raises(ValueError, match="shorter than the session's limits"):
+        make(network.packed, network.team, **(limits | {"max_target_length": 39}))
+    session = make(network.packed, network.team, **limits)
+
+    def encode(ids: list[int], lengths: list[int], slots: list[int]) -> None:
+        session.encode(*(np.array(values, dtype=np.int32) for values in (ids, lengths, slots)))
+
+    for ids, lengths, slots in (
+        ([3, 23], [2], [0]),
+        ([3, -1], [2], [0]),
+        ([3, 4], [2], [2]),
+        ([3] * 9, [9], [0]),
+    ):
+        with pytest.raises(IndexError, match="out of range"):
+            encode(ids, lengths, slots)
+    with pytest.raises(ValueError, match="add up"):
+        encode([3, 4, 5], [2], [0])
+    results = np.empty((1, 2), dtype=np.float32), np.empty((1, 2), dtype=np.int64)
+    for values in ((23, 0, 0, 0), (1, 2, 0, 0), (1, 0, 2, 0), (1, 0, 0, 8), (1, 0, 0, -1)):
+        with pytest.raises(IndexError, match="out of range"):
+            session.step(*(np.array([value]) for value in values), *results, None)
+    with pytest.raises(TypeError):
+        session.step(*(np.array([0], dtype=np.int32) for _ in range(4)), *results, None)
+    with pytest.raises(IndexError, match="a row is out of range"):
+        session.copy_pasts(np.array([2]), np.array([0]), 3)
