@@ -1,144 +1,251 @@
 """The backend in PyTorch: any device, any float type, the exact arithmetic of `model.nn`.
 
-Owns the caches as tensors and the shapes of a step over them. The arithmetic of a step is
-`model.decode.incremental`.
+Owns the search of running sentences, on tensors, and the order of work within a step. The choice
+among hypotheses is `beam`, when to stop is `scoring`, where things lie is `slots`, the network
+with its caches is `cached`.
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
 
+from model.checkpoint.manifest import SpecialTokens
 from model.decode import beam
-from model.decode.backend import Layout
-from model.decode.cache import MemoryCache, RowCache
-from model.decode.incremental import IncrementalDecoder, StepShape
-from model.decode.request import SessionLimits
-from model.decode.slots import Moves, Slot
+from model.decode.cache import History
+from model.decode.cached import CachedNetwork, Layout
+from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.decode.scoring import bound_length, hypothesis_score
+from model.decode.slots import Slot, SlotTable
 from model.nn.transformer import Transformer
 
 
 class EagerBackend:
-    """A `Transformer` and its caches, in its own precision, on its own device."""
+    """Running sentences as dense rows of tensors."""
 
     def __init__(
-        self, transformer: Transformer, *, limits: SessionLimits, suppressed_ids: Sequence[int]
+        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
     ) -> None:
-        """Allocate the caches.
-
-        Args:
-            transformer: In evaluation mode; its weights must not change afterwards.
-            limits: What to allocate for.
-            suppressed_ids: Tokens that are never generated.
+        """Allocate caches on the network's device, in its precision.
 
         Raises:
             UnsupportedVariantError: If the fast path does not run this network.
         """
-        weight = transformer.target_embedding.weight
-        self._decoder = IncrementalDecoder(transformer)
-        self._device = weight.device
-        self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
-        self._cache = RowCache(
-            transformer.config,
+        self._tokens = tokens
+        self._network = CachedNetwork(
+            transformer, limits=limits, suppressed_ids=tokens.suppressed_ids
+        )
+        self._device = self._network.device
+        self._history = History(
             max_rows=limits.max_rows,
             max_length=limits.max_target_length,
-            device=weight.device,
-            dtype=weight.dtype,
+            device=self._device,
+            dtype=self._network.score_dtype,
         )
-        self._memory = MemoryCache(
-            transformer.config,
-            max_slots=limits.max_slots,
-            max_source_length=limits.max_source_length,
-            device=weight.device,
-            dtype=weight.dtype,
-        )
-        self._suppressed = self._ids(suppressed_ids) if suppressed_ids else None
-        self._pad_id = transformer.config.pad_id
+        self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
+        self._scores = torch.zeros_like(self._history.log_probs[:, 0])
+        self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
         self._layout: Layout | None = None
-        self._memory_mask: Tensor | None = None
-        self._memory_length = 0
-
-    @property
-    def device(self) -> torch.device:
-        """The network's."""
-        return self._device
-
-    @property
-    def score_dtype(self) -> torch.dtype:
-        """float64 for a float64 network, float32 for any other."""
-        return self._score_dtype
+        self._step = 0
 
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
 
-    def encode(self, sources: Sequence[Sequence[int]], slots: Sequence[int]) -> None:
-        """Encode sentences as one padded batch; see `Backend.encode`."""
-        width = max(map(len, sources))
-        padded = [[*ids, *[self._pad_id] * (width - len(ids))] for ids in sources]
-        lengths = self._ids([len(ids) for ids in sources])
-        mask = torch.arange(width, device=self._device) < lengths.unsqueeze(1)
-        ids = torch.tensor(padded, dtype=torch.int64, device=self._device)
-        self._decoder.encode(ids, mask, self._memory, self._ids(slots))
+    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+        """Encode sentences as one padded batch; see `Backend.admit`."""
+        slots = [
+            self._table.add(slot_id, request, step=self._step)
+            for slot_id, request in zip(slot_ids, requests, strict=True)
+        ]
+        self._layout = None
+        try:
+            self._network.encode(
+                [slot.request.source_ids for slot in slots], [slot.index for slot in slots]
+            )
+        except BaseException:
+            for slot in slots:
+                self._table.remove(slot)
+            raise
+        rows = self._ids([row for slot in slots for row in slot.rows])
+        is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
+        start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
+        self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
+            is_first == 0, float("-inf")
+        )
+        self._next_tokens[rows] = start
 
-    def arrange(self, layout: Layout) -> None:
-        """Make the mask over the slots' sources."""
-        lengths = [len(slot.request.source_ids) for slot in layout.slots]
-        longest = max(lengths)
-        mask = None
-        if min(lengths) < longest:
-            mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
-            mask = mask.view(len(lengths), 1, 1, longest)
-        self._layout, self._memory_mask, self._memory_length = layout, mask, longest
+    def release(self, slot_id: int) -> None:
+        """Drop a running sentence."""
+        self._remove(self._table.get(slot_id))
 
-    def step(
-        self, tokens: Tensor, positions: Tensor, *, step: int
-    ) -> tuple[beam.RowContinuations, Tensor | None]:
-        """Feed every row one token; see `Backend.step`."""
+    def check_integrity(self) -> None:
+        """Assert that slots and rows agree."""
+        self._table.check_integrity()
+
+    def _remove(self, slot: Slot) -> None:
+        self._table.remove(slot)
+        self._layout = None
+
+    def step(self) -> list[FinishedSentence]:
+        """Extend every running hypothesis by one token; finished sentences leave."""
+        if self._layout is None:
+            self._settle()
+            self._layout = self._make_layout()
+            self._network.arrange(self._layout)
         layout = self._layout
-        assert layout is not None
-        num_rows = len(tokens)
-        fed = [slot.num_fed(step) for slot in layout.slots]
-        window = max(fed) + 1
-        mask = None
-        if min(fed) + 1 < window:
-            columns = torch.arange(window, device=self._device)
-            mask = columns >= (window - 1 - positions).unsqueeze(1)
-            mask = mask.view(num_rows, 1, 1, window)
-        self._cache.advance(num_rows, window - 1)
-        logits, looked = self._decoder.step(
-            tokens,
-            positions,
-            self._cache,
-            self._memory,
-            StepShape(
-                slot_rows=layout.groups.rows,
-                row_places=layout.groups.position,
-                past_mask=mask,
-                memory_mask=self._memory_mask,
-                window=window,
-                memory_length=self._memory_length,
-                with_attention=layout.with_attention,
-            ),
+        positions = self._step - layout.started  # (R,)
+        continuations, looked = self._network.step(
+            self._next_tokens[: self._table.num_rows], positions, step=self._step
         )
-        continuations = beam.row_continuations(
-            logits.to(self._score_dtype), layout.groups.max_candidates, self._suppressed
+        if looked is not None:
+            self._history.sources[torch.arange(self._table.num_rows), positions] = looked
+        endless = self._force(continuations, layout)
+        candidates = beam.best_candidates(
+            self._scores[: self._table.num_rows], continuations, layout.groups
         )
-        return continuations, None if looked is None else looked.argmax(dim=-1)
+        decision = beam.decide(
+            candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
+        )
+        self._collect(candidates, decision, layout)
+        self._apply(decision, positions, layout)
+        self._step += 1
+        return self._leave(decision, layout)
 
-    def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
-        """Copy keys and values; see `Backend.copy_rows`."""
-        self._cache.copy_rows(sources, destinations, num_past)
-
-    def move(self, moves: Moves) -> None:
-        """Copy what moved; see `Backend.move`."""
+    def _settle(self) -> None:
+        """Fill the holes that those who left have made."""
+        moves = self._table.compact(step=self._step)
         if moves.rows:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
-            self._cache.copy_rows(self._ids(sources), self._ids(destinations), max(pasts))
-        for source, destination, length in moves.slots:
-            self._memory.move(source, destination, length)
+            source_rows, rows = self._ids(sources), self._ids(destinations)
+            self._history.copy_rows(source_rows, rows, max(pasts))
+            self._scores[rows] = self._scores[source_rows]
+            self._next_tokens[rows] = self._next_tokens[source_rows]
+        self._network.move(moves)
 
-    def release(self, slot: Slot, *, num_past: int, is_sound: bool) -> None:  # noqa: ARG002
-        """Zero what is not finite: masked columns must be; the rest is overwritten some day."""
-        if not is_sound:
-            self._cache.clear_rows(slot.rows)
-            self._memory.clear(slot.index)
+    def _make_layout(self) -> Layout:
+        slots = self._table.in_order()
+        width = max(len(slot.rows) for slot in slots)
+        places = [0] * self._table.num_rows
+        started = [0] * self._table.num_rows
+        for slot in slots:
+            for index, row in enumerate(slot.rows):
+                places[row] = slot.index * width + index
+                started[row] = slot.started
+        return Layout(
+            slots=slots,
+            groups=self._make_groups(slots, width, places),
+            started=self._ids(started),
+            with_attention=any(slot.search.with_alignment for slot in slots),
+        )
+
+    def _make_groups(self, slots: list[Slot], width: int, places: list[int]) -> beam.RowGroups:
+        widths = [len(slot.rows) for slot in slots]
+        padded = chain.from_iterable(
+            [*slot.rows, *[0] * (width - len(slot.rows))] for slot in slots
+        )
+        candidates = [slot.search.candidates for slot in slots]
+        return beam.RowGroups(
+            rows=self._ids(list(padded)).view(len(slots), width),
+            live=torch.arange(width, device=self._device) < self._ids(widths).unsqueeze(1),
+            position=self._ids(places),
+            widths=self._ids(widths),
+            num_candidates=self._ids(candidates),
+            max_candidates=max(candidates),
+        )
+
+    def _force(self, continuations: beam.RowContinuations, layout: Layout) -> Tensor | None:
+        """Leave no choice within a prefix, at a forced first token, and at the cap.
+
+        Returns:
+            The indices of the sentences that are within their prefix, or None if none is.
+        """
+        forced: list[tuple[int, int]] = []
+        for slot in layout.slots:
+            token = self._forced_token(slot)
+            if token is not None:
+                forced.extend((row, token) for row in slot.rows)
+        if forced:
+            rows, tokens = zip(*forced, strict=True)
+            beam.force(continuations, self._ids(rows), self._ids(tokens))
+        in_prefix = [slot.index for slot in layout.slots if slot.num_generated(self._step) < 0]
+        return self._ids(in_prefix) if in_prefix else None
+
+    def _forced_token(self, slot: Slot) -> int | None:
+        num_generated = slot.num_generated(self._step)
+        if num_generated < 0:
+            return slot.request.prefix_ids[slot.num_fed(self._step) + 1]
+        if num_generated == slot.search.max_length - 1:
+            return self._tokens.eos_id
+        return self._tokens.forced_first_id if num_generated == 0 else None
+
+    def _collect(
+        self, candidates: beam.Candidates, decision: beam.Decision, layout: Layout
+    ) -> None:
+        """Keep the hypotheses that just ended, before their rows are given away."""
+        ended = decision.ends.nonzero()
+        if not len(ended):
+            return
+        at = ended.unbind(1)
+        for index, beam_index, log_prob_sum, log_prob in zip(
+            ended[:, 0].tolist(),
+            candidates.beams[at].tolist(),
+            candidates.scores[at].tolist(),
+            candidates.log_probs[at].tolist(),
+            strict=True,
+        ):
+            slot = layout.slots[index]
+            length = slot.num_generated(self._step) + 1
+            score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
+            if slot.can_keep(score):
+                slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))
+
+    def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
+        num_generated = slot.num_generated(self._step)
+        num_fed = slot.num_fed(self._step)
+        past = slice(num_fed - num_generated, num_fed)
+        alignment = None
+        if slot.search.with_alignment:
+            alignment = tuple(self._history.sources[row, past].tolist())
+        return Hypothesis(
+            token_ids=tuple(self._history.tokens[row, past].tolist()),
+            score=score,
+            token_log_probs=(*self._history.log_probs[row, past].tolist(), log_prob),
+            is_truncated=num_generated == slot.search.max_length - 1,
+            alignment=alignment,
+        )
+
+    def _apply(self, decision: beam.Decision, positions: Tensor, layout: Layout) -> None:
+        """Copy the pasts of second children, then write what every row adds."""
+        num_rows = self._table.num_rows
+        copies = decision.is_copy.nonzero().squeeze(1)
+        if len(copies):
+            parents = decision.parents[copies]
+            num_past = max(slot.num_fed(self._step) for slot in layout.slots) + 1
+            self._network.copy_rows(parents, copies, num_past)
+            self._history.copy_rows(parents, copies, num_past)
+        self._history.write(positions, decision.tokens, decision.log_probs)
+        self._scores[:num_rows] = decision.scores
+        self._next_tokens[:num_rows] = decision.tokens
+
+    def _leave(self, decision: beam.Decision, layout: Layout) -> list[FinishedSentence]:
+        """Release the sentences whose running hypotheses cannot matter any more."""
+        finished = []
+        for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
+            num_generated = slot.num_generated(self._step)
+            if num_generated < 1:
+                continue
+            search = slot.search
+            bound = best / bound_length(search, num_generated) ** search.length_penalty
+            if bound <= slot.threshold:
+                finished.append(self._finish(slot))
+        return finished
+
+    def _finish(self, slot: Slot) -> FinishedSentence:
+        if not slot.finished:  # not one finite score: nothing of it may stay in the tables
+            self._network.clear(slot)
+        self._remove(slot)
+        return FinishedSentence(
+            slot_id=slot.slot_id,
+            hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),
+        )

@@ -1,5 +1,6 @@
 """From a network to the backend that runs it: the one place that knows all of them."""
 
+from model.checkpoint.manifest import SpecialTokens
 from model.decode.backend import Backend
 from model.decode.eager import EagerBackend
 from model.decode.native import NativeBackend
@@ -11,19 +12,17 @@ Network = Transformer | Int8Network
 """What a session can run."""
 
 
-def open_backend(
-    network: Network, *, limits: SessionLimits, suppressed_ids: tuple[int, ...]
-) -> Backend:
+def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> Backend:
     """Allocate caches for a network.
 
     Args:
         network: Its weights must not change afterwards.
+        tokens: The vocabulary's special tokens.
         limits: What to allocate for.
-        suppressed_ids: Tokens that are never generated; a packed network brings its own.
 
     Raises:
         UnsupportedVariantError: If no backend runs this network.
     """
     if isinstance(network, Int8Network):
-        return NativeBackend(network, limits=limits)
-    return EagerBackend(network, limits=limits, suppressed_ids=suppressed_ids)
+        return NativeBackend(network, tokens=tokens, limits=limits)
+    return EagerBackend(network, tokens=tokens, limits=limits)

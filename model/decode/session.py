@@ -1,24 +1,16 @@
 """Continuous decoding: sentences are admitted, stepped and released, each whenever it likes.
 
-Owns the life of running sentences and the order of work within a step. The choice among
-hypotheses is `beam`, when to stop is `scoring`, where things lie is `slots` and `cache`, the
-network is `incremental`. One session belongs to one thread.
+Owns what may run at once and the names of what runs. The search and the network below it are a
+`Backend`'s. One session belongs to one thread.
 """
 
 from collections.abc import Sequence
-from itertools import chain
 
 import torch
-from torch import Tensor
 
 from model.checkpoint.manifest import SpecialTokens
-from model.decode import beam
-from model.decode.backend import Layout
-from model.decode.cache import History
 from model.decode.opening import Network, open_backend
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
-from model.decode.scoring import bound_length, hypothesis_score
-from model.decode.slots import Slot, SlotTable
 from model.errors import CapacityError
 
 __all__ = [
@@ -43,61 +35,51 @@ class DecodingSession:
             limits: What to allocate for.
 
         Raises:
-            UnsupportedVariantError: If the fast path does not run this network.
+            UnsupportedVariantError: If no backend runs this network.
         """
-        self._tokens = tokens
         self._limits = limits
-        self._backend = open_backend(network, limits=limits, suppressed_ids=tokens.suppressed_ids)
-        self._device = self._backend.device
-        self._history = History(
-            max_rows=limits.max_rows,
-            max_length=limits.max_target_length,
-            device=self._device,
-            dtype=self._backend.score_dtype,
-        )
-        self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
-        self._scores = torch.zeros_like(self._history.log_probs[:, 0])
-        self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
-        self._layout: Layout | None = None
-        self._step = 0
+        self._backend = open_backend(network, tokens=tokens, limits=limits)
+        self._beam_sizes: dict[int, int] = {}  # of running sentences, by slot id
+        self._num_rows = 0
+        self._next_id = 0
 
     def __repr__(self) -> str:
-        return f"DecodingSession(step={self._step}, {self._table!r})"
+        return (
+            f"DecodingSession(slots={self.num_slots}/{self._limits.max_slots},"
+            f" rows={self.num_rows}/{self._limits.max_rows})"
+        )
 
     @property
     def num_slots(self) -> int:
         """Sentences running."""
-        return self._table.num_slots
+        return len(self._beam_sizes)
 
     @property
     def num_rows(self) -> int:
         """Rows in use."""
-        return self._table.num_rows
+        return self._num_rows
 
     @property
     def free_slots(self) -> int:
         """Sentences that may still be admitted."""
-        return self._limits.max_slots - self._table.num_slots
+        return self._limits.max_slots - self.num_slots
 
     @property
     def free_rows(self) -> int:
         """Rows that may still be taken."""
-        return self._limits.max_rows - self._table.num_rows
+        return self._limits.max_rows - self.num_rows
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing runs."""
-        return self._table.num_slots == 0
-
-    def _ids(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self._device)
+        return not self._beam_sizes
 
     @torch.inference_mode()
     def admit(self, requests: Sequence[DecodeRequest]) -> list[int]:
-        """Encode sentences as one padded batch and give each a slot.
+        """Encode sentences as one batch and give each a slot.
 
         Args:
-            requests: Sentences; similar lengths waste less padding.
+            requests: Sentences; similar lengths waste less padding where there is any.
 
         Returns:
             A slot id for each, never used twice.
@@ -108,24 +90,42 @@ class DecodingSession:
         self._check_capacity(requests)
         if not requests:
             return []
-        slots = [self._table.add(request, step=self._step) for request in requests]
-        self._layout = None
-        try:
-            self._backend.encode(
-                [slot.request.source_ids for slot in slots], [slot.index for slot in slots]
-            )
-        except BaseException:
-            for slot in slots:
-                self._table.remove(slot)
-            raise
-        rows = self._ids([row for slot in slots for row in slot.rows])
-        is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
-        start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
-        self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
-            is_first == 0, float("-inf")
-        )
-        self._next_tokens[rows] = start
-        return [slot.slot_id for slot in slots]
+        slot_ids = list(range(self._next_id, self._next_id + len(requests)))
+        self._backend.admit(slot_ids, requests)
+        self._next_id += len(requests)
+        for slot_id, request in zip(slot_ids, requests, strict=True):
+            self._beam_sizes[slot_id] = request.search.beam_size
+            self._num_rows += request.search.beam_size
+        return slot_ids
+
+    def release(self, slot_id: int) -> None:
+        """Drop a sentence; one that is not running (any more) is ignored."""
+        if slot_id in self._beam_sizes:
+            self._forget(slot_id)
+            self._backend.release(slot_id)
+
+    @torch.inference_mode()
+    def step(self) -> list[FinishedSentence]:
+        """Extend every running hypothesis by one token.
+
+        Returns:
+            The sentences whose search ended; their slots are free again.
+        """
+        if self.is_idle:
+            return []
+        finished = self._backend.step()
+        for sentence in finished:
+            self._forget(sentence.slot_id)
+        return finished
+
+    def check_integrity(self) -> None:
+        """Assert that slots, rows and counts agree."""
+        assert sum(self._beam_sizes.values()) == self._num_rows <= self._limits.max_rows
+        assert self.num_slots <= self._limits.max_slots
+        self._backend.check_integrity()
+
+    def _forget(self, slot_id: int) -> None:
+        self._num_rows -= self._beam_sizes.pop(slot_id)
 
     def _check_capacity(self, requests: Sequence[DecodeRequest]) -> None:
         limits = self._limits
@@ -147,183 +147,3 @@ class DecodingSession:
                     f"a prefix of {prefix} and max_length {request.search.max_length} need"
                     f" {target} target tokens; the session has {limits.max_target_length}"
                 )
-
-    def release(self, slot_id: int) -> None:
-        """Drop a sentence; one that is not running (any more) is ignored."""
-        slot = self._table.get(slot_id)
-        if slot is not None:
-            self._remove(slot, is_sound=True)
-
-    def _remove(self, slot: Slot, *, is_sound: bool) -> None:
-        num_past = slot.num_fed(self._step)
-        self._backend.release(slot, num_past=num_past, is_sound=is_sound)
-        self._table.remove(slot)
-        self._layout = None
-
-    @torch.inference_mode()
-    def step(self) -> list[FinishedSentence]:
-        """Extend every running hypothesis by one token.
-
-        Returns:
-            The sentences whose search ended; their slots are free again.
-        """
-        if self.is_idle:
-            return []
-        if self._layout is None:
-            self._settle()
-            self._layout = self._make_layout()
-            self._backend.arrange(self._layout)
-        layout = self._layout
-        positions = self._step - layout.started  # (R,)
-        continuations, looked = self._backend.step(
-            self._next_tokens[: self.num_rows], positions, step=self._step
-        )
-        if looked is not None:
-            self._history.sources[torch.arange(self.num_rows), positions] = looked
-        endless = self._force(continuations, layout)
-        candidates = beam.best_candidates(
-            self._scores[: self.num_rows], continuations, layout.groups
-        )
-        decision = beam.decide(
-            candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
-        )
-        self._collect(candidates, decision, layout)
-        self._apply(decision, positions, layout)
-        self._step += 1
-        return self._leave(decision, layout)
-
-    def _settle(self) -> None:
-        """Fill the holes that those who left have made."""
-        moves = self._table.compact(step=self._step)
-        if moves.rows:
-            sources, destinations, pasts = zip(*moves.rows, strict=True)
-            source_rows, rows = self._ids(sources), self._ids(destinations)
-            self._history.copy_rows(source_rows, rows, max(pasts))
-            self._scores[rows] = self._scores[source_rows]
-            self._next_tokens[rows] = self._next_tokens[source_rows]
-        self._backend.move(moves)
-
-    def _make_layout(self) -> Layout:
-        slots = self._table.in_order()
-        width = max(len(slot.rows) for slot in slots)
-        places = [0] * self.num_rows
-        started = [0] * self.num_rows
-        for slot in slots:
-            for index, row in enumerate(slot.rows):
-                places[row] = slot.index * width + index
-                started[row] = slot.started
-        return Layout(
-            slots=slots,
-            groups=self._make_groups(slots, width, places),
-            started=self._ids(started),
-            with_attention=any(slot.search.with_alignment for slot in slots),
-        )
-
-    def _make_groups(self, slots: list[Slot], width: int, places: list[int]) -> beam.RowGroups:
-        widths = [len(slot.rows) for slot in slots]
-        padded = chain.from_iterable(
-            [*slot.rows, *[0] * (width - len(slot.rows))] for slot in slots
-        )
-        candidates = [slot.search.candidates for slot in slots]
-        return beam.RowGroups(
-            rows=self._ids(list(padded)).view(len(slots), width),
-            live=torch.arange(width, device=self._device) < self._ids(widths).unsqueeze(1),
-            position=self._ids(places),
-            widths=self._ids(widths),
-            num_candidates=self._ids(candidates),
-            max_candidates=max(candidates),
-        )
-
-    def _force(self, continuations: beam.RowContinuations, layout: Layout) -> Tensor | None:
-        """Leave no choice within a prefix, at a forced first token, and at the cap.
-
-        Returns:
-            The indices of the sentences that are within their prefix, or None if none is.
-        """
-        forced: list[tuple[int, int]] = []
-        for slot in layout.slots:
-            token = self._forced_token(slot)
-            if token is not None:
-                forced.extend((row, token) for row in slot.rows)
-        if forced:
-            rows, tokens = zip(*forced, strict=True)
-            beam.force(continuations, self._ids(rows), self._ids(tokens))
-        in_prefix = [slot.index for slot in layout.slots if slot.num_generated(self._step) < 0]
-        return self._ids(in_prefix) if in_prefix else None
-
-    def _forced_token(self, slot: Slot) -> int | None:
-        num_generated = slot.num_generated(self._step)
-        if num_generated < 0:
-            return slot.request.prefix_ids[slot.num_fed(self._step) + 1]
-        if num_generated == slot.search.max_length - 1:
-            return self._tokens.eos_id
-        return self._tokens.forced_first_id if num_generated == 0 else None
-
-    def _collect(
-        self, candidates: beam.Candidates, decision: beam.Decision, layout: Layout
-    ) -> None:
-        """Keep the hypotheses that just ended, before their rows are given away."""
-        ended = decision.ends.nonzero()
-        if not len(ended):
-            return
-        at = ended.unbind(1)
-        for index, beam_index, log_prob_sum, log_prob in zip(
-            ended[:, 0].tolist(),
-            candidates.beams[at].tolist(),
-            candidates.scores[at].tolist(),
-            candidates.log_probs[at].tolist(),
-            strict=True,
-        ):
-            slot = layout.slots[index]
-            length = slot.num_generated(self._step) + 1
-            score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
-            if slot.can_keep(score):
-                slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))
-
-    def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
-        num_generated = slot.num_generated(self._step)
-        num_fed = slot.num_fed(self._step)
-        past = slice(num_fed - num_generated, num_fed)
-        alignment = None
-        if slot.search.with_alignment:
-            alignment = tuple(self._history.sources[row, past].tolist())
-        return Hypothesis(
-            token_ids=tuple(self._history.tokens[row, past].tolist()),
-            score=score,
-            token_log_probs=(*self._history.log_probs[row, past].tolist(), log_prob),
-            is_truncated=num_generated == slot.search.max_length - 1,
-            alignment=alignment,
-        )
-
-    def _apply(self, decision: beam.Decision, positions: Tensor, layout: Layout) -> None:
-        """Copy the pasts of second children, then write what every row adds."""
-        num_rows = self.num_rows
-        copies = decision.is_copy.nonzero().squeeze(1)
-        if len(copies):
-            parents = decision.parents[copies]
-            num_past = max(slot.num_fed(self._step) for slot in layout.slots) + 1
-            self._backend.copy_rows(parents, copies, num_past)
-            self._history.copy_rows(parents, copies, num_past)
-        self._history.write(positions, decision.tokens, decision.log_probs)
-        self._scores[:num_rows] = decision.scores
-        self._next_tokens[:num_rows] = decision.tokens
-
-    def _leave(self, decision: beam.Decision, layout: Layout) -> list[FinishedSentence]:
-        """Release the sentences whose running hypotheses cannot matter any more."""
-        finished = []
-        for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
-            num_generated = slot.num_generated(self._step)
-            if num_generated < 1:
-                continue
-            search = slot.search
-            bound = best / bound_length(search, num_generated) ** search.length_penalty
-            if bound <= slot.threshold:
-                finished.append(self._finish(slot))
-        return finished
-
-    def _finish(self, slot: Slot) -> FinishedSentence:
-        self._remove(slot, is_sound=bool(slot.finished))
-        return FinishedSentence(
-            slot_id=slot.slot_id,
-            hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),
-        )

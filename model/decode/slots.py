@@ -19,7 +19,7 @@ class Slot:
     """One running sentence.
 
     Attributes:
-        slot_id: Never used twice.
+        slot_id: The session's name for it.
         index: Where its memory lies.
         rows: Where its beams lie, by beam.
         request: What was asked.
@@ -79,7 +79,6 @@ class SlotTable:
         self._rows: list[Slot | None] = []
         self._by_id: dict[int, Slot] = {}
         self._num_rows = 0
-        self._next_id = 0
 
     def __repr__(self) -> str:
         return (
@@ -97,16 +96,15 @@ class SlotTable:
         """Rows in use."""
         return self._num_rows
 
-    def add(self, request: DecodeRequest, *, step: int) -> Slot:
+    def add(self, slot_id: int, request: DecodeRequest, *, step: int) -> Slot:
         """Give a sentence the lowest free places. The caller has checked that it fits."""
         slot = Slot(
-            slot_id=self._next_id,
+            slot_id=slot_id,
             index=self._claim(self._slots),
             rows=[],
             request=request,
             started=step,
         )
-        self._next_id += 1
         self._slots[slot.index] = slot
         for _ in range(request.search.beam_size):
             row = self._claim(self._rows)
@@ -124,9 +122,9 @@ class SlotTable:
             places.append(None)
             return len(places) - 1
 
-    def get(self, slot_id: int) -> Slot | None:
+    def get(self, slot_id: int) -> Slot:
         """The running sentence of this id."""
-        return self._by_id.get(slot_id)
+        return self._by_id[slot_id]
 
     def remove(self, slot: Slot) -> None:
         """Forget a sentence, leaving holes."""

@@ -1,10 +1,13 @@
 import numpy as np
 import numpy.typing as npt
 
+from model.native.kernels import Request
+
 _Int8 = npt.NDArray[np.int8]
 _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
 _Float = npt.NDArray[np.float32]
+_Hypothesis = tuple[tuple[int, ...], float, tuple[float, ...], bool, tuple[int, ...]]
 
 class Team:
     def __init__(self, num_threads: int) -> None: ...
@@ -74,9 +77,14 @@ class Session:
         max_slots: int,
         max_source_length: int,
         max_target_length: int,
+        eos_id: int,
+        forced_first_id: int = ...,
     ) -> None: ...
+    def admit(self, requests: list[Request]) -> None: ...
+    def step(self) -> list[tuple[int, list[_Hypothesis]]]: ...
+    def release(self, name: int) -> None: ...
     def encode(self, ids: _Int32, lengths: _Int32, slots: _Int32) -> None: ...
-    def step(
+    def feed(
         self,
         tokens: _Int64,
         rows: _Int64,
@@ -86,6 +94,4 @@ class Session:
         best: _Int64,
         looked: _Int64 | None,
     ) -> None: ...
-    def copy_pasts(self, sources: _Int64, destinations: _Int64, length: int) -> None: ...
-    def forget_past(self, row: int, length: int) -> None: ...
     def seconds(self) -> list[float]: ...

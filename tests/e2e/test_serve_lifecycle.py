@@ -16,8 +16,12 @@ import pytest
 from model.native import kernels
 from support.running_server import ROOT, RunningServer, running_server, starting_server
 
-# One slot makes a small network slow: the work below takes seconds, not milliseconds.
-SLOW = {"DRAGOMAN_MAX_SLOTS": "1", "DRAGOMAN_MAX_ROWS": "16"}
+# One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
+SLOW = {
+    "DRAGOMAN_MAX_SLOTS": "1",
+    "DRAGOMAN_MAX_ROWS": "16",
+    "DRAGOMAN_COMPUTE_TYPE": "float32",
+}
 TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(20)]
 
 

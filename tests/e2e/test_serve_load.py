@@ -10,8 +10,9 @@ import pytest
 
 from support.running_server import RunningServer, running_server
 
-# Few slots make a small network slow: the work below takes seconds, not milliseconds.
+# Few slots and float32 make a small network slow: the work below takes seconds, not milliseconds.
 SLOW = {
+    "DRAGOMAN_COMPUTE_TYPE": "float32",
     "DRAGOMAN_MAX_SLOTS": "4",
     "DRAGOMAN_MAX_ROWS": "16",
     "DRAGOMAN_MAX_PENDING_SEGMENTS": "2000",

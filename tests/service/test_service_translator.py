@@ -32,6 +32,7 @@ def engine(
         checkpoint_path=str(path),
         num_threads=1,
         device="cpu",
+        compute_type="float32",  # slow enough for deadlines and cancellations to meet it
         max_rows=16,
         max_slots=4,
         log_level="error",

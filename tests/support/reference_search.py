@@ -5,6 +5,7 @@ the whole prefix goes through the network at every step. Give it a float64 netwo
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -22,9 +23,16 @@ class ReferenceHypothesis:
     is_truncated: bool
 
 
-def _next_log_probs(transformer: Transformer, source: list[int], prefix: list[int]) -> list[float]:
-    logits = transformer(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
-    return torch.log_softmax(logits.double(), dim=-1).tolist()
+NextLogProbs = Callable[[list[int], list[int]], list[float]]
+"""Source and prefix to the log probability of every next token."""
+
+
+def of_transformer(transformer: Transformer) -> NextLogProbs:
+    def next_log_probs(source: list[int], prefix: list[int]) -> list[float]:
+        logits = transformer(torch.tensor([source]), torch.tensor([prefix]))[0, -1]
+        return torch.log_softmax(logits.double(), dim=-1).tolist()
+
+    return next_log_probs
 
 
 def _may_stop(
@@ -48,21 +56,24 @@ def _may_stop(
 
 @torch.inference_mode()
 def reference_search(
-    transformer: Transformer,
+    network: Transformer | NextLogProbs,
     tokens: SpecialTokens,
     source: list[int],
     prefix: list[int],
     search: SearchConfig,
 ) -> list[ReferenceHypothesis]:
+    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
     running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
     finished: list[ReferenceHypothesis] = []
     while True:
         length = len(running[0][1]) + 1
         candidates = []
         for total, generated, history in running:
-            log_probs = _next_log_probs(transformer, source, prefix + generated)
+            log_probs = next_log_probs(source, prefix + generated)
             if length == search.max_length:
                 allowed = {tokens.eos_id: 0.0}
+            elif length == 1 and tokens.forced_first_id is not None:
+                allowed = {tokens.forced_first_id: 0.0}
             else:
                 allowed = dict(enumerate(log_probs))
                 for token in tokens.suppressed_ids:

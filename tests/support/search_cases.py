@@ -73,10 +73,14 @@ def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
 
 
 def run_in_a_crowd(
-    transformer: Network, rng: random.Random, num_sentences: int
+    network: Network,
+    rng: random.Random,
+    num_sentences: int,
+    *,
+    tokens: SpecialTokens = TOKENS,
 ) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
     """Sentences that join and leave at random steps, some of them released half-way."""
-    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+    session = DecodingSession(network, tokens=tokens, limits=LIMITS)
     running: dict[int, DecodeRequest] = {}
     done = []
     while len(done) < num_sentences:
@@ -89,6 +93,6 @@ def run_in_a_crowd(
             session.release(slot_id)
             del running[slot_id]
         done.extend((running.pop(f.slot_id), f.hypotheses) for f in session.step())
-        session._table.check_integrity()
+        session.check_integrity()
         assert session.num_slots == len(running)
     return done

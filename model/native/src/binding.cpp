@@ -7,6 +7,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -63,6 +64,14 @@ Activation activation_of(const std::string& name) {
   throw std::invalid_argument("activation must be relu, gelu or silu");
 }
 
+StoppingRule rule_of(const std::string& name) {
+  if (name == "exact") return StoppingRule::kExact;
+  if (name == "first") return StoppingRule::kFirst;
+  if (name == "heuristic") return StoppingRule::kHeuristic;
+  if (name == "bound") return StoppingRule::kBound;
+  throw std::invalid_argument("stopping must be exact, first, heuristic or bound");
+}
+
 std::shared_ptr<Network> make_network(
     int d_model, int d_ff, std::tuple<int, int, int, float> heads, bool is_pre_norm,
     const std::string& activation, float embedding_factor, SharedMatrix source_table,
@@ -91,12 +100,43 @@ std::shared_ptr<Network> make_network(
 // What is checked once a call, so that no index from outside can leave an array.
 class CheckedSession {
  public:
-  CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits)
-      : network_(network), limits_(limits), session_(network, std::move(team), limits) {
+  CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
+                 SpecialTokens tokens)
+      : network_(network), limits_(limits), session_(network, std::move(team), limits, tokens) {
     require(limits.max_source_length <= network->source_positions.num_positions &&
                 limits.max_target_length <= network->target_positions.num_positions,
             "the tables of positions are shorter than the session's limits");
   }
+
+  void admit(const py::list& items) {
+    std::vector<Request> requests;
+    for (const py::handle& item : items) requests.push_back(request_from(item.cast<py::tuple>()));
+    require(!requests.empty(), "at least one sentence");
+    const py::gil_scoped_release free;
+    session_.admit(requests);
+  }
+
+  py::list step() {
+    std::vector<Finished> finished;
+    {
+      const py::gil_scoped_release free;
+      finished = session_.step();
+    }
+    py::list result;
+    for (const Finished& sentence : finished) {
+      py::list hypotheses;
+      for (const Hypothesis& found : sentence.hypotheses) {
+        hypotheses.append(py::make_tuple(py::tuple(py::cast(found.trail.tokens)), found.score,
+                                         py::tuple(py::cast(found.trail.log_probs)),
+                                         found.is_truncated,
+                                         py::tuple(py::cast(found.trail.sources))));
+      }
+      result.append(py::make_tuple(sentence.name, hypotheses));
+    }
+    return result;
+  }
+
+  void release(std::int64_t name) { session_.release(name); }
 
   void encode(const Array<std::int32_t>& ids, const Array<std::int32_t>& lengths,
               const Array<std::int32_t>& slots) {
@@ -117,7 +157,7 @@ class CheckedSession {
     session_.encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(lengths.size()));
   }
 
-  void step(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
+  void feed(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
             const Array<std::int64_t>& slots, const Array<std::int64_t>& positions,
             Array<float> log_probs, Array<std::int64_t> best,
             std::optional<Array<std::int64_t>> looked) {
@@ -146,39 +186,56 @@ class CheckedSession {
     std::int64_t* to_looked = looked ? looked->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
     const py::gil_scoped_release free;
-    session_.step(step_.data(), static_cast<int>(num_rows), num_candidates, to_log_probs, to_best,
+    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, to_log_probs, to_best,
                   to_looked);
-  }
-
-  void copy_pasts(const Array<std::int64_t>& sources, const Array<std::int64_t>& destinations,
-                  int length) {
-    require(sources.size() == destinations.size(), "one destination a source");
-    check_length(length);
-    for (py::ssize_t i = 0; i < sources.size(); ++i) {
-      check_row(sources.data()[i]);
-      check_row(destinations.data()[i]);
-      session_.copy_past(static_cast<int>(sources.data()[i]),
-                         static_cast<int>(destinations.data()[i]), length);
-    }
-  }
-
-  void forget_past(int row, int length) {
-    check_row(row);
-    check_length(length);
-    session_.forget_past(row, length);
   }
 
   std::vector<double> seconds() const {
     const StepSeconds& s = session_.seconds();
-    return {s.embedding, s.self_attention, s.cross_attention, s.feed_forward, s.output};
+    return {s.embedding, s.self_attention, s.cross_attention, s.feed_forward, s.output, s.search};
   }
 
  private:
-  void check_row(std::int64_t row) const {
-    require_range(row >= 0 && row < limits_.max_rows, "a row is out of range");
+  Request request_from(const py::tuple& item) const {
+    Request request{item[0].cast<std::int64_t>(),
+                    item[1].cast<int>(),
+                    item[2].cast<std::vector<int>>(),
+                    item[3].cast<std::vector<std::int32_t>>(),
+                    item[4].cast<std::vector<std::int64_t>>(),
+                    {static_cast<int>(request_rows(item)), item[5].cast<int>(), item[6].cast<int>(),
+                     item[7].cast<int>(), item[8].cast<double>(), rule_of(item[9].cast<std::string>()),
+                     item[10].cast<bool>()}};
+    check(request);
+    return request;
   }
-  void check_length(int length) const {
-    require(length >= 0 && length <= limits_.max_target_length, "a past is too long");
+
+  static std::size_t request_rows(const py::tuple& item) { return py::len(item[2]); }
+
+  void check(const Request& request) const {
+    const SearchSettings& settings = request.settings;
+    const int num_sources = network_->source_table->num_outputs();
+    const int num_targets = network_->target_table->num_outputs();
+    const auto is_within = [](auto value, auto limit) { return value >= 0 && value < limit; };
+    const auto all_within = [&](const auto& values, auto limit) {
+      return std::all_of(values.begin(), values.end(),
+                         [&](auto value) { return is_within(value, limit); });
+    };
+    require_range(is_within(request.slot, limits_.max_slots), "a slot is out of range");
+    require_range(!request.rows.empty() && all_within(request.rows, limits_.max_rows),
+                  "a row is out of range");
+    require_range(!request.source.empty() &&
+                      request.source.size() <= std::size_t(limits_.max_source_length) &&
+                      all_within(request.source, num_sources),
+                  "a source id or length is out of range");
+    require_range(!request.prefix.empty() && all_within(request.prefix, num_targets),
+                  "a prefix id is out of range");
+    require_range(settings.max_length >= 1 &&
+                      request.prefix.size() + settings.max_length <=
+                          std::size_t(limits_.max_target_length),
+                  "a target length is out of range");
+    require(settings.num_candidates >= 2 * settings.beam_size && settings.num_hypotheses >= 1 &&
+                settings.num_hypotheses <= settings.beam_size,
+            "a search is impossible");
   }
 
   std::shared_ptr<Network> network_;
@@ -234,20 +291,23 @@ PYBIND11_MODULE(_kernels, module) {
       });
   py::class_<CheckedSession>(module, "Session")
       .def(py::init([](std::shared_ptr<Network> network, std::shared_ptr<Team> team, int max_rows,
-                       int max_slots, int max_source_length, int max_target_length) {
+                       int max_slots, int max_source_length, int max_target_length,
+                       std::int64_t eos_id, std::int64_t forced_first_id) {
              return std::make_unique<CheckedSession>(
-                 network, team, Limits{max_rows, max_slots, max_source_length, max_target_length});
+                 network, team, Limits{max_rows, max_slots, max_source_length, max_target_length},
+                 SpecialTokens{eos_id, forced_first_id});
            }),
            py::arg("network"), py::arg("team"), py::kw_only(), py::arg("max_rows"),
-           py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"))
+           py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"),
+           py::arg("eos_id"), py::arg("forced_first_id") = -1)
+      .def("admit", &CheckedSession::admit, py::arg("requests"))
+      .def("step", &CheckedSession::step)
+      .def("release", &CheckedSession::release, py::arg("name"))
       .def("encode", &CheckedSession::encode, py::arg("ids").noconvert(),
            py::arg("lengths").noconvert(), py::arg("slots").noconvert())
-      .def("step", &CheckedSession::step, py::arg("tokens").noconvert(),
+      .def("feed", &CheckedSession::feed, py::arg("tokens").noconvert(),
            py::arg("rows").noconvert(), py::arg("slots").noconvert(),
            py::arg("positions").noconvert(), py::arg("log_probs").noconvert(),
            py::arg("best").noconvert(), py::arg("looked"))
-      .def("copy_pasts", &CheckedSession::copy_pasts, py::arg("sources").noconvert(),
-           py::arg("destinations").noconvert(), py::arg("length"))
-      .def("forget_past", &CheckedSession::forget_past)
       .def("seconds", &CheckedSession::seconds);
 }

@@ -1,7 +1,9 @@
 #include "session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 namespace dragoman {
 namespace {
@@ -24,7 +26,8 @@ class Stopwatch {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits)
+Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
+                 SpecialTokens tokens)
     : network_(std::move(network)),
       team_(std::move(team)),
       limits_(limits),
@@ -39,8 +42,13 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       memory_keys_(std::size_t(limits.max_slots) * num_layers_ * memory_keys_size_),
       memory_values_(std::size_t(limits.max_slots) * num_layers_ * memory_values_size_),
       memory_lengths_(limits.max_slots, 0),
-      open_group_(limits.max_slots, -1) {
-  ancestors_.reserve(std::size_t(limits.max_rows) * limits.max_target_length);
+      open_group_(limits.max_slots, -1),
+      tokens_(tokens) {
+  const std::size_t num_places = at(limits.max_rows, 0);
+  ancestors_.reserve(num_places);
+  fed_.reserve(num_places);
+  fed_log_probs_.reserve(num_places);
+  looked_.reserve(num_places);
   nodes_.reserve(std::size_t(team_->size()) * limits.max_target_length);
   scratch_.reserve(team_->size() * scratch_stride());
 }
@@ -75,8 +83,97 @@ void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
   team_->end();
 }
 
-void Session::copy_past(int from, int to, int length) {
-  std::memcpy(ancestors(to), ancestors(from), std::size_t(length) * sizeof(std::int32_t));
+void Session::admit(const std::vector<Request>& requests) {
+  std::vector<std::int32_t> ids, lengths, slots;
+  for (const Request& request : requests) {
+    ids.insert(ids.end(), request.source.begin(), request.source.end());
+    lengths.push_back(static_cast<std::int32_t>(request.source.size()));
+    slots.push_back(request.slot);
+  }
+  encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(requests.size()));
+  for (const Request& request : requests) {
+    running_.insert({request.name, {request.slot, Search(request.settings, tokens_, request.prefix,
+                                                         request.rows)}});
+  }
+}
+
+void Session::release(std::int64_t name) {
+  const auto found = running_.find(name);
+  if (found == running_.end()) return;
+  const Search& search = found->second.search;
+  for (const Search::Beam& beam : search.beams()) forget_past(beam.row, search.position());
+  running_.erase(found);
+}
+
+// The rows of all live beams; returns how many candidates the widest search wants.
+int Session::lay_out_step() {
+  step_rows_.clear();
+  int num_candidates = 1;
+  for (const auto& [name, running] : running_) {
+    const Search& search = running.search;
+    const int position = search.position();
+    num_candidates = std::max(num_candidates, search.settings().num_candidates);
+    for (const Search::Beam& beam : search.beams()) {
+      const std::size_t place = at(beam.row, position);
+      fed_[place] = static_cast<std::int32_t>(beam.token);
+      fed_log_probs_[place] = beam.log_prob;
+      if (beam.score > -std::numeric_limits<double>::infinity()) {
+        step_rows_.push_back({beam.token, beam.row, running.slot, position});
+      }
+    }
+  }
+  return std::min(num_candidates, network_->output->num_outputs());
+}
+
+std::vector<Finished> Session::step() {
+  const int num = lay_out_step();
+  const std::size_t num_rows = step_rows_.size();
+  step_log_probs_.resize(num_rows * num);
+  step_tokens_.resize(num_rows * num);
+  step_looked_.resize(num_rows);
+  const bool with_sources = std::any_of(running_.begin(), running_.end(), [](const auto& item) {
+    return item.second.search.settings().with_alignment;
+  });
+  if (num_rows > 0) {
+    feed(step_rows_.data(), static_cast<int>(num_rows), num, step_log_probs_.data(),
+         step_tokens_.data(), with_sources ? step_looked_.data() : nullptr);
+  }
+  Stopwatch watch;
+  for (std::size_t i = 0; with_sources && i < num_rows; ++i) {
+    looked_[at(step_rows_[i].row, step_rows_[i].position)] =
+        static_cast<std::int32_t>(step_looked_[i]);
+  }
+  std::vector<Finished> finished;
+  std::size_t row = 0;
+  for (auto& [name, running] : running_) {
+    const std::size_t first = row * num;
+    while (row < num_rows && step_rows_[row].slot == running.slot) ++row;
+    if (running.search.advance(step_log_probs_.data() + first, step_tokens_.data() + first, num,
+                               *this)) {
+      finished.push_back({name, running.search.take_hypotheses()});
+    }
+  }
+  for (const Finished& sentence : finished) release(sentence.name);
+  watch.add_to(seconds_.search);
+  return finished;
+}
+
+void Session::copy(int from, int to, int length) {
+  std::memcpy(&ancestors_[at(to, 0)], &ancestors_[at(from, 0)],
+              std::size_t(length) * sizeof(std::int32_t));
+}
+
+Trail Session::trail(int row, int begin, int end, bool with_sources) const {
+  Trail trail;
+  for (int position = begin; position < end; ++position) {
+    const std::size_t place = at(ancestors_[at(row, position)], position);
+    trail.tokens.push_back(fed_[place]);
+    trail.log_probs.push_back(fed_log_probs_[place]);
+    if (with_sources) {
+      trail.sources.push_back(looked_[at(ancestors_[at(row, position - 1)], position - 1)]);
+    }
+  }
+  return trail;
 }
 
 void Session::forget_past(int row, int length) {
@@ -87,7 +184,7 @@ void Session::forget_past(int row, int length) {
   }
 }
 
-void Session::step(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
+void Session::feed(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
                    std::int64_t* tokens, std::int64_t* looked) {
   team_->begin();
   Stopwatch watch;
@@ -139,26 +236,26 @@ void Session::group(const StepRow* rows, int num_rows) {
 void Session::embed(const StepRow* rows, int num_rows) {
   stack_.reserve(num_rows);
   stack_.for_rows(num_rows, [&](int row) {
-    const StepRow& at = rows[row];
-    ancestors(at.row)[at.position] = at.row;
+    const StepRow& fed = rows[row];
+    ancestors_[at(fed.row, fed.position)] = fed.row;
     const float* position =
-        network_->target_positions.values.data() + std::size_t(at.position) * network_->d_model;
-    stack_.embed(row, *network_->target_table, static_cast<int>(at.token), position);
+        network_->target_positions.values.data() + std::size_t(fed.position) * network_->d_model;
+    stack_.embed(row, *network_->target_table, static_cast<int>(fed.token), position);
   });
 }
 
 void Session::attend_to_pasts(const StepRow* rows, int num_rows, int layer) {
   const HeadShape& heads = network_->heads;
   team_->run(num_rows, [&](int row, int thread) {
-    const StepRow& at = rows[row];
+    const StepRow& fed = rows[row];
     const float* query = stack_.projected.row(row);
-    half* own = node(at.row, layer, at.position);
+    half* own = node(fed.row, layer, fed.position);
     for (int i = 0; i < static_cast<int>(node_size_); i += kLanes) {
       store_half(own + i, _mm512_loadu_ps(query + heads.keys() + i));
     }
-    const int length = at.position + 1;
+    const int length = fed.position + 1;
     const half** nodes = nodes_.data() + std::size_t(thread) * limits_.max_target_length;
-    const std::int32_t* ancestor = ancestors(at.row);
+    const std::int32_t* ancestor = &ancestors_[at(fed.row, 0)];
     for (int t = 0; t < length; ++t) nodes[t] = node(ancestor[t], layer, t);
     attend_to_past(heads, nodes, length, query, scratch_.data() + thread * scratch_stride(),
                    stack_.context.row(row));

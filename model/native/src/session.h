@@ -1,12 +1,15 @@
-// Running sentences: their caches, and one decoder step for all of them.
+// Running sentences: their caches, their searches, and one decoder step for all of them.
 //
-// A row keeps the keys and values of the tokens it was fed, and for every position the row in
+// A row keeps the tokens it was fed with their keys and values, and for every position the row in
 // which that position's token was computed. A second child of a beam copies this list and
 // nothing else.
 #pragma once
 
+#include <map>
+
 #include "encoder.h"
 #include "output.h"
+#include "search.h"
 
 namespace dragoman {
 
@@ -22,29 +25,48 @@ struct StepRow {
   std::int32_t position;  // of the token
 };
 
-// Seconds spent in the parts of steps, summed.
-struct StepSeconds {
-  double embedding = 0, self_attention = 0, cross_attention = 0, feed_forward = 0, output = 0;
+// A sentence to search a translation of.
+struct Request {
+  std::int64_t name;
+  int slot;                // where its memory will lie
+  std::vector<int> rows;   // where its beams will lie
+  std::vector<std::int32_t> source;
+  std::vector<std::int64_t> prefix;
+  SearchSettings settings;
 };
 
-class Session {
- public:
-  Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits);
+struct Finished {
+  std::int64_t name;
+  std::vector<Hypothesis> hypotheses;
+};
 
-  // Encodes sentences, laid end to end, into slots.
+// Seconds spent in the parts of steps, summed.
+struct StepSeconds {
+  double embedding = 0, self_attention = 0, cross_attention = 0, feed_forward = 0, output = 0,
+         search = 0;
+};
+
+class Session : private Pasts {
+ public:
+  Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
+          SpecialTokens tokens);
+
+  // Encodes sentences, which take part in steps from now on.
+  void admit(const std::vector<Request>& requests);
+
+  // Extends every running hypothesis by one token; gives the sentences whose search is over.
+  std::vector<Finished> step();
+
+  // Drops a running sentence.
+  void release(std::int64_t name);
+
+  // The network alone, what a step is made of: encodes sentences, laid end to end, into slots.
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences);
-
-  // Feeds every row its token. Writes the likeliest next tokens, best first; if `looked` is given,
-  // the source position each row attended to most.
-  void step(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
+  // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `looked` is
+  // given, the source position each row attended to most.
+  void feed(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
             std::int64_t* tokens, std::int64_t* looked);
-
-  // Lets row `to` have the past of row `from`, `length` positions.
-  void copy_past(int from, int to, int length);
-
-  // Gives the memory of a past beyond `kKept` positions back.
-  void forget_past(int row, int length);
 
   const StepSeconds& seconds() const { return seconds_; }
 
@@ -60,9 +82,13 @@ class Session {
     return past_.data() + ((std::size_t(row) * num_layers_ + layer) * limits_.max_target_length +
                            position) * node_size_;
   }
-  std::int32_t* ancestors(int row) {
-    return ancestors_.data() + std::size_t(row) * limits_.max_target_length;
+  std::size_t at(int row, int position) const {
+    return std::size_t(row) * limits_.max_target_length + position;
   }
+  void copy(int from, int to, int length) override;
+  Trail trail(int row, int begin, int end, bool with_sources) const override;
+  void forget_past(int row, int length);
+  int lay_out_step();
   Memory memory(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
@@ -80,7 +106,10 @@ class Session {
   Encoder encoder_;
   OutputLayer output_;
   LazyArray<half> past_, memory_keys_, memory_values_;
-  Buffer<std::int32_t> ancestors_;
+  // By row and position: the row that computed it, the token fed there, its log probability, and
+  // the source position looked at most when the next token was chosen.
+  Buffer<std::int32_t> ancestors_, fed_, looked_;
+  Buffer<float> fed_log_probs_;
   std::vector<int> memory_lengths_;  // by slot
   std::vector<Group> groups_;
   std::vector<int> open_group_;  // by slot: its group that is not full
@@ -88,6 +117,16 @@ class Session {
   Buffer<float> scratch_;
   Buffer<const half*> nodes_;
   StepSeconds seconds_;
+
+  struct Running {
+    int slot;
+    Search search;
+  };
+  SpecialTokens tokens_;
+  std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
+  std::vector<StepRow> step_rows_;
+  std::vector<std::int64_t> step_tokens_, step_looked_;
+  std::vector<float> step_log_probs_;
 };
 
 }  // namespace dragoman

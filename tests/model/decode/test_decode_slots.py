@@ -21,7 +21,7 @@ def test_places_are_dense_after_compaction_and_moves_are_disjoint(
     running: list[Slot] = []
     for step, (beam_size, leaver) in enumerate(events):
         if table.num_rows + beam_size <= 64 and table.num_slots < 16:
-            running.append(table.add(request_of(beam_size), step=step))
+            running.append(table.add(step, request_of(beam_size), step=step))
         if leaver < len(running):
             table.remove(running.pop(leaver))
         before = {id(slot): list(slot.rows) for slot in running}

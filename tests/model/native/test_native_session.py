@@ -1,6 +1,7 @@
 """The kernels against their definition, against themselves in a crowd, and against bad input."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, Ses
 from model.native import kernels
 from model.native.network import Int8Network, pack_transformer
 from support.int8_reference import Int8Reference
+from support.reference_search import NextLogProbs, reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
@@ -68,6 +70,7 @@ def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
         max_slots=3,
         max_source_length=38,
         max_target_length=38,
+        eos_id=TOKENS.eos_id,
     )
     reference = Int8Reference(transformer)
     vocab_size = transformer.config.output_size
@@ -86,7 +89,7 @@ def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
     for position in range(targets.shape[1]):
         log_probs = np.empty((2, vocab_size), dtype=np.float32)
         best = np.empty((2, vocab_size), dtype=np.int64)
-        session.step(
+        session.feed(
             targets[:, position].contiguous().numpy(),
             np.array([4, 1]),
             np.array([2, 0]),
@@ -111,6 +114,63 @@ def test_a_crowd_never_changes_a_sentence_not_by_one_bit() -> None:
     network = packed({}, num_threads=2)
     for request, hypotheses in run_in_a_crowd(network, random.Random(3), 60):
         assert hypotheses == alone(network, request)
+
+
+@pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])
+@pytest.mark.parametrize("forced_first_id", [None, 7])
+def test_the_search_is_the_plain_search_over_the_same_numbers(
+    eos_bias: float, forced_first_id: int | None
+) -> None:
+    network = pack_transformer(
+        small_transformer(dtype=torch.float32, eos_bias=eos_bias),
+        max_positions=38,
+        suppressed_ids=TOKENS.suppressed_ids,
+        num_threads=2,
+    )
+    tokens = replace(TOKENS, forced_first_id=forced_first_id)
+    next_log_probs = plain_network(network)
+    for request, hypotheses in run_in_a_crowd(network, random.Random(13), 60, tokens=tokens):
+        expected = reference_search(
+            next_log_probs,
+            tokens,
+            list(request.source_ids),
+            list(request.prefix_ids),
+            request.search,
+        )
+        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+        for hypothesis, reference in zip(hypotheses, expected, strict=True):
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
+            assert list(hypothesis.token_log_probs) == reference.log_probs
+            assert hypothesis.is_truncated == reference.is_truncated
+
+
+def plain_network(network: Int8Network) -> NextLogProbs:
+    """Every next token's log probability, the whole prefix fed again each time."""
+    session = kernels.load().session(
+        network.packed,
+        network.team,
+        max_rows=1,
+        max_slots=1,
+        max_source_length=16,
+        max_target_length=38,
+        eos_id=TOKENS.eos_id,
+    )
+    vocab_size = network.config.output_size
+
+    def next_log_probs(source: list[int], prefix: list[int]) -> list[float]:
+        one, zero = np.array([len(source)], dtype=np.int32), np.zeros(1, dtype=np.int64)
+        session.encode(np.array(source, dtype=np.int32), one, zero.astype(np.int32))
+        log_probs = np.empty((1, vocab_size), dtype=np.float32)
+        best = np.empty((1, vocab_size), dtype=np.int64)
+        for position, token in enumerate(prefix):
+            at = np.array([position])
+            session.feed(np.array([token]), zero, zero, at, log_probs, best, None)
+        by_token = np.full(vocab_size, -np.inf)
+        is_possible = ~np.isneginf(log_probs[0])
+        by_token[best[0][is_possible]] = log_probs[0][is_possible]
+        return by_token.tolist()
+
+    return next_log_probs
 
 
 def test_the_number_of_threads_never_changes_a_bit() -> None:
@@ -141,6 +201,7 @@ def test_the_likeliest_tokens_are_few_of_many_and_the_suppressed_are_not_among_t
         max_slots=1,
         max_source_length=8,
         max_target_length=8,
+        eos_id=TOKENS.eos_id,
     )
     session.encode(
         np.array([3, 4, 1], dtype=np.int32),
@@ -151,7 +212,7 @@ def test_the_likeliest_tokens_are_few_of_many_and_the_suppressed_are_not_among_t
     def best_of(count: int) -> tuple[np.ndarray, np.ndarray]:
         log_probs = np.empty((3, count), dtype=np.float32)
         best = np.empty((3, count), dtype=np.int64)
-        session.step(
+        session.feed(
             np.array([0, 9, 11]),
             np.arange(3),
             np.zeros(3, dtype=np.int64),
@@ -232,6 +293,7 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
     network = packed({})
     make = kernels.load().session
     limits = {"max_rows": 2, "max_slots": 2, "max_source_length": 8, "max_target_length": 8}
+    limits["eos_id"] = TOKENS.eos_id
     with pytest.raises(ValueError, match="shorter than the session's limits"):
         make(network.packed, network.team, **(limits | {"max_target_length": 39}))
     session = make(network.packed, network.team, **limits)
@@ -252,8 +314,24 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
     results = np.empty((1, 2), dtype=np.float32), np.empty((1, 2), dtype=np.int64)
     for values in ((23, 0, 0, 0), (1, 2, 0, 0), (1, 0, 2, 0), (1, 0, 0, 8), (1, 0, 0, -1)):
         with pytest.raises(IndexError, match="out of range"):
-            session.step(*(np.array([value]) for value in values), *results, None)
+            session.feed(*(np.array([value]) for value in values), *results, None)
     with pytest.raises(TypeError):
-        session.step(*(np.array([0], dtype=np.int32) for _ in range(4)), *results, None)
-    with pytest.raises(IndexError, match="a row is out of range"):
-        session.copy_pasts(np.array([2]), np.array([0]), 3)
+        session.feed(*(np.array([0], dtype=np.int32) for _ in range(4)), *results, None)
+    request = (0, 0, [0], [3, 1], [0], 2, 1, 7, 1.0, "exact", False)
+    session.admit([request])
+    for place, value, error in (
+        (1, 2, "a slot is out"),
+        (2, [], "a row is out"),
+        (2, [0, 2], "a row is out"),
+        (3, [23], "a source id or length is out"),
+        (3, [3] * 9, "a source id or length is out"),
+        (4, [], "a prefix id is out"),
+        (4, [-1], "a prefix id is out"),
+        (7, 8, "a target length is out"),
+        (5, 1, "a search is impossible"),
+        (6, 2, "a search is impossible"),
+        (9, "never", "stopping must be exact"),
+    ):
+        wrong = (*request[:place], value, *request[place + 1 :])
+        with pytest.raises((IndexError, ValueError), match=error):
+            session.admit([wrong])

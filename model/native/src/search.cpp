@@ -1,0 +1,144 @@
+#include "search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace dragoman {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kFree = -1;
+
+}  // namespace
+
+Search::Search(SearchSettings settings, SpecialTokens tokens, std::vector<std::int64_t> prefix,
+               const std::vector<int>& rows)
+    : settings_(settings), tokens_(tokens), prefix_(std::move(prefix)) {
+  if (settings_.beam_size == 1) settings_.rule = StoppingRule::kFirst;
+  for (const int row : rows) beams_.push_back({row, prefix_[0], 0.0f, -kInfinity});
+  beams_[0].score = 0.0;
+}
+
+// A prefix leaves no choice, nor does a forced first token, nor the cap; the last costs nothing
+// and ends the hypothesis.
+std::int64_t Search::forced_token() const {
+  if (num_generated() < 0) return prefix_[position_ + 1];
+  if (num_generated() == settings_.max_length - 1) return tokens_.eos;
+  return num_generated() == 0 ? tokens_.forced_first : kFree;
+}
+
+void Search::gather(const float* log_probs, const std::int64_t* tokens, int num) {
+  const std::int64_t forced = forced_token();
+  candidates_.clear();
+  for (int beam = 0; beam < settings_.beam_size; ++beam) {
+    const double score = beams_[beam].score;
+    if (!(score > -kInfinity)) continue;
+    if (forced != kFree) {
+      candidates_.push_back({score, 0.0f, beam, forced});
+    } else {
+      for (int i = 0; i < num; ++i) {
+        const double sum = score + log_probs[i];
+        if (sum > -kInfinity) candidates_.push_back({sum, log_probs[i], beam, tokens[i]});
+      }
+    }
+    log_probs += num;
+    tokens += num;
+  }
+  const auto is_better = [](const Candidate& a, const Candidate& b) { return a.score > b.score; };
+  std::stable_sort(candidates_.begin(), candidates_.end(), is_better);
+  const std::size_t limit = settings_.num_candidates;
+  if (candidates_.size() > limit) candidates_.resize(limit);
+}
+
+bool Search::advance(const float* log_probs, const std::int64_t* tokens, int num, Pasts& pasts) {
+  gather(log_probs, tokens, num);
+  const std::size_t beam_size = settings_.beam_size;
+  survivors_.clear();
+  for (std::size_t rank = 0; rank < candidates_.size(); ++rank) {
+    const Candidate& candidate = candidates_[rank];
+    const bool is_end = candidate.token == tokens_.eos && num_generated() >= 0;
+    if (is_end) {
+      if (rank < beam_size) finish(candidate, pasts);
+    } else if (survivors_.size() < beam_size) {
+      survivors_.push_back(candidate);
+    }
+  }
+  seat(survivors_, pasts);
+  ++position_;
+  if (num_generated() < 1) return false;
+  const double best = survivors_.empty() ? -kInfinity : survivors_[0].score;
+  return best / std::pow(bound_length(num_generated()), settings_.length_penalty) <= threshold();
+}
+
+void Search::finish(const Candidate& candidate, const Pasts& pasts) {
+  const int length = num_generated() + 1;
+  const double score = candidate.score / std::pow(length, settings_.length_penalty);
+  const std::size_t limit = settings_.beam_size;
+  if (finished_.size() == limit && !(score > finished_.back().score)) return;
+  const int begin = static_cast<int>(prefix_.size());
+  Hypothesis hypothesis{pasts.trail(beams_[candidate.beam].row, begin, position_ + 1,
+                                    settings_.with_alignment),
+                        score, length == settings_.max_length};
+  hypothesis.trail.log_probs.push_back(candidate.log_prob);
+  const auto place = std::upper_bound(
+      finished_.begin(), finished_.end(), score,
+      [](double value, const Hypothesis& other) { return value > other.score; });
+  finished_.insert(place, std::move(hypothesis));
+  if (finished_.size() > limit) finished_.pop_back();
+}
+
+// Gives every survivor a row. The first child of a beam stays; the others take the places that
+// nobody stays in, and copy the past they continue.
+void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
+  std::vector<Beam> next = beams_;
+  for (Beam& beam : next) beam.score = -kInfinity;
+  std::vector<const Candidate*> movers;
+  std::vector<bool> is_claimed(beams_.size(), false);
+  const auto sit = [&](int place, const Candidate& candidate) {
+    next[place].token = candidate.token;
+    next[place].log_prob = candidate.log_prob;
+    next[place].score = candidate.score;
+  };
+  for (const Candidate& candidate : survivors) {
+    if (is_claimed[candidate.beam]) {
+      movers.push_back(&candidate);
+    } else {
+      is_claimed[candidate.beam] = true;
+      sit(candidate.beam, candidate);
+    }
+  }
+  std::size_t place = 0;
+  for (const Candidate* mover : movers) {
+    while (is_claimed[place]) ++place;
+    is_claimed[place] = true;
+    pasts.copy(beams_[mover->beam].row, beams_[place].row, position_ + 1);
+    sit(static_cast<int>(place), *mover);
+  }
+  beams_ = std::move(next);
+}
+
+// What running hypotheses have to pass for the search to go on.
+double Search::threshold() const {
+  const bool is_exact = settings_.rule == StoppingRule::kExact;
+  const std::size_t required = is_exact ? settings_.num_hypotheses : settings_.beam_size;
+  if (finished_.size() < required) return -kInfinity;
+  return settings_.rule == StoppingRule::kFirst ? kInfinity : finished_[required - 1].score;
+}
+
+// The length at which a running hypothesis is judged.
+double Search::bound_length(int num_generated) const {
+  const bool is_exact = settings_.rule == StoppingRule::kExact;
+  const bool looks_ahead = is_exact || settings_.rule == StoppingRule::kBound;
+  if (looks_ahead && settings_.length_penalty > 0) return settings_.max_length;
+  return is_exact ? num_generated + 1 : num_generated;
+}
+
+std::vector<Hypothesis> Search::take_hypotheses() {
+  const std::size_t limit = settings_.num_hypotheses;
+  if (finished_.size() > limit) finished_.resize(limit);
+  return std::move(finished_);
+}
+
+}  // namespace dragoman

@@ -1,0 +1,99 @@
+// Beam search of one sentence: which hypotheses go on, in which rows, and when it is over.
+//
+// The rules are those of model/decode/scoring.py and model/decode/beam.py. Children stay in their
+// parent's row; a second child takes a row that nobody claims.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dragoman {
+
+enum class StoppingRule { kExact, kFirst, kHeuristic, kBound };
+
+struct SearchSettings {
+  int beam_size, num_candidates, num_hypotheses, max_length;
+  double length_penalty;
+  StoppingRule rule;
+  bool with_alignment;
+};
+
+// Tokens that search treats apart; -1 is none.
+struct SpecialTokens {
+  std::int64_t eos;
+  std::int64_t forced_first;
+};
+
+// What a row has been fed, position by position, across the rows it descends from.
+struct Trail {
+  std::vector<std::int32_t> tokens, sources;
+  std::vector<float> log_probs;
+};
+
+struct Hypothesis {
+  Trail trail;  // EOS's log probability is the last
+  double score;
+  bool is_truncated;
+};
+
+// Where the pasts of rows are kept.
+class Pasts {
+ public:
+  virtual ~Pasts() = default;
+  // Lets row `to` have the first `length` positions of row `from`.
+  virtual void copy(int from, int to, int length) = 0;
+  // What row `row` was fed at positions `begin` … `end - 1`, and where it looked one earlier.
+  virtual Trail trail(int row, int begin, int end, bool with_sources) const = 0;
+};
+
+class Search {
+ public:
+  // A running hypothesis: a row, what it is fed next, and its score so far.
+  struct Beam {
+    int row;
+    std::int64_t token;
+    float log_prob;  // of that token
+    double score;    // minus infinity: there is no hypothesis here
+  };
+
+  Search(SearchSettings settings, SpecialTokens tokens, std::vector<std::int64_t> prefix,
+         const std::vector<int>& rows);
+
+  // The beams to feed, at this position; those without a hypothesis are left out by the caller.
+  const std::vector<Beam>& beams() const { return beams_; }
+  int position() const { return position_; }
+  const SearchSettings& settings() const { return settings_; }
+
+  // Takes the likeliest next tokens of every live beam, in the order of `beams`, `num` of each,
+  // best first. Returns whether the search is over.
+  bool advance(const float* log_probs, const std::int64_t* tokens, int num, Pasts& pasts);
+
+  // Best first, at most `num_hypotheses`; none when no score was finite.
+  std::vector<Hypothesis> take_hypotheses();
+
+ private:
+  struct Candidate {
+    double score;
+    float log_prob;
+    int beam;
+    std::int64_t token;
+  };
+
+  int num_generated() const { return position_ - (static_cast<int>(prefix_.size()) - 1); }
+  std::int64_t forced_token() const;
+  void gather(const float* log_probs, const std::int64_t* tokens, int num);
+  void finish(const Candidate& candidate, const Pasts& pasts);
+  void seat(const std::vector<Candidate>& survivors, Pasts& pasts);
+  double threshold() const;
+  double bound_length(int num_generated) const;
+
+  SearchSettings settings_;
+  SpecialTokens tokens_;
+  std::vector<std::int64_t> prefix_;
+  std::vector<Beam> beams_;
+  std::vector<Hypothesis> finished_;
+  std::vector<Candidate> candidates_, survivors_;  // kept for their memory
+  int position_ = 0;
+};
+
+}  // namespace dragoman
