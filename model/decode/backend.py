@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from model.decode.request import DecodeRequest, FinishedSentence
+from model.decode.timing import StepPart
 
 
 class Backend(Protocol):
@@ -30,6 +31,10 @@ class Backend(Protocol):
 
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
+        ...
+
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds spent in the parts of all steps so far."""
         ...
 
     def check_integrity(self) -> None:

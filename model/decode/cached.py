@@ -15,6 +15,7 @@ from model.decode.cache import MemoryCache, RowCache
 from model.decode.incremental import IncrementalDecoder, StepShape
 from model.decode.request import SessionLimits
 from model.decode.slots import Moves, Slot
+from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
 
 
@@ -108,7 +109,7 @@ class CachedNetwork:
         self._layout, self._memory_mask, self._memory_length = layout, mask, longest
 
     def step(
-        self, tokens: Tensor, positions: Tensor, *, step: int
+        self, tokens: Tensor, positions: Tensor, *, step: int, watch: Stopwatch
     ) -> tuple[beam.RowContinuations, Tensor | None]:
         """Feed every row one token.
 
@@ -116,6 +117,7 @@ class CachedNetwork:
             tokens: (R,) int64.
             positions: (R,) int64, the target position of each.
             step: The session's step number.
+            watch: Gets the time of every part.
 
         Returns:
             The likeliest next tokens of every row, as many as the layout's widest search
@@ -147,10 +149,12 @@ class CachedNetwork:
                 memory_length=self._memory_length,
                 with_attention=layout.with_attention,
             ),
+            watch=watch,
         )
         continuations = beam.row_continuations(
             logits.to(self._score_dtype), layout.groups.max_candidates, self._suppressed
         )
+        watch.lap("output")
         return continuations, None if looked is None else looked.argmax(dim=-1)
 
     def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:

@@ -5,6 +5,7 @@ among hypotheses is `beam`, when to stop is `scoring`, where things lie is `slot
 with its caches is `cached`.
 """
 
+import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -18,6 +19,7 @@ from model.decode.cached import CachedNetwork, Layout
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 from model.decode.scoring import bound_length, hypothesis_score
 from model.decode.slots import Slot, SlotTable
+from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
 
 
@@ -48,6 +50,7 @@ class EagerBackend:
         self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
         self._layout: Layout | None = None
         self._step = 0
+        self._watch = Stopwatch(time.perf_counter)
 
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
@@ -79,6 +82,10 @@ class EagerBackend:
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
 
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds spent in the parts of all steps so far."""
+        return dict(self._watch.seconds)
+
     def check_integrity(self) -> None:
         """Assert that slots and rows agree."""
         self._table.check_integrity()
@@ -89,6 +96,7 @@ class EagerBackend:
 
     def step(self) -> list[FinishedSentence]:
         """Extend every running hypothesis by one token; finished sentences leave."""
+        self._watch.start()
         if self._layout is None:
             self._settle()
             self._layout = self._make_layout()
@@ -96,7 +104,10 @@ class EagerBackend:
         layout = self._layout
         positions = self._step - layout.started  # (R,)
         continuations, looked = self._network.step(
-            self._next_tokens[: self._table.num_rows], positions, step=self._step
+            self._next_tokens[: self._table.num_rows],
+            positions,
+            step=self._step,
+            watch=self._watch,
         )
         if looked is not None:
             self._history.sources[torch.arange(self._table.num_rows), positions] = looked
@@ -110,7 +121,9 @@ class EagerBackend:
         self._collect(candidates, decision, layout)
         self._apply(decision, positions, layout)
         self._step += 1
-        return self._leave(decision, layout)
+        finished = self._leave(decision, layout)
+        self._watch.lap("search")
+        return finished
 
     def _settle(self) -> None:
         """Fill the holes that those who left have made."""

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.decode.cache import MemoryCache, RowCache
+from model.decode.timing import Stopwatch
 from model.errors import UnsupportedVariantError
 from model.nn.layers import DecoderLayer
 from model.nn.transformer import Transformer
@@ -85,9 +86,10 @@ def _bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """What all layers of one step share: where things lie, and the masks as biases."""
+    """What all layers of one step share: where things lie, the masks as biases, the watch."""
 
     shape: StepShape
+    watch: Stopwatch
     past_bias: Tensor | None
     memory_bias: Tensor | None
 
@@ -126,18 +128,22 @@ class _Layer:
         self, index: int, hidden: Tensor, cache: RowCache, memory: MemoryCache, step: _Step
     ) -> tuple[Tensor, Tensor]:
         """(R, D) → (R, D) and the cross-attention weights (N, H, K, S)."""
-        layer = self._layer
+        layer, watch = self._layer, step.watch
         attended = self._attend_to_past(
             index, self._before(hidden, layer.self_attention_norm), cache, step
         )
         hidden = self._after(hidden, attended, layer.self_attention_norm)
+        watch.lap("self_attention")
         attended, weights = self._attend_to_memory(
             index, self._before(hidden, layer.cross_attention_norm), memory, step
         )
         hidden = self._after(hidden, attended, layer.cross_attention_norm)
+        watch.lap("cross_attention")
         inner = self._before(hidden, layer.feed_forward_norm)
         inner = layer.feed_forward.down_proj(self._activation(layer.feed_forward.up_proj(inner)))
-        return self._after(hidden, inner, layer.feed_forward_norm), weights
+        hidden = self._after(hidden, inner, layer.feed_forward_norm)
+        watch.lap("feed_forward")
+        return hidden, weights
 
     def _before(self, hidden: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
         return norm(hidden) if self._is_pre else hidden
@@ -219,6 +225,8 @@ class IncrementalDecoder:
         cache: RowCache,
         memory: MemoryCache,
         shape: StepShape,
+        *,
+        watch: Stopwatch,
     ) -> tuple[Tensor, Tensor | None]:
         """Feed every row its last token.
 
@@ -228,6 +236,7 @@ class IncrementalDecoder:
             cache: Pasts of the rows; this step's column is written.
             memory: Encoder side of the slots.
             shape: How rows and slots lie.
+            watch: Gets the time of every part.
 
         Returns:
             (R, V) logits of the next token, and (R, S) attention to the source, averaged over
@@ -238,9 +247,11 @@ class IncrementalDecoder:
         weights = None
         step = _Step(
             shape=shape,
+            watch=watch,
             past_bias=_bias(shape.past_mask, hidden),
             memory_bias=_bias(shape.memory_mask, hidden),
         )
+        watch.lap("embedding")
         for index, layer in enumerate(self._layers):
             hidden, weights = layer.step(index, hidden, cache, memory, step)
         final_norm = self._transformer.decoder.final_norm

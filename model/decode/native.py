@@ -9,17 +9,9 @@ from heapq import heappop, heappush
 
 from model.checkpoint.manifest import SpecialTokens
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.decode.timing import STEP_PARTS, StepPart
 from model.native import kernels
 from model.native.network import Int8Network
-
-STEP_PARTS = (
-    "embedding",
-    "self_attention",
-    "cross_attention",
-    "feed_forward",
-    "output",
-    "search",
-)
 
 
 class NativeBackend:
@@ -49,7 +41,7 @@ class NativeBackend:
         self._free_slots = list(range(limits.max_slots))
         self._running: dict[int, tuple[int, list[int], DecodeRequest]] = {}
 
-    def step_seconds(self) -> dict[str, float]:
+    def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""
         return dict(zip(STEP_PARTS, self._session.seconds(), strict=True))
 

@@ -11,6 +11,7 @@ import torch
 from model.checkpoint.manifest import SpecialTokens
 from model.decode.opening import Network, open_backend
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.decode.timing import StepPart
 from model.errors import CapacityError
 
 __all__ = [
@@ -117,6 +118,10 @@ class DecodingSession:
         for sentence in finished:
             self._forget(sentence.slot_id)
         return finished
+
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds spent in the parts of all steps so far."""
+        return self._backend.step_seconds()
 
     def check_integrity(self) -> None:
         """Assert that slots, rows and counts agree."""

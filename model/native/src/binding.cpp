@@ -250,7 +250,9 @@ PYBIND11_MODULE(_kernels, module) {
   module.doc() = "int8 decoding on CPUs with AVX-512 VNNI";
   py::class_<Team, std::shared_ptr<Team>>(module, "Team")
       .def(py::init<int>(), py::arg("num_threads"))
-      .def_property_readonly("num_threads", &Team::size);
+      .def_property_readonly("num_threads", &Team::size)
+      .def_property_readonly("waited_seconds", &Team::waited_seconds)
+      .def_property_readonly("num_alone", &Team::num_alone);
   py::class_<Matrix, SharedMatrix>(module, "Matrix")
       .def(py::init(&make_matrix), py::arg("quanta"), py::arg("scale"), py::arg("bias"),
            py::arg("padding") = 0.0f);

@@ -2,7 +2,6 @@
 
 #include <immintrin.h>
 #include <sched.h>
-#include <x86intrin.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,18 +44,19 @@ Team::~Team() {
 }
 
 void Team::begin() {
-  begun_ = __rdtsc();
-  waited_ = 0;
+  begun_ = Clock::now();
+  waited_ = Clock::duration::zero();
 }
 
 void Team::end() {
   if (workers_.empty()) return;
   if (num_alone_ > 0) {
     --num_alone_;
+    ++total_alone_;
     return;
   }
-  const bool is_slow = static_cast<double>(waited_) >
-                       kWaitShare * static_cast<double>(__rdtsc() - begun_);
+  total_waited_ += waited_;
+  const bool is_slow = waited_ > kWaitShare * (Clock::now() - begun_);
   num_slow_ = is_slow ? num_slow_ + 1 : 0;
   if (num_slow_ >= 2) {
     num_slow_ = 1;  // one more slow step after the pause is enough
@@ -78,7 +78,7 @@ void Team::share(int num_tasks, Call call, void* context) {
   while (take_one(0)) {
   }
   if (num_done_.load(std::memory_order_acquire) == num_tasks) return;
-  const std::uint64_t started = __rdtsc();
+  const auto started = Clock::now();
   for (int looks = 0; num_done_.load(std::memory_order_acquire) != num_tasks; ++looks) {
     if (looks < kPolite) {
       _mm_pause();
@@ -86,7 +86,7 @@ void Team::share(int num_tasks, Call call, void* context) {
       sched_yield();
     }
   }
-  waited_ += __rdtsc() - started;
+  waited_ += Clock::now() - started;
 }
 
 bool Team::take_one(int thread) {
@@ -109,13 +109,13 @@ void Team::work(int thread) {
 }
 
 bool Team::sleep_until_next(std::uint32_t seen) {
-  const auto until = std::chrono::steady_clock::now() + kSpinTime;
+  const auto until = Clock::now() + kSpinTime;
   do {
     for (int looks = 0; looks < kLooksPerClock; ++looks) {
       if (loop_.load(std::memory_order_acquire) != seen) return !is_over_.load();
       _mm_pause();
     }
-  } while (std::chrono::steady_clock::now() < until);
+  } while (Clock::now() < until);
   num_asleep_.fetch_add(1);
   loop_.wait(seen);
   num_asleep_.fetch_sub(1);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 #include <type_traits>
@@ -45,7 +46,12 @@ class Team {
   void begin();
   void end();
 
+  // Seconds that the calling thread has waited for others, and steps that were worked on alone.
+  double waited_seconds() const { return std::chrono::duration<double>(total_waited_).count(); }
+  std::int64_t num_alone() const { return total_alone_; }
+
  private:
+  using Clock = std::chrono::steady_clock;
   using Call = void (*)(void* context, int task, int thread);
   struct Job {
     Call call;
@@ -69,8 +75,9 @@ class Team {
   std::atomic<int> num_asleep_{0};
   std::atomic<bool> is_over_{false};
 
-  std::uint64_t begun_ = 0;
-  std::uint64_t waited_ = 0;
+  Clock::time_point begun_;
+  Clock::duration waited_{0}, total_waited_{0};
+  std::int64_t total_alone_ = 0;
   int num_slow_ = 0;
   int num_alone_ = 0;
   int next_alone_ = 0;

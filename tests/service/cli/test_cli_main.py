@@ -8,7 +8,7 @@ from model.errors import ConfigError
 from service.cli import serve
 from service.cli.main import build_parser, main
 
-COMMANDS = ("serve", "translate", "train", "evaluate")
+COMMANDS = ("serve", "translate", "train", "evaluate", "export", "bench")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
