@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity bench-served fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity bench-served bench-peers bench-report fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -53,6 +53,12 @@ test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMA
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python benchmarks/served.py
+
+bench-peers: install ## Compare with CTranslate2 and Hugging Face; BENCH_FLAGS=--quick to try it
+	$(BIN)/python -m benchmarks.peers $(BENCH_FLAGS)
+
+bench-report: install ## Write docs/benchmarks.md and the README's table from the latest comparison
+	$(BIN)/python -m benchmarks.peers.report
 
 fuzz: install ## Send 10,000 generated requests to a running service
 	$(BIN)/python benchmarks/fuzz.py

@@ -12,12 +12,12 @@ import torch
 
 from model.checkpoint.manifest import Manifest, read_manifest
 from model.checkpoint.stored import open_weights
-from model.checkpoint.weights import empty_network, load_checkpoint
+from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
 from model.config import ABSOLUTE_POSITIONS, ComputeType
 from model.decode.opening import Network
 from model.errors import UnsupportedVariantError
 from model.native import kernels
-from model.native.network import Int8Network, pack
+from model.native.network import Int8Network, pack, pack_transformer
 from model.text.tokenizer import Tokenizer
 
 
@@ -75,17 +75,37 @@ def load_for_decoding(
         )
     tokenizer = Tokenizer.load(directory, manifest)
     empty_network(directory, manifest)
-    limits = manifest.limits
-    longest_prefix = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
     with open_weights(directory / manifest.files.weights, manifest.tensors) as weights:
         network = pack(
             manifest.network,
             weights,
-            max_positions=max(limits.max_source_length, limits.max_target_length + longest_prefix),
+            max_positions=_max_positions(manifest),
             suppressed_ids=manifest.tokens.suppressed_ids,
             num_threads=num_threads or torch.get_num_threads(),
         )
     return Runnable(manifest=manifest, network=network, tokenizer=tokenizer)
+
+
+def as_served(checkpoint: Checkpoint) -> Runnable:
+    """A network in memory in the arithmetic that `load_for_decoding` would choose for it."""
+    manifest, network = checkpoint.manifest, checkpoint.transformer
+    device = network.target_embedding.weight.device
+    if _find_int8_problem(manifest, device) is not None:
+        return Runnable(manifest=manifest, network=network, tokenizer=checkpoint.tokenizer)
+    packed = pack_transformer(
+        network,
+        max_positions=_max_positions(manifest),
+        suppressed_ids=manifest.tokens.suppressed_ids,
+        num_threads=torch.get_num_threads(),
+    )
+    return Runnable(manifest=manifest, network=packed, tokenizer=checkpoint.tokenizer)
+
+
+def _max_positions(manifest: Manifest) -> int:
+    """Positions of the longest source or target, forced prefix and start token included."""
+    limits = manifest.limits
+    longest_prefix = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
+    return max(limits.max_source_length, limits.max_target_length + longest_prefix)
 
 
 def _find_int8_problem(manifest: Manifest, device: torch.device) -> str | None:

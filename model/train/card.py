@@ -22,6 +22,7 @@ class CardFacts:
         weights: Which snapshots the weights are made of, in words.
         scores: By corpus, such as "test/newstest2019", in the order they are listed.
         beam_size: Of the scores.
+        compute_type: Arithmetic of the scores, empty before there are any.
     """
 
     progress: Progress
@@ -29,6 +30,7 @@ class CardFacts:
     weights: str
     scores: Mapping[str, Scores]
     beam_size: int
+    compute_type: str
 
 
 def write_card(
@@ -110,7 +112,8 @@ def _scores(facts: CardFacts) -> str:
     signatures = sorted({metric.signature for s in found for metric in (s.bleu, s.chrf)})
     listed = "\n".join(f"- `{signature}`" for signature in signatures)
     return (
-        f"## Scores\n\nBeam {facts.beam_size}, detokenised text, of the stored int8 weights.\n\n"
+        f"## Scores\n\nBeam {facts.beam_size}, detokenised text, of the stored int8 weights,"
+        f" computed in {facts.compute_type}.\n\n"
         f"{_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
     )
 

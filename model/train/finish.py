@@ -8,9 +8,9 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
 from model.evaluate import Scores, evaluate
+from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
 from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
@@ -67,13 +67,14 @@ def finish_run(
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
 
-    def write() -> None:
+    def write(compute_type: str) -> None:
         facts = CardFacts(
             progress=progress,
             num_pairs=num_pairs,
             weights=weights,
             scores=scores,
             beam_size=search.beam_size,
+            compute_type=compute_type,
         )
         export_checkpoint(
             directory,
@@ -83,15 +84,16 @@ def finish_run(
             card=write_card(experiment, transformer, facts, command=command),
         )
 
-    write()  # without scores; these are of the weights as they are read back
-    translator = Translator(load_checkpoint(directory))
+    write("")  # without scores; these are of the weights as they are read back
+    runnable = load_for_decoding(directory)
+    translator = Translator(runnable)
     for name, text in report.items():
         found = evaluate(
             translator, language_pair(experiment), text.source, text.target, search=search
         )
         scores[name] = found.scores
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
-    write()
+    write(runnable.compute_type)
     return scores
 
 
@@ -122,7 +124,7 @@ def _choose(
     for name, paths in candidates.items():
         transformer.load_state_dict(average_snapshots(paths))
         found = evaluate(
-            Translator(memory_checkpoint(experiment, vocabularies, transformer)),
+            Translator(as_served(memory_checkpoint(experiment, vocabularies, transformer))),
             language_pair(experiment),
             text.source,
             text.target,
