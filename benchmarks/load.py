@@ -35,19 +35,20 @@ class Level:
 
 
 class Client:
-    """One connection that is kept alive."""
+    """One connection that is kept alive; its texts go from English to `target`."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, target: str = "zh") -> None:
         parts = urlsplit(url)
         if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.port is None:
             raise ValueError(f"{url} is not a loopback address with a port")
         self._host = parts.hostname
         self._port = parts.port
+        self._target = target
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def translate(self, text: str) -> tuple[int, str]:
         """Status and translation of one sentence."""
-        body = json.dumps({"q": text, "source": "en", "target": "zh"}).encode()
+        body = json.dumps({"q": text, "source": "en", "target": self._target}).encode()
         head = (
             f"POST /translate HTTP/1.1\r\nhost: {self._host}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 namespace dragoman {
@@ -46,10 +47,12 @@ void Search::gather(const float* log_probs, const std::int64_t* tokens, int num)
     log_probs += num;
     tokens += num;
   }
-  const auto is_better = [](const Candidate& a, const Candidate& b) { return a.score > b.score; };
-  std::stable_sort(candidates_.begin(), candidates_.end(), is_better);
-  const std::size_t limit = settings_.num_candidates;
-  if (candidates_.size() > limit) candidates_.resize(limit);
+  const auto is_better = [](const Candidate& a, const Candidate& b) {
+    return std::make_tuple(-a.score, a.beam, a.token) < std::make_tuple(-b.score, b.beam, b.token);
+  };
+  const std::size_t limit = std::min(candidates_.size(), std::size_t(settings_.num_candidates));
+  std::partial_sort(candidates_.begin(), candidates_.begin() + limit, candidates_.end(), is_better);
+  candidates_.resize(limit);
 }
 
 bool Search::advance(const float* log_probs, const std::int64_t* tokens, int num, Pasts& pasts) {
@@ -92,31 +95,26 @@ void Search::finish(const Candidate& candidate, const Pasts& pasts) {
 // Gives every survivor a row. The first child of a beam stays; the others take the places that
 // nobody stays in, and copy the past they continue.
 void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
-  std::vector<Beam> next = beams_;
-  for (Beam& beam : next) beam.score = -kInfinity;
-  std::vector<const Candidate*> movers;
-  std::vector<bool> is_claimed(beams_.size(), false);
-  const auto sit = [&](int place, const Candidate& candidate) {
-    next[place].token = candidate.token;
-    next[place].log_prob = candidate.log_prob;
-    next[place].score = candidate.score;
+  const auto sit = [&](std::size_t place, const Candidate& candidate) {
+    beams_[place].token = candidate.token;
+    beams_[place].log_prob = candidate.log_prob;
+    beams_[place].score = candidate.score;
   };
+  for (Beam& beam : beams_) beam.score = -kInfinity;
+  movers_.clear();
   for (const Candidate& candidate : survivors) {
-    if (is_claimed[candidate.beam]) {
-      movers.push_back(&candidate);
+    if (beams_[candidate.beam].score > -kInfinity) {
+      movers_.push_back(candidate);
     } else {
-      is_claimed[candidate.beam] = true;
       sit(candidate.beam, candidate);
     }
   }
   std::size_t place = 0;
-  for (const Candidate* mover : movers) {
-    while (is_claimed[place]) ++place;
-    is_claimed[place] = true;
-    pasts.copy(beams_[mover->beam].row, beams_[place].row, position_ + 1);
-    sit(static_cast<int>(place), *mover);
+  for (const Candidate& mover : movers_) {
+    while (beams_[place].score > -kInfinity) ++place;
+    pasts.copy(beams_[mover.beam].row, beams_[place].row, position_ + 1);
+    sit(place, mover);
   }
-  beams_ = std::move(next);
 }
 
 // What running hypotheses have to pass for the search to go on.

@@ -92,7 +92,7 @@ class Search {
   std::vector<std::int64_t> prefix_;
   std::vector<Beam> beams_;
   std::vector<Hypothesis> finished_;
-  std::vector<Candidate> candidates_, survivors_;  // kept for their memory
+  std::vector<Candidate> candidates_, survivors_, movers_;  // kept for their memory
   int position_ = 0;
 };
 

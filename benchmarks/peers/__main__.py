@@ -1,0 +1,86 @@
+"""`python -m benchmarks.peers`: measure, write results, print the marks.
+
+Owns the flags, and one directory of networks for everything that is measured.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.peers import marks, memory, offline, results, served
+from benchmarks.peers.models import BUNDLED, write_models
+from benchmarks.peers.plan import FULL, QUICK, Plan
+from benchmarks.peers.rivals import MAX_THREADS, pin
+
+_MAX_BUSY_PERCENT = 10.0
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The flags."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="shows that it works, no more")
+    parser.add_argument(
+        "--only", action="append", choices=results.BENCHMARKS, help="may be given several times"
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        help="directory (benchmarks/results; build/bench-peers of a quick run)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        choices=(1, 2),
+        help="of every rival (one a core, at most 2); 1 to try things beside other work",
+    )
+    return parser.parse_args()
+
+
+def measure(
+    benchmark: str, models: Mapping[str, Path], plan: Plan, num_threads: int
+) -> dict[str, object]:
+    """What one benchmark adds to the header."""
+    if benchmark == "offline":
+        return {"points": offline.measure(models, plan.offline, num_threads)}
+    if benchmark == "served":
+        return {"checkpoints": served.measure(models, plan.served, num_threads)}
+    return {
+        "vocabulary": plan.memory.vocabulary,
+        "num_sentences": plan.memory.num_sentences,
+        "rivals": memory.measure(models, plan.memory, num_threads),
+    }
+
+
+def main() -> None:
+    """Measure what is asked for, one file each; the marks are those of the latest files."""
+    arguments = parse_arguments()
+    plan = QUICK if arguments.quick else FULL
+    directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
+    num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
+    with tempfile.TemporaryDirectory() as folder:
+        models = {name: Path(folder) / name for name in ("bundled", *map(str, _vocabularies(plan)))}
+        for name, path in models.items():
+            if name == "bundled":
+                write_models(path, checkpoint=BUNDLED)
+            else:
+                write_models(path, vocabulary=int(name))
+        for benchmark in arguments.only or results.BENCHMARKS:
+            found = results.header(benchmark, is_quick=plan.is_quick, num_threads=num_threads)
+            if found["busy_percent_before"] > _MAX_BUSY_PERCENT:
+                print(f"others use {found['busy_percent_before']} % of the processors", flush=True)
+            started = time.perf_counter()
+            found |= measure(benchmark, models, plan, num_threads)
+            found["seconds"] = round(time.perf_counter() - started)
+            print(results.write(found, directory), flush=True)
+    for mark in marks.all_marks(results.latest(directory)):
+        print(mark)
+
+
+def _vocabularies(plan: Plan) -> list[int]:
+    return sorted({*plan.offline.vocabularies, plan.memory.vocabulary})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""The marks: what the latest results reach, one line each.
+
+Owns the targets and the arithmetic. Reads results, measures nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.peers.results import Result
+from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8
+
+SMALL_SPEEDUP, LARGE_SPEEDUP = 2.0, 1.6
+LARGE_COUNT = 32
+SERVED_CLIENTS, SERVED_SPEEDUP, SERVED_LATENCY = 32, 1.8, 0.5
+MEMORY_RATIO = 1.0
+BLEU_DIFFERENCE = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One number and what it should be.
+
+    Attributes:
+        value: Ours by theirs, or a difference; None where it was not measured.
+        target: At least this, or at most.
+        is_minimum: Which of the two.
+    """
+
+    name: str
+    value: float | None
+    target: float
+    is_minimum: bool
+    unit: str = "×"
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether it was measured and is good enough."""
+        if self.value is None:
+            return False
+        return self.value >= self.target if self.is_minimum else self.value <= self.target
+
+    def __str__(self) -> str:
+        bound = f"{'at least' if self.is_minimum else 'at most'} {self.target:g}{self.unit}"
+        if self.value is None:
+            return f"unmeasured  {self.name}: {bound}"
+        verdict = "reached   " if self.is_reached else "missed    "
+        return f"{verdict}  {self.name}: {self.value:.2f}{self.unit}, {bound}"
+
+
+def all_marks(results: Mapping[str, Result]) -> list[Mark]:
+    """Of the latest results; a benchmark that has none is one unmeasured mark.
+
+    Args:
+        results: By benchmark.
+    """
+    kinds = {"offline": offline_marks, "served": served_marks, "memory": memory_marks}
+    marks: list[Mark] = []
+    for name, make in kinds.items():
+        if name in results:
+            marks += make(results[name])
+        else:
+            marks.append(Mark(name=f"{name}: no results", value=None, target=1.0, is_minimum=True))
+    return marks
+
+
+def ratio(value: float | None, other: float | None) -> float | None:
+    """The quotient, where there is one."""
+    return value / other if value is not None and other else None
+
+
+def point_name(point: Mapping[str, object]) -> str:
+    """What a point is called in a line."""
+    search = "greedy" if point["beam_size"] == 1 else f"beam {point['beam_size']}"
+    if point["workload"] == "text":
+        return f"real text, {search}, {point['num_sentences']} segments"
+    kind = "file of " if point["workload"] == "file" else ""
+    plural = "" if point["num_sentences"] == 1 else "s"
+    return (
+        f"vocabulary {point['vocabulary']}, {search}, {kind}{point['num_sentences']}"
+        f" sentence{plural}"
+    )
+
+
+def offline_marks(result: Result) -> list[Mark]:
+    """Speed by CTranslate2's at its best, then what int8 costs in BLEU."""
+    points = result["points"]
+    return [*_speed_marks(points), *_bleu_marks(points)]
+
+
+def _speed_marks(points: Sequence[Result]) -> Iterator[Mark]:
+    for point in points:
+        rivals = point["rivals"]
+        is_small = point["workload"] == "equal" and point["num_sentences"] < LARGE_COUNT
+        yield Mark(
+            name=f"tokens/s, {point_name(point)}",
+            value=ratio(
+                rivals[DRAGOMAN_INT8]["tokens_per_second"],
+                rivals[CTRANSLATE2]["tokens_per_second"],
+            ),
+            target=SMALL_SPEEDUP if is_small else LARGE_SPEEDUP,
+            is_minimum=True,
+        )
+
+
+def _bleu_marks(points: Sequence[Result]) -> Iterator[Mark]:
+    """int8 against float32, both ours; also better counts as different."""
+    for point in points:
+        if point["workload"] != "text":
+            continue
+        found = [point["rivals"][name]["bleu"] for name in (DRAGOMAN_INT8, DRAGOMAN_FLOAT32)]
+        scores = [None if bleu is None else bleu["score"] for bleu in found]
+        difference = None if None in scores else abs(scores[0] - scores[1])
+        yield Mark(
+            name=f"BLEU of int8 against float32, {point_name(point)}",
+            value=difference,
+            target=BLEU_DIFFERENCE,
+            is_minimum=False,
+            unit="",
+        )
+
+
+def served_marks(result: Result) -> list[Mark]:
+    """Throughput and p99 of 32 clients, each by CTranslate2's."""
+    marks = []
+    for found in result["checkpoints"]:
+        levels = {
+            level["rival"]: level
+            for level in found["closed"]
+            if level["num_clients"] == SERVED_CLIENTS
+        }
+        ours, theirs = levels.get(DRAGOMAN_INT8, {}), levels.get(CTRANSLATE2, {})
+        place = f"{SERVED_CLIENTS} clients, {found['checkpoint']}"
+        speed = "sentences_per_second"
+        latencies = [level.get("latency_seconds", {}).get("p99") for level in (ours, theirs)]
+        marks += [
+            Mark(
+                name=f"served sentences/s, {place}",
+                value=ratio(ours.get(speed), theirs.get(speed)),
+                target=SERVED_SPEEDUP,
+                is_minimum=True,
+            ),
+            Mark(
+                name=f"served p99, {place}",
+                value=ratio(*latencies),
+                target=SERVED_LATENCY,
+                is_minimum=False,
+            ),
+        ]
+    return marks
+
+
+def memory_marks(result: Result) -> list[Mark]:
+    """Growth by CTranslate2's int8, loaded and at peak."""
+    ours, theirs = (result["rivals"][name] for name in (DRAGOMAN_INT8, CTRANSLATE2))
+    return [
+        Mark(
+            name=f"growth of resident memory, {when}",
+            value=ratio(ours[f"{when}_growth_bytes"], theirs[f"{when}_growth_bytes"]),
+            target=MEMORY_RATIO,
+            is_minimum=False,
+        )
+        for when in ("loaded", "peak")
+    ]

@@ -1,0 +1,72 @@
+"""The same weights for every rival, in one directory.
+
+Owns the layout that the rivals read: `checkpoint`, `ctranslate2-int8`, `ctranslate2-float32`,
+`huggingface`. Runs as a process of its own, so that whoever measures never holds a network.
+
+    python -m benchmarks.peers.models OUTPUT (--vocabulary N | --checkpoint DIRECTORY)
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUNDLED = ROOT / "checkpoints" / "en-zh-small"
+SEED = 1
+
+
+def write_models(
+    output: Path, *, vocabulary: int | None = None, checkpoint: Path | None = None
+) -> None:
+    """Write all of them in another process.
+
+    Args:
+        output: A directory that does not exist yet.
+        vocabulary: Pieces of a random network of base size; or
+        checkpoint: what to copy.
+
+    Raises:
+        CalledProcessError: Something could not be written; the reason is on standard error.
+    """
+    command = [sys.executable, "-m", "benchmarks.peers.models", str(output)]
+    command += ["--vocabulary", str(vocabulary)] if vocabulary is not None else []
+    command += ["--checkpoint", str(checkpoint)] if checkpoint is not None else []
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def export_all(output: Path) -> None:
+    """The rivals' directories beside `output / "checkpoint"`."""
+    from model.checkpoint.weights import load_checkpoint  # noqa: PLC0415  # torch: see above
+    from model.exchange.ctranslate2 import export_ctranslate2  # noqa: PLC0415  # same
+    from model.exchange.huggingface import export_huggingface  # noqa: PLC0415  # same
+
+    checkpoint = load_checkpoint(output / "checkpoint")
+    export_ctranslate2(checkpoint, output / "ctranslate2-int8", quantization="int8")
+    export_ctranslate2(checkpoint, output / "ctranslate2-float32")
+    export_huggingface(checkpoint, output / "huggingface")
+
+
+def main() -> None:
+    """Read the flags and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", type=Path)
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--vocabulary", type=int)
+    chosen.add_argument("--checkpoint", type=Path)
+    arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True)
+    if arguments.checkpoint is not None:
+        shutil.copytree(arguments.checkpoint, arguments.output / "checkpoint")
+    else:
+        from benchmarks.random_checkpoint import write_random_checkpoint  # noqa: PLC0415  # torch
+
+        write_random_checkpoint(
+            arguments.output / "checkpoint", vocab_size=arguments.vocabulary, seed=SEED
+        )
+    export_all(arguments.output)
+
+
+if __name__ == "__main__":
+    main()

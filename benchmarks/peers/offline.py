@@ -1,0 +1,346 @@
+"""Offline: how many target tokens a second, from token ids to token ids.
+
+Owns the points, the settings that every rival may choose from, and the rounds. Rivals stay in their
+own processes for a whole checkpoint and take turns within each round; while one runs, the
+processor time of the others is watched.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from benchmarks.peers.plan import OfflinePlan
+from benchmarks.peers.results import Result
+from benchmarks.peers.rivals import (
+    CTRANSLATE2,
+    DRAGOMAN_FLOAT32,
+    DRAGOMAN_INT8,
+    HUGGINGFACE,
+    Rival,
+    Settings,
+    Spec,
+    Timing,
+    all_specs,
+    ctranslate2_settings,
+    running,
+)
+from benchmarks.peers.rounds import Budget, median, rotated
+from benchmarks.peers.text import TextTask, read_lines
+from benchmarks.peers.work import Work, equal_work, file_work
+from model.config import StoppingRule
+
+EXACT_SUFFIX = ", exact search"
+_SETTLE_SECONDS = 0.05
+_TUNING_TARGET_LENGTH = 12
+_NUM_WARM_UP = 8
+_ROWS = (64, 128, 256)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A rival as it takes part in a point.
+
+    Attributes:
+        name: In the results.
+        spec: Whose process answers.
+        candidates: Settings to choose from.
+        max_rounds: Rounds it takes part in.
+        stopping: When our search stops; the others have their own rule.
+        is_warmed_by_sample: All of the work would take too long to be done once more.
+        num_sentences: Evenly chosen from the work, for who would need too long; None for all.
+    """
+
+    name: str
+    spec: Spec
+    candidates: Sequence[Settings]
+    max_rounds: int
+    stopping: StoppingRule = "first"
+    is_warmed_by_sample: bool = False
+    num_sentences: int | None = None
+
+    def part_of(self, work: Work) -> Work:
+        """What this rival is given of a point's work."""
+        chosen = work if self.num_sentences is None else work.sample(self.num_sentences)
+        return replace(chosen, stopping=self.stopping)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One thing that all rivals are measured with.
+
+    Attributes:
+        workload: "equal", "file" or "text".
+        facts: More about it, for the results.
+        sample: What settings are chosen with and slow rivals warmed up.
+        task: For BLEU, where the text is real.
+    """
+
+    workload: str
+    facts: Mapping[str, object]
+    work: Work
+    sample: Work
+    entries: Sequence[Entry]
+    task: TextTask | None = None
+
+
+def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> list[Result]:
+    """All points, the random networks' small ones first, the long file last.
+
+    Args:
+        models: Directories of `benchmarks.peers.models`: by vocabulary, and "bundled".
+        plan: How much.
+        num_threads: Of every rival.
+    """
+    budget = Budget.of(plan.budget_seconds, time.perf_counter)
+    specs = all_specs(num_threads)
+    results = []
+    stages = [
+        *((str(v), small_points(plan, specs, v), 0.2) for v in reversed(plan.vocabularies)),
+        ("bundled", text_points(plan, specs, models["bundled"] / "checkpoint"), 0.25),
+        (str(plan.vocabularies[0]), file_points(plan, specs), 1.0),
+    ]
+    for name, points, share in stages:
+        used = {entry.spec.name for point in points for entry in point.entries}
+        chosen = [spec for spec in specs if spec.name in used]
+        with running(chosen, models=models[name], num_threads=num_threads) as rivals:
+            part = budget.part(share)
+            for number, point in enumerate(points):
+                left = part.part(1 / (len(points) - number))
+                results.append(measure_point(point, rivals, left))
+    return results
+
+
+def small_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> list[Point]:
+    """A few sentences of forced lengths, beam 4 and greedy."""
+    points = []
+    for beam_size in (4, 1):
+        for count in plan.counts:
+            work = equal_work(
+                count,
+                vocab_size=vocabulary,
+                beam_size=beam_size,
+                target_length=plan.target_length,
+            )
+            entries = [
+                Entry(
+                    name=spec.name,
+                    spec=spec,
+                    candidates=_small_candidates(spec, count),
+                    max_rounds=plan.max_slow_rounds if _is_slow(spec) else plan.max_rounds,
+                    is_warmed_by_sample=_is_slow(spec),
+                )
+                for spec in specs
+            ]
+            sample = work.shortened(min(_TUNING_TARGET_LENGTH, plan.target_length))
+            facts = {"vocabulary": vocabulary, "target_length": plan.target_length}
+            points.append(
+                Point(workload="equal", facts=facts, work=work, sample=sample, entries=entries)
+            )
+    return points
+
+
+def file_points(plan: OfflinePlan, specs: Sequence[Spec]) -> list[Point]:
+    """A whole file of random sentences of mixed lengths, without Hugging Face."""
+    vocabulary = plan.vocabularies[0]
+    points = []
+    for beam_size in (4, 1):
+        work = file_work(plan.num_file_sentences, vocab_size=vocabulary, beam_size=beam_size)
+        points.append(
+            Point(
+                workload="file",
+                facts={"vocabulary": vocabulary},
+                work=work,
+                sample=work.sample(plan.num_sample_sentences),
+                entries=[
+                    Entry(
+                        name=spec.name,
+                        spec=spec,
+                        candidates=_file_candidates(spec),
+                        max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
+                        is_warmed_by_sample=True,
+                        num_sentences=(
+                            plan.num_slow_file_sentences if spec.name == DRAGOMAN_FLOAT32 else None
+                        ),
+                    )
+                    for spec in specs
+                    if not _is_slow(spec)
+                ],
+            )
+        )
+    return points
+
+
+def text_points(plan: OfflinePlan, specs: Sequence[Spec], checkpoint: Path) -> list[Point]:
+    """Real text through the bundled checkpoint, with BLEU where there are references."""
+    lines = read_lines(plan.num_text_lines)
+    task = TextTask(checkpoint, lines)
+    points = []
+    for beam_size in (4, 1):
+        work = task.work(beam_size)
+        points.append(
+            Point(
+                workload="text",
+                facts={"text": lines.name, "num_lines": len(lines.sources)},
+                work=work,
+                sample=work.sample(min(plan.num_sample_sentences, len(work.sources))),
+                entries=list(_text_entries(plan, specs, beam_size)),
+                task=task,
+            )
+        )
+    return points
+
+
+def _text_entries(plan: OfflinePlan, specs: Sequence[Spec], beam_size: int) -> Iterator[Entry]:
+    """Everybody but Hugging Face; our int8 also with the search that is our default."""
+    for spec in specs:
+        if _is_slow(spec):
+            continue
+        entry = Entry(
+            name=spec.name,
+            spec=spec,
+            candidates=_file_candidates(spec),
+            max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
+            is_warmed_by_sample=True,
+        )
+        yield entry
+        if spec.name == DRAGOMAN_INT8 and beam_size > 1:
+            yield replace(entry, name=spec.name + EXACT_SUFFIX, stopping="exact")
+
+
+def _is_slow(spec: Spec) -> bool:
+    return spec.name == HUGGINGFACE
+
+
+def _small_candidates(spec: Spec, count: int) -> list[Settings]:
+    """CTranslate2 may use its threads within a batch or beside each other, on one or two."""
+    if spec.name != CTRANSLATE2:
+        return [spec.settings]
+    num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
+    together = [
+        ctranslate2_settings(kind, intra_threads=num_threads) for kind in ("int8", "float32")
+    ]
+    together += [ctranslate2_settings(intra_threads=1)] if num_threads > 1 else []
+    if count == 1:
+        return together
+    half = -(-count // 2)
+    return [
+        *together,
+        ctranslate2_settings(intra_threads=num_threads, max_batch_size=half),
+        ctranslate2_settings(inter_threads=num_threads, max_batch_size=half),
+    ]
+
+
+def _file_candidates(spec: Spec) -> list[Settings]:
+    """How many at once: rows for our int8, sentences or tokens for CTranslate2."""
+    if spec.name == DRAGOMAN_INT8:
+        return [{"max_rows": rows} for rows in _ROWS]
+    if spec.name != CTRANSLATE2:
+        return [spec.settings]
+    num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
+    layouts = [{"intra_threads": num_threads}]
+    layouts += [{"inter_threads": num_threads}] if num_threads > 1 else []
+    batches = [("examples", 16), ("examples", 32), ("tokens", 1024)]
+    return [
+        ctranslate2_settings(**layout, batch_type=batch_type, max_batch_size=size)
+        for layout in layouts
+        for batch_type, size in batches
+    ]
+
+
+def measure_point(point: Point, rivals: Mapping[str, Rival], budget: Budget) -> Result:
+    """Choose settings, warm up, then rounds until they are enough or the time is over."""
+    settings, sweeps = {}, {}
+    for entry in point.entries:
+        settings[entry.name], sweeps[entry.name] = choose(entry, point, rivals)
+    runs: dict[str, list[dict[str, object]]] = {entry.name: [] for entry in point.entries}
+    bleu: dict[str, object] = {}
+    last_seconds = 0.0
+    for number in range(max(entry.max_rounds for entry in point.entries)):
+        if number and not budget.allows(last_seconds):
+            break
+        started = time.perf_counter()
+        taking_part = [entry for entry in point.entries if number < entry.max_rounds]
+        for entry in rotated(taking_part, number):
+            timing, run = _timed(entry, point, settings[entry.name], rivals)
+            runs[entry.name].append(run)
+            if point.task is not None and number == 0:
+                assert timing.targets is not None
+                bleu[entry.name] = point.task.bleu(timing.targets)
+        last_seconds = time.perf_counter() - started
+    found = {
+        name: summarise(runs[name])
+        | {"settings": settings[name], "tuning": sweeps[name], "bleu": bleu.get(name)}
+        for name in runs
+    }
+    _say(point, found)
+    return {
+        "workload": point.workload,
+        **point.facts,
+        "beam_size": point.work.beam_size,
+        "num_sentences": len(point.work.sources),
+        "num_source_tokens": sum(map(len, point.work.sources)),
+        "rivals": found,
+    }
+
+
+def choose(
+    entry: Entry, point: Point, rivals: Mapping[str, Rival]
+) -> tuple[Settings, list[dict[str, object]]]:
+    """The fastest settings on the sample, and how fast all were; leaves the rival warm."""
+    rival = rivals[entry.spec.name]
+    sample = replace(point.sample, stopping=entry.stopping)
+    few = sample.sample(min(_NUM_WARM_UP, len(sample.sources)))
+    tried: list[dict[str, object]] = []
+    for candidate in entry.candidates:
+        rival.translate(few, candidate)
+        if len(entry.candidates) > 1:
+            seconds = rival.translate(sample, candidate).seconds
+            tried.append({"settings": candidate, "seconds": round(seconds, 4)})
+    best = min(range(len(tried)), key=lambda i: float(str(tried[i]["seconds"])), default=0)
+    chosen = entry.candidates[best]
+    # What was tried last may have evicted what was chosen.
+    rival.translate(few if entry.is_warmed_by_sample else entry.part_of(point.work), chosen)
+    return chosen, tried
+
+
+def _timed(
+    entry: Entry, point: Point, settings: Settings, rivals: Mapping[str, Rival]
+) -> tuple[Timing, dict[str, object]]:
+    """One run, and the processor time that everybody used meanwhile."""
+    time.sleep(_SETTLE_SECONDS)
+    before = {name: rival.cpu_seconds() for name, rival in rivals.items()}
+    work = entry.part_of(point.work)
+    timing = rivals[entry.spec.name].translate(work, settings, with_targets=point.task is not None)
+    used = {name: rival.cpu_seconds() - before[name] for name, rival in rivals.items()}
+    own = used.pop(entry.spec.name)
+    return timing, {
+        "seconds": round(timing.seconds, 5),
+        "num_sentences": len(work.sources),
+        "num_tokens": timing.num_tokens,
+        "cpu_seconds": round(own, 3),
+        "idle_cpu_seconds": round(max(used.values(), default=0.0), 3),
+    }
+
+
+def summarise(runs: Sequence[Mapping[str, object]]) -> Result:
+    """Medians of the rounds, and the rounds."""
+    seconds = median([float(str(run["seconds"])) for run in runs])
+    num_tokens = int(str(runs[0]["num_tokens"]))
+    return {
+        "num_sentences": runs[0]["num_sentences"],
+        "tokens_per_second": round(num_tokens / seconds, 2),
+        "median_seconds": round(seconds, 5),
+        "num_tokens": num_tokens,
+        "rounds": [dict(run) for run in runs],
+    }
+
+
+def _say(point: Point, found: Mapping[str, Result]) -> None:
+    speeds = ", ".join(f"{name} {value['tokens_per_second']:.0f}" for name, value in found.items())
+    place = point.facts.get("vocabulary", point.facts.get("text"))
+    print(
+        f"{point.workload} {place}, beam {point.work.beam_size},"
+        f" {len(point.work.sources)} sentences, tokens/s: {speeds}",
+        flush=True,
+    )

@@ -1,0 +1,116 @@
+"""How much is measured: the full run and the quick one.
+
+Owns every number that decides how long a run takes.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflinePlan:
+    """Of the offline measurements.
+
+    Attributes:
+        vocabularies: Of the random networks; the first has the file too.
+        counts: Sentences handed over at once.
+        target_length: Tokens with EOS of every answer.
+        max_rounds: Of small points; fewer when their share of the time is used up.
+        max_slow_rounds: Of Hugging Face there.
+        num_file_sentences: Of the random file.
+        num_slow_file_sentences: Those of them that our float32 is given.
+        num_text_lines: Of the real text.
+        max_file_rounds: Of file and text.
+        num_sample_sentences: Of the file or text, for choosing settings.
+        budget_seconds: For everything, start to end. The first round of anything is not subject
+            to it.
+    """
+
+    vocabularies: tuple[int, ...] = (58_101, 32_000)
+    counts: tuple[int, ...] = (1, 8, 32)
+    target_length: int = 32
+    max_rounds: int = 5
+    max_slow_rounds: int = 2
+    num_file_sentences: int = 2_000
+    num_slow_file_sentences: int = 300
+    num_text_lines: int = 2_000
+    max_file_rounds: int = 3
+    num_sample_sentences: int = 128
+    budget_seconds: float = 680.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedPlan:
+    """Of the served measurements.
+
+    Attributes:
+        has_random: Whether a random network of base size is served beside the bundled one.
+        clients: Closed-loop levels.
+        seconds: Of one closed-loop level in one round.
+        num_rounds: Of every closed-loop level.
+        open_seconds: Of one open-loop rate.
+        open_shares: Rates as shares of a capacity.
+        probe_seconds: How long short sentences are sent beside long ones.
+        tuning_seconds: Of one setting.
+        tuning_clients: That every setting is tried with.
+    """
+
+    has_random: bool = True
+    clients: tuple[int, ...] = (1, 8, 32, 128)
+    seconds: float = 5.0
+    num_rounds: int = 2
+    open_seconds: float = 6.0
+    open_shares: tuple[float, ...] = (0.3, 0.6, 0.9)
+    probe_seconds: float = 12.0
+    tuning_seconds: float = 3.0
+    tuning_clients: int = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPlan:
+    """Of the memory measurements."""
+
+    vocabulary: int = 58_101
+    num_sentences: int = 32
+    target_length: int = 32
+    num_rounds: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """All of a run."""
+
+    offline: OfflinePlan
+    served: ServedPlan
+    memory: MemoryPlan
+    is_quick: bool = False
+
+
+FULL = Plan(offline=OfflinePlan(), served=ServedPlan(), memory=MemoryPlan())
+QUICK = Plan(
+    offline=OfflinePlan(
+        vocabularies=(32_000,),
+        counts=(1, 4),
+        target_length=8,
+        max_rounds=2,
+        max_slow_rounds=1,
+        num_file_sentences=24,
+        num_slow_file_sentences=8,
+        num_text_lines=24,
+        max_file_rounds=1,
+        num_sample_sentences=4,
+        budget_seconds=60.0,
+    ),
+    served=ServedPlan(
+        has_random=False,
+        clients=(1, 8, 32),
+        seconds=1.5,
+        num_rounds=1,
+        open_seconds=1.5,
+        open_shares=(0.6,),
+        probe_seconds=3.0,
+        tuning_seconds=0.5,
+        tuning_clients=8,
+    ),
+    memory=MemoryPlan(vocabulary=32_000, num_sentences=4, target_length=8, num_rounds=1),
+    is_quick=True,
+)

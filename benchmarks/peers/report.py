@@ -1,0 +1,224 @@
+"""`python -m benchmarks.peers.report`: docs/benchmarks.md, its figures, the README's table.
+
+Owns the page's words and the README's markers. Every number comes from a results file.
+"""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from benchmarks.peers import tables
+from benchmarks.peers.marks import all_marks, point_name, ratio
+from benchmarks.peers.models import ROOT
+from benchmarks.peers.plots import draw_all
+from benchmarks.peers.results import RESULTS, Result, latest
+from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, HUGGINGFACE
+
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+README_CLIENTS = 32
+
+_FAIRNESS = """## How it is kept fair
+
+Every rival has the same weights and the same two cores, in a process of its own that is started
+once; they take turns within each round, another one first each time, after a warm-up; the number
+shown is the median of the rounds, and the results file has all of them. Sentences go in as token
+ids and come out as token ids; target tokens are counted with EOS for everybody, also where an
+engine stops one step earlier because its cap counts none. Every rival has its fastest settings,
+chosen by a short trial within the run. While one runs, the processor time of those that wait is
+watched (last column of the settings).
+
+- CTranslate2 has one maximum length a call: sentences whose answers may be equally long go to it
+  in calls of their own, all posted at once, so forced lengths waste nothing there.
+- Both engines' searches stop when as many hypotheses are finished as there are beams. Our default,
+  *exact search*, goes on until nothing better can follow, and stands beside it on real text.
+- Random networks have lengths that are forced: every engine takes as many steps, but for that one.
+- Served, both have the same HTTP stack, tokenizer and segments; the server around CTranslate2 has a
+  queue, dynamic batches and a window, tuned in the run, and neither limits, deadlines nor metrics.
+  The load generator shares the cores. Open-loop latency counts from when a request was due.
+- Growth of memory is above a process of the same kind that has its libraries and no network.
+"""
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The flags."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers.report", description=__doc__)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs")
+    parser.add_argument("--readme", type=Path, default=ROOT / "README.md")
+    return parser.parse_args()
+
+
+def page(results: Mapping[str, Result], figures: Mapping[str, str]) -> str:
+    """docs/benchmarks.md.
+
+    Args:
+        results: By benchmark.
+        figures: Paths beside the page, by benchmark.
+    """
+    parts = [
+        "# Benchmarks",
+        "Made by `make bench-report` from the results that `make bench-peers` wrote; do not edit.",
+        "## Marks",
+        tables.marks_table(all_marks(results)),
+    ]
+    for name, write in (("offline", _offline), ("served", _served), ("memory", _memory)):
+        if name in results:
+            parts += write(results[name])
+            parts.append(f"![{name}]({figures[name]})")
+    parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results), _reproduce()]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def readme_table(results: Mapping[str, Result]) -> str:
+    """What stands between the README's markers: beam 4 of the first vocabulary, served, memory."""
+    rows = [*_readme_offline(results), *_readme_served(results), *_readme_memory(results)]
+    head = ["", "Dragoman int8", "CTranslate2, its best", "Hugging Face", "ours / CTranslate2"]
+    files = [f"[{name}](benchmarks/results/{found['file']})" for name, found in results.items()]
+    machine = next(iter(results.values()))["machine"]
+    where = f"{machine['processor']}, {machine['num_cores']} cores"
+    caption = f"{where}, commit `{machine['commit']}`; results: {', '.join(files)}."
+    return f"{tables.table(head, rows)}\n\n{caption}"
+
+
+def _readme_offline(results: Mapping[str, Result]) -> Iterator[list[str]]:
+    points = results.get("offline", {}).get("points", [])
+    vocabularies = [point["vocabulary"] for point in points if point["workload"] == "file"]
+    for point in points:
+        if point["beam_size"] == 1 or point.get("vocabulary") not in vocabularies[:1]:
+            continue
+        names = (DRAGOMAN_INT8, CTRANSLATE2, HUGGINGFACE)
+        ours, theirs, others = (tables.speed(point, name) for name in names)
+        yield [
+            f"tokens/s, {point_name(point)}",
+            *map(tables.number, (ours, theirs, others)),
+            tables.times(ratio(ours, theirs)),
+        ]
+
+
+def _readme_served(results: Mapping[str, Result]) -> Iterator[list[str]]:
+    for found in results.get("served", {}).get("checkpoints", []):
+        levels = {
+            level["rival"]: level
+            for level in found["closed"]
+            if level["num_clients"] == README_CLIENTS
+        }
+        if len(levels) < 2:
+            continue
+        ours, theirs = levels[DRAGOMAN_INT8], levels[CTRANSLATE2]
+        place = f"{README_CLIENTS} clients, {found['checkpoint']}"
+        speeds = [level["sentences_per_second"] for level in (ours, theirs)]
+        tails = [level["latency_seconds"]["p99"] for level in (ours, theirs)]
+        shown = [tables.number(None if tail is None else tail * 1000) for tail in tails]
+        yield [
+            f"sentences/s, {place}",
+            *(tables.number(value, 1) for value in (*speeds, None)),
+            tables.times(ratio(*speeds)),
+        ]
+        yield [f"p99 in ms, {place}", *shown, tables.number(None), tables.times(ratio(*tails))]
+
+
+def _readme_memory(results: Mapping[str, Result]) -> Iterator[list[str]]:
+    rivals = results.get("memory", {}).get("rivals", {})
+    for when in ("loaded", "peak") if rivals else ():
+        names = (DRAGOMAN_INT8, CTRANSLATE2, HUGGINGFACE)
+        sizes = [rivals[name][f"{when}_growth_bytes"] / 2**20 for name in names]
+        cells = map(tables.number, sizes)
+        yield [f"memory growth in MiB, {when}", *cells, tables.times(ratio(*sizes[:2]))]
+
+
+def between_markers(text: str, content: str) -> str:
+    """The text with other content between the markers.
+
+    Raises:
+        ValueError: A marker is missing, or they are not one of each in order.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end or BEGIN in rest or END in before + after:
+        raise ValueError(f"the text must have {BEGIN} and {END} once each, in this order")
+    return f"{before}{BEGIN}\n{content}\n{END}{after}"
+
+
+def _offline(result: Result) -> list[str]:
+    points = result["points"]
+    return [
+        "## Offline",
+        "Target tokens a second; the same sentences, beam and lengths for all.",
+        tables.offline_table(points),
+        tables.quality_table(points),
+        tables.settings_table(points),
+    ]
+
+
+def _served(result: Result) -> list[str]:
+    parts = ["## Served", "Beam 4, one sentence a request."]
+    for found in result["checkpoints"]:
+        settings = [f"{name}: {tables.described(s)}" for name, s in found["settings"].items()]
+        parts += [
+            f"### {found['checkpoint']}",
+            "; ".join(settings) + ".",
+            tables.closed_table(found["closed"]),
+            tables.open_table(found["open"]),
+            tables.probe_table(found["short_beside_long"]),
+        ]
+    return parts
+
+
+def _memory(result: Result) -> list[str]:
+    what = f"vocabulary {result['vocabulary']}, {result['num_sentences']} sentences, beam 4"
+    return ["## Memory", f"Resident size, {what}.", tables.memory_table(result["rivals"])]
+
+
+def _runs(results: Mapping[str, Result]) -> str:
+    rows = []
+    for name, found in results.items():
+        machine = found["machine"]
+        versions = machine["versions"]
+        units = ", ".join(machine["vector_units"])
+        engines = ", ".join(f"{p} {versions[p]}" for p in ("torch", "ctranslate2", "transformers"))
+        rows.append(
+            [
+                f"[{name}](../benchmarks/results/{found['file']})",
+                found["started"],
+                f"{machine['processor']}, {machine['num_cores']} cores, {units}",
+                engines,
+                f"`{machine['commit']}`",
+            ]
+        )
+    return tables.table(["results", "started", "machine", "versions", "commit"], rows)
+
+
+def _reproduce() -> str:
+    return """## Again
+
+```
+DRAGOMAN_DATA=DATA make bench-peers    # DATA/en-zh/dev/*.en and *.zh; without it there is no BLEU
+make bench-report
+```
+
+`make bench-peers BENCH_FLAGS=--quick` shows in two minutes that everything runs; its numbers mean
+nothing and go to build/bench-peers."""
+
+
+def main() -> None:
+    """Draw, write, refresh.
+
+    Raises:
+        SystemExit: There are no results.
+    """
+    arguments = parse_arguments()
+    results = latest(arguments.results)
+    if not results:
+        raise SystemExit(f"{arguments.results} has no results; `make bench-peers` writes them")
+    arguments.docs.mkdir(parents=True, exist_ok=True)
+    drawn = draw_all(results, arguments.docs / "figures")
+    figures = {name: path.relative_to(arguments.docs).as_posix() for name, path in drawn.items()}
+    path = arguments.docs / "benchmarks.md"
+    path.write_text(page(results, figures), encoding="utf-8")
+    text = arguments.readme.read_text(encoding="utf-8")
+    arguments.readme.write_text(between_markers(text, readme_table(results)), encoding="utf-8")
+    print(path, arguments.readme, *drawn.values(), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

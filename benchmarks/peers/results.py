@@ -1,0 +1,60 @@
+"""Results files: what they say of their run, where they go, which is the latest.
+
+Owns the names `peers-<benchmark>-<time>.json` and everything common in them.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchmarks.machine import describe_machine
+from benchmarks.peers.models import ROOT
+
+RESULTS = ROOT / "benchmarks" / "results"
+QUICK_RESULTS = ROOT / "build" / "bench-peers"
+BENCHMARKS = ("offline", "served", "memory")
+Result = dict[str, Any]  # read from JSON: its readers know its shape
+_LOOK_SECONDS = 1.0  # at what others do while this process sleeps
+_PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
+
+
+def header(benchmark: str, *, is_quick: bool, num_threads: int) -> Result:
+    """What a results file begins with, taken before anything is measured."""
+    machine = describe_machine()
+    versions = machine["versions"]
+    assert isinstance(versions, dict)
+    return {
+        "benchmark": f"peers-{benchmark}",
+        "command": " ".join(["python -m benchmarks.peers", *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "is_quick": is_quick,
+        "machine": machine | {"versions": versions | {name: version(name) for name in _PACKAGES}},
+        "busy_percent_before": psutil.cpu_percent(interval=_LOOK_SECONDS),
+        "num_threads": num_threads,
+    }
+
+
+def write(result: Mapping[str, object], directory: Path) -> Path:
+    """Write a result under the time it was started."""
+    started = datetime.fromisoformat(str(result["started"]))
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{result['benchmark']}-{started:%Y%m%d-%H%M%S}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def latest(directory: Path) -> dict[str, Result]:
+    """The latest result of every benchmark that has one, with its file's name as "file"."""
+    found = {}
+    for benchmark in BENCHMARKS:
+        paths = sorted(directory.glob(f"peers-{benchmark}-*.json"))
+        if paths:
+            content = json.loads(paths[-1].read_text(encoding="utf-8"))
+            found[benchmark] = content | {"file": paths[-1].name}
+    return found

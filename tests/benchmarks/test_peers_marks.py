@@ -1,0 +1,67 @@
+import pytest
+
+pytest.importorskip("psutil", reason="psutil comes with the extra bench")
+
+from benchmarks.peers.marks import Mark, all_marks, ratio
+from support.peers_results import RIVAL, all_results, memory, offline, served
+
+
+def test_every_mark_has_its_ratio_its_target_and_its_verdict() -> None:
+    found = {
+        mark.name: (mark.value, mark.target, mark.is_reached) for mark in all_marks(all_results())
+    }
+    assert found == {
+        "tokens/s, vocabulary 58101, beam 4, 1 sentence": (2.1, 2.0, True),
+        "tokens/s, vocabulary 58101, beam 4, 32 sentences": (1.5, 1.6, False),
+        "tokens/s, real text, beam 4, 10 segments": (2.0, 1.6, True),
+        "tokens/s, vocabulary 58101, beam 4, file of 2000 sentences": (1.7, 1.6, True),
+        "tokens/s, vocabulary 58101, greedy, file of 2000 sentences": (2.0, 1.6, True),
+        "BLEU of int8 against float32, real text, beam 4, 10 segments": (
+            pytest.approx(0.1),
+            0.2,
+            True,
+        ),
+        "served sentences/s, 32 clients, bundled": (1.9, 1.8, True),
+        "served p99, 32 clients, bundled": (pytest.approx(2 / 3), 0.5, False),
+        "growth of resident memory, loaded": (0.9, 1.0, True),
+        "growth of resident memory, peak": (1.2, 1.0, False),
+    }
+
+
+def test_a_line_says_what_was_reached_and_what_was_asked_for() -> None:
+    mark = Mark(name="speed", value=2.0, target=2.0, is_minimum=True)
+    assert str(mark) == "reached     speed: 2.00×, at least 2×"
+    mark = Mark(name="p99", value=0.51, target=0.5, is_minimum=False)
+    assert str(mark) == "missed      p99: 0.51×, at most 0.5×"
+
+
+def test_what_was_not_measured_is_not_reached() -> None:
+    result = served()
+    levels = result["checkpoints"][0]["closed"]
+    result["checkpoints"][0]["closed"] = [found for found in levels if found["rival"] != RIVAL]
+    marks = all_marks({"offline": offline(), "served": result})
+    unmeasured = [mark for mark in marks if mark.value is None]
+    assert [mark.name for mark in unmeasured] == [
+        "served sentences/s, 32 clients, bundled",
+        "served p99, 32 clients, bundled",
+        "memory: no results",
+    ]
+    assert not any(mark.is_reached for mark in unmeasured)
+    assert str(unmeasured[0]).startswith("unmeasured")
+
+
+def test_better_bleu_is_a_difference_too() -> None:
+    result = offline()
+    text = result["points"][2]["rivals"]
+    text["Dragoman int8"]["bleu"]["score"] = 20.3
+    (mark,) = [
+        mark for mark in all_marks({"offline": result, "memory": memory()}) if "BLEU" in mark.name
+    ]
+    assert mark.value == pytest.approx(0.3)
+    assert not mark.is_reached
+
+
+def test_a_ratio_to_nothing_is_none() -> None:
+    assert ratio(1.0, None) is None
+    assert ratio(None, 1.0) is None
+    assert ratio(1.0, 0.0) is None

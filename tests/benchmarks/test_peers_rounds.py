@@ -1,0 +1,43 @@
+import random
+import statistics
+
+import pytest
+
+from benchmarks.peers.rounds import Budget, median, percentile, rotated
+
+
+def test_everybody_is_first_equally_often_and_nobody_is_lost() -> None:
+    rounds = [rotated(["a", "b", "c"], number) for number in range(6)]
+    assert [order[0] for order in rounds] == ["a", "b", "c"] * 2
+    assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
+    assert rotated([], 3) == []
+
+
+def test_percentiles_are_those_of_the_statistics_module() -> None:
+    rng = random.Random(1)
+    values = [rng.random() for _ in range(37)]
+    assert percentile(values, 50) == pytest.approx(statistics.median(values))
+    assert percentile([1.0, 2.0, 3.0], 99) == pytest.approx(2.98)
+    assert percentile(range(101), 95) == pytest.approx(95.0)
+
+
+def test_percentiles_of_one_value_and_of_none() -> None:
+    assert percentile([4.0], 99) == 4.0
+    assert percentile([], 99) is None
+
+
+def test_one_slow_round_of_three_does_not_count() -> None:
+    assert median([1.0, 9.0, 1.1]) == 1.1
+
+
+def test_a_budget_is_over_at_its_deadline_and_parts_share_what_is_left() -> None:
+    now = [100.0]
+    budget = Budget.of(60.0, lambda: now[0])
+    assert budget.allows(60.0)
+    assert not budget.allows(60.1)
+    now[0] = 140.0
+    half = budget.part(0.5)
+    assert half.allows(10.0)
+    assert not half.allows(10.1)
+    now[0] = 170.0
+    assert not budget.part(1.0).allows(0.1)
