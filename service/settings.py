@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from model.config import ComputeType
+from model.config import ComputeType, StoppingRule
 from model.errors import ConfigError
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
@@ -48,6 +48,7 @@ class Settings(BaseSettings):
         beam_size: Beam of a request that names none.
         max_beam_size: Widest beam a request may ask for.
         length_penalty: Exponent of a request that names none.
+        stopping: When a search ends; see `model.config.SearchConfig`.
         timeout_seconds: Deadline of a request that names none.
         max_timeout_seconds: Latest deadline a request may ask for.
         body_timeout_seconds: Time for a request's body to arrive.
@@ -82,6 +83,7 @@ class Settings(BaseSettings):
     beam_size: BeamSize = 4
     max_beam_size: BeamSize = MAX_BEAM_SIZE
     length_penalty: Annotated[float, Field(ge=-10.0, le=10.0)] = 1.0
+    stopping: StoppingRule = "exact"
     timeout_seconds: Seconds = 60.0
     max_timeout_seconds: Seconds = 300.0
     body_timeout_seconds: Seconds = 10.0

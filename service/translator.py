@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
-from model.config import SearchConfig
+from model.config import SearchConfig, StoppingRule
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.client import EngineClient, SegmentJob
 from service.engine.messages import OutputHypothesis
@@ -40,6 +40,7 @@ class TranslationRequest:
         with_alignment: Also say which source token each target token attended to most.
         timeout_seconds: The deadline, from now.
         priority: The class its segments wait in.
+        stopping: When the search of a segment ends.
     """
 
     texts: tuple[str, ...]
@@ -51,6 +52,7 @@ class TranslationRequest:
     with_alignment: bool
     timeout_seconds: float
     priority: Priority = "interactive"
+    stopping: StoppingRule = "exact"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,7 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
     return SearchConfig(
         beam_size=request.beam_size,
         length_penalty=request.length_penalty,
+        stopping=request.stopping,
         num_hypotheses=request.num_alternatives + 1,
         max_length=min(cap, request.max_length or cap),
         with_alignment=request.with_alignment,

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, cast
 
+import sentencepiece
+
 from benchmarks.peers.work import Work
 from model.checkpoint.manifest import Manifest, SpecialTokens, read_manifest
 from model.config import SearchConfig
@@ -152,6 +154,7 @@ class CTranslate2:
         suppressed = read_manifest(models / "checkpoint", verify=False).tokens.suppressed_ids
         self._suppressed = [[self._pieces[1][index]] for index in suppressed]
         self._opened: tuple[object, ...] = ()
+        self._processor: sentencepiece.SentencePieceProcessor | None = None
         self._translator: ctranslate2.Translator | None = None
 
     def load(self, settings: Settings) -> None:
@@ -160,6 +163,10 @@ class CTranslate2:
         wanted = tuple(settings[name] for name in names)
         if wanted == self._opened:
             return
+        # Nobody translates text without it; Dragoman loads its own with the checkpoint.
+        self._processor = sentencepiece.SentencePieceProcessor(
+            model_file=str(self._models / "checkpoint" / "source.spm")
+        )
         stored = "float32" if settings["compute_type"] == "float32" else "int8"
         self._translator = None
         self._translator = self._open(

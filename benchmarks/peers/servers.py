@@ -86,6 +86,7 @@ def serving(name: str, models: Path, settings: ServerSettings) -> Iterator[Serve
         arguments += ["--compute-type", "int8", "--checkpoint", str(models / "checkpoint")]
         environment = {f"DRAGOMAN_{key.upper()}": str(value) for key, value in settings.items()}
         environment["DRAGOMAN_LOG_LEVEL"] = "error"
+        environment["DRAGOMAN_STOPPING"] = "first"  # CTranslate2's rule: equal work
     else:
         module, arguments = "benchmarks.peers.ctranslate2_server", [str(models)]
         for key, value in settings.items():

@@ -4,7 +4,7 @@ Owns the reading of model.safetensors, for whoever wants floats and for whoever 
 int8 rows. Nothing is ever unpickled.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,23 +43,27 @@ def open_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator["St
             found = {
                 name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
             }
-            problems = differences(_layout(entries), found)
-            if problems:
-                raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
-            yield StoredWeights(path, entries, file.get_tensor)
+        problems = differences(_layout(entries), found)
+        if problems:
+            raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
+        yield StoredWeights(path, entries)
     except SafetensorError as error:
         raise CheckpointError(path, f"is not a readable safetensors file: {error}") from error
 
 
 class StoredWeights:
-    """Tensors of an open weight file, read and checked when they are asked for."""
+    """Tensors of a weight file, read and checked when they are asked for."""
 
-    def __init__(
-        self, path: Path, entries: Mapping[str, TensorEntry], read: Callable[[str], Tensor]
-    ) -> None:
+    def __init__(self, path: Path, entries: Mapping[str, TensorEntry]) -> None:
         self._path = path
         self._entries = entries
-        self._read = read
+
+    def _read(self, name: str) -> Tensor:
+        # Opened anew each time: an open file stays mapped, and every page read from it counts as
+        # this process's memory, so that loading would peak at twice the network.
+        with safe_open(self._path, framework="pt", device="cpu") as file:
+            value: Tensor = file.get_tensor(name)
+        return value
 
     def __contains__(self, name: str) -> bool:
         """Whether there is such a tensor."""

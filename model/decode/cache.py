@@ -8,15 +8,25 @@ Owns where it lies. Two facts make the layout of keys and values:
 * Beams are not reordered here. A row's past is copied only when a parent has a second child
   (`copy_rows`); see ARCHITECTURE, "Children stay in their parent's row".
 
-Tables start as zeros, so that what a shorter row has not written is finite and can be masked.
+Tables start as zeros, so that what a shorter row has not written is finite and can be masked. On a
+CPU they are the system's zeros: address space that becomes memory where it is written, so that a
+session laid out for long sentences costs what its sentences need.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+
+
+def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) -> Tensor:
+    known = {torch.float32: np.float32, torch.float64: np.float64}
+    if device.type == "cpu" and dtype in known:
+        return torch.from_numpy(np.zeros(shape, dtype=known[dtype]))
+    return torch.zeros(shape, device=device, dtype=dtype)
 
 
 class History:
@@ -69,8 +79,8 @@ class RowCache:
         """Allocate for `max_rows` rows of at most `max_length` columns of past."""
         num_columns = 2 * max_length
         shape = (config.num_decoder_layers, max_rows, config.num_heads, num_columns)
-        self.keys = torch.zeros(*shape, config.query_width, device=device, dtype=dtype)
-        self.values = torch.zeros(*shape, config.value_width, device=device, dtype=dtype)
+        self.keys = _zeros((*shape, config.query_width), device=device, dtype=dtype)
+        self.values = _zeros((*shape, config.value_width), device=device, dtype=dtype)
         self.column = -1
         self._num_columns = num_columns
 
@@ -131,8 +141,8 @@ class MemoryCache:
     ) -> None:
         """Allocate for `max_slots` sentences of at most `max_source_length` tokens."""
         shape = (config.num_decoder_layers, max_slots, config.num_heads, max_source_length)
-        self.keys = torch.zeros(*shape, config.query_width, device=device, dtype=dtype)
-        self.values = torch.zeros(*shape, config.value_width, device=device, dtype=dtype)
+        self.keys = _zeros((*shape, config.query_width), device=device, dtype=dtype)
+        self.values = _zeros((*shape, config.value_width), device=device, dtype=dtype)
 
     def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
         """Store the memory of newly admitted sentences.

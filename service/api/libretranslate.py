@@ -126,6 +126,7 @@ def _request(
         with_alignment=False,
         timeout_seconds=settings.timeout_seconds,
         priority=default_priority(len(texts)),
+        stopping=settings.stopping,
     )
 
 

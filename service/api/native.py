@@ -152,6 +152,7 @@ def _job(
         with_alignment=wish.alignment,
         timeout_seconds=seconds,
         priority=wish.priority or default_priority(len(texts)),
+        stopping=settings.stopping,
     )
 
 

@@ -70,3 +70,12 @@ def test_every_cost_has_a_maximum_by_default() -> None:
     for name in Settings.model_fields:
         if name.startswith("max_"):
             assert getattr(settings, name) > 0
+
+
+def test_the_stopping_rule_is_one_of_the_searchs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().stopping == "exact"
+    monkeypatch.setenv("DRAGOMAN_STOPPING", "first")
+    assert load_settings().stopping == "first"
+    monkeypatch.setenv("DRAGOMAN_STOPPING", "never")
+    with pytest.raises(ConfigError, match="DRAGOMAN_STOPPING is 'never'"):
+        load_settings()
