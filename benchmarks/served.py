@@ -8,6 +8,7 @@ benchmarks/results/served-<time>.json. Leaves with 1 if a request failed or a ma
 import argparse
 import asyncio
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -23,6 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = Path(__file__).with_name("sentences.en")
+SETTINGS = ("DRAGOMAN_COMPUTE_TYPE", "DRAGOMAN_NUM_THREADS", "DRAGOMAN_STOPPING")
 MIN_SPEEDUP = 3.0
 MAX_LAG_SECONDS = 0.025
 LAG = "dragoman_event_loop_lag_seconds"
@@ -188,6 +190,7 @@ def main() -> int:
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "device": next(label for name, label in samples if name == "device"),
+        "settings": {key: value for key, value in os.environ.items() if key in SETTINGS},
         "engine_threads": samples["dragoman_engine_threads", ""],
         "num_sentences": len(SENTENCES.read_text(encoding="utf-8").splitlines()),
         "levels": levels,
