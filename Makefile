@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity bench-served bench-peers bench-report fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity test-asan bench-served bench-peers bench-report fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -50,6 +50,12 @@ test-workers: install ## Train with two processes and compare with one
 
 test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s
+
+test-asan: install ## Run the kernels' tests under AddressSanitizer, then build them again without
+	CFLAGS='-fsanitize=address -g' LDFLAGS=-fsanitize=address $(BIN)/python setup.py -q build_ext --inplace --force
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/model/native
+	$(BIN)/python setup.py -q build_ext --inplace --force
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python benchmarks/served.py
