@@ -9,10 +9,11 @@ import argparse
 import random
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
-from model.config import ComputeType, SearchConfig
+from model.config import SearchConfig
 from model.errors import ConfigError
+from service.cli.offline import add_arithmetic_arguments
 
 if TYPE_CHECKING:
     from model.decode.session import DecodeRequest
@@ -36,18 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--threads", 2, "CPU threads"),
     ):
         parser.add_argument(flag, type=int, default=default, help=f"{meaning} (%(default)s)")
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cpu", "cuda"),
-        default="auto",
-        help="where the network runs (%(default)s)",
-    )
-    parser.add_argument(
-        "--compute-type",
-        choices=get_args(ComputeType),
-        default="auto",
-        help="arithmetic of the network (%(default)s)",
-    )
+    add_arithmetic_arguments(parser)
     parser.add_argument("--profile", action="store_true", help="also print the parts of a step")
 
 

@@ -33,6 +33,11 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--length-penalty", type=float, default=1.0, help="exponent of the score (%(default)s)"
     )
     parser.add_argument("--threads", type=int, help="CPU threads (one a core that may be used)")
+    add_arithmetic_arguments(parser)
+
+
+def add_arithmetic_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where the network runs, and in which arithmetic."""
     parser.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),

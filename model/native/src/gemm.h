@@ -114,18 +114,29 @@ inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows&
   }
 }
 
-// Rows times matrix, panel by panel over the team: sink(row, panel, value[4]) gets the 64 outputs
-// of a row, on any thread.
+// Rows times matrix, panel by panel over the team: sink(row, panel, value[4], thread) gets the 64
+// outputs of a row, on any thread.
+template <class Sink>
+void multiply_on_threads(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
+                         Sink&& sink) {
+  constexpr int kChunk = 48;  // with a panel it stays in the second-level cache
+  const int num_chunks = (num_rows + kChunk - 1) / kChunk;
+  team.run(matrix.num_panels() * num_chunks, [&](int task, int thread) {
+    const int begin = task % num_chunks * kChunk;
+    const auto on_thread = [&](int row, int panel, __m512* value) {
+      sink(row, panel, value, thread);
+    };
+    multiply_panel(matrix, task / num_chunks, rows, begin, std::min(begin + kChunk, num_rows),
+                   on_thread);
+  });
+}
+
+// The same for sinks that keep nothing of their own: sink(row, panel, value[4]).
 template <class Sink>
 void multiply(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
               Sink sink) {
-  constexpr int kChunk = 48;  // with a panel it stays in the second-level cache
-  const int num_chunks = (num_rows + kChunk - 1) / kChunk;
-  team.run(matrix.num_panels() * num_chunks, [&](int task, int) {
-    const int begin = task % num_chunks * kChunk;
-    multiply_panel(matrix, task / num_chunks, rows, begin, std::min(begin + kChunk, num_rows),
-                   sink);
-  });
+  multiply_on_threads(team, matrix, rows, num_rows,
+                      [&](int row, int panel, __m512* value, int) { sink(row, panel, value); });
 }
 
 }  // namespace dragoman

@@ -46,37 +46,31 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
   std::fill_n(logits_.data(), num_ranked, kImpossible);
   std::fill_n(tokens_.data(), num_ranked, 0);
 
-  constexpr int kChunk = 48;
-  const int num_chunks = (num_rows + kChunk - 1) / kChunk;
-  team_.run(num_panels * num_chunks, [&](int task, int thread) {
-    const int first = task % num_chunks * kChunk;
-    const auto sink = [&](int row, int panel, const __m512* value) {
-      const float peak = _mm512_reduce_max_ps(largest_of(value));
-      __m512 sum = _mm512_setzero_ps();
-      for (int v = 0; v < kVectors; ++v) {
-        sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
-      }
-      peaks_[std::size_t(row) * num_panels + panel] = peak;
-      sums_[std::size_t(row) * num_panels + panel] = _mm512_reduce_add_ps(sum);
-      Ranking ranked = ranking(thread, row, num_rows, num_candidates);
-      if (!(peak >= ranked.logits[num_candidates - 1])) return;
-      alignas(64) float logits[kPanel];
-      for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
-      for (int v = 0; v < kVectors; ++v) {
-        const __m512 last = _mm512_set1_ps(ranked.logits[num_candidates - 1]);
-        unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
-        for (; above != 0; above &= above - 1) {
-          const int column = v * kLanes + __builtin_ctz(above);
-          const int token = panel * kPanel + column;
-          if (token < matrix.num_outputs() && !network_.is_suppressed[token]) {
-            ranked.insert(logits[column], token);
-          }
+  const auto sink = [&](int row, int panel, const __m512* value, int thread) {
+    const float peak = _mm512_reduce_max_ps(largest_of(value));
+    __m512 sum = _mm512_setzero_ps();
+    for (int v = 0; v < kVectors; ++v) {
+      sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
+    }
+    peaks_[std::size_t(row) * num_panels + panel] = peak;
+    sums_[std::size_t(row) * num_panels + panel] = _mm512_reduce_add_ps(sum);
+    Ranking ranked = ranking(thread, row, num_rows, num_candidates);
+    if (!(peak >= ranked.logits[num_candidates - 1])) return;
+    alignas(64) float logits[kPanel];
+    for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+    for (int v = 0; v < kVectors; ++v) {
+      const __m512 last = _mm512_set1_ps(ranked.logits[num_candidates - 1]);
+      unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
+      for (; above != 0; above &= above - 1) {
+        const int column = v * kLanes + __builtin_ctz(above);
+        const int token = panel * kPanel + column;
+        if (token < matrix.num_outputs() && !network_.is_suppressed[token]) {
+          ranked.insert(logits[column], token);
         }
       }
-    };
-    multiply_panel(matrix, task / num_chunks, rows, first, std::min(first + kChunk, num_rows),
-                   sink);
-  });
+    }
+  };
+  multiply_on_threads(team_, matrix, rows, num_rows, sink);
   for (int row = 0; row < num_rows; ++row) {
     merge(row, num_rows, num_candidates, log_probs + std::size_t(row) * num_candidates,
           tokens + std::size_t(row) * num_candidates);

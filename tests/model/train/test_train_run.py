@@ -55,6 +55,11 @@ EXPERIMENT = Experiment(
         average_counts=(2, 3),
     ),
 )
+FROZEN = replace(
+    EXPERIMENT,
+    schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
+    run=replace(EXPERIMENT.run, max_updates=2),
+)
 
 
 @pytest.fixture(scope="module")
@@ -192,12 +197,7 @@ def test_another_experiment_does_not_resume_a_run(data_folder: Path, whole_run: 
 def test_a_run_can_begin_with_another_runs_vocabulary_and_weights(
     data_folder: Path, whole_run: Path, tmp_path: Path
 ) -> None:
-    frozen = replace(
-        EXPERIMENT,
-        schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
-        run=replace(EXPERIMENT.run, max_updates=2),
-    )
-    assert run(data_folder, tmp_path, experiment=frozen, start_from=whole_run)
+    assert run(data_folder, tmp_path, experiment=FROZEN, start_from=whole_run)
     vocabularies = [(folder / "joint.spm").read_bytes() for folder in (tmp_path, whole_run)]
     assert vocabularies[0] == vocabularies[1]
     expected = load_snapshot(list_snapshots(whole_run)[-1])
@@ -218,13 +218,8 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
 def test_a_run_can_begin_with_a_checkpoint(
     data_folder: Path, whole_run: Path, tmp_path: Path
 ) -> None:
-    frozen = replace(
-        EXPERIMENT,
-        schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
-        run=replace(EXPERIMENT.run, max_updates=2),
-    )
     checkpoint = whole_run / "checkpoint"
-    assert run(data_folder, tmp_path, experiment=frozen, start_from=checkpoint)
+    assert run(data_folder, tmp_path, experiment=FROZEN, start_from=checkpoint)
     assert (tmp_path / "joint.spm").read_bytes() == (checkpoint / "source.spm").read_bytes()
     expected = load_checkpoint(checkpoint).transformer.state_dict()
     for name, value in load_snapshot(list_snapshots(tmp_path)[-1]).items():
