@@ -47,9 +47,10 @@ class DataConfig:
 
     Attributes:
         folder: Folder of the language pair below the data folder, such as "en-zh".
-        source_language: Source files' suffix and BCP-47 tag.
+        source_language: Source files' suffix.
         target_language: Target files' suffix.
-        target_tag: The target's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
+        source_tag: The source's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
+        target_tag: The target's, likewise.
         train: Corpora of `<folder>/train`.
         dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
         report: More corpora to score once, at the end, for the card, each with its split, such
@@ -63,6 +64,7 @@ class DataConfig:
     train: tuple[CorpusConfig, ...]
     dev: tuple[str, ...]
     report: tuple[str, ...] = ()
+    source_tag: str | None = None
     target_tag: str | None = None
     max_length: int = 128
 

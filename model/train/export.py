@@ -37,7 +37,7 @@ def language_pair(experiment: Experiment) -> LanguagePair:
     """
     data = experiment.data
     return LanguagePair(
-        source=canonical_tag(data.source_language),
+        source=canonical_tag(data.source_tag or data.source_language),
         target=canonical_tag(data.target_tag or data.target_language),
     )
 
