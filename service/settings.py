@@ -31,8 +31,8 @@ class Settings(BaseSettings):
         checkpoint: Directory of the checkpoint, relative to the working directory.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
-        compute_type: Arithmetic of the network; "auto" is int8 on a CPU that has the kernels,
-            float32 elsewhere, and asking for one that is missing fails at start.
+        compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
+            has the kernels, float32 elsewhere, and asking for one that is missing fails at start.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.

@@ -103,7 +103,7 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
         protocol_version: What the engine speaks.
         checkpoint_name: The checkpoint's own name.
         device: Device in use, as torch names it.
-        compute_type: Arithmetic in use, "int8" or "float32".
+        compute_type: Arithmetic in use: "int8", "float32" or "bfloat16".
         num_threads: Threads in use.
         load_seconds: Time to load the checkpoint.
         warmup_seconds: Time of the warm-up translations.
