@@ -144,7 +144,7 @@ def test_a_segments_time_is_its_wait_its_encoding_and_its_steps(spans_of) -> Non
 def test_of_a_long_request_only_the_first_segments_have_spans(spans_of) -> None:
     async def ask(client: httpx.AsyncClient) -> None:
         texts = [SENTENCE] * (MAX_SEGMENTS + 3)
-        body = {"texts": texts, "source": "en", "target": "zh", "priority": "bulk"}
+        body = {"texts": texts, "source": "en", "target": "zh-Hans", "priority": "bulk"}
         reply = await client.post("/v1/translate", json=body)
         assert reply.status_code == 200, reply.text
 
@@ -206,7 +206,7 @@ def _collector() -> Iterator[tuple[str, list[ExportTraceServiceRequest]]]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *args: object) -> None:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listener:
