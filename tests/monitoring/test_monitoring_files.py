@@ -124,6 +124,13 @@ def test_every_alert_says_how_bad_it_is_and_where_its_runbook_stands() -> None:
         assert anchor in _anchors()
 
 
+def test_the_panels_that_the_runbooks_name_are_there() -> None:
+    runbooks = OPERATIONS.read_text(encoding="utf-8").split("## Alerts")[1].split("## Traces")[0]
+    named = set(re.findall(r"(?<![*\w])\*([A-Z][^*.]+)\*", " ".join(runbooks.split())))
+    assert len(named) > 5
+    assert named <= {panel["title"] for panel in panels()}
+
+
 def test_every_alert_is_shown_to_fire_and_not_to() -> None:
     tests = yaml.safe_load((MONITORING / "alerts_test.yml").read_text(encoding="utf-8"))["tests"]
     cases = [case for test in tests for case in test["alert_rule_test"]]
