@@ -55,6 +55,7 @@ class Settings(BaseSettings):
         grace_seconds: Time for accepted work to finish after SIGTERM.
         start_timeout_seconds: Time for the engine to load and to warm up.
         log_level: Least severe log line that is written.
+        traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
     """
 
     model_config = SettingsConfigDict(
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
     grace_seconds: Seconds = 30.0
     start_timeout_seconds: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    traces: Literal["off", "otlp"] = "off"
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:
