@@ -5,6 +5,8 @@ Owns the plan and the time. A part that fails is recorded as such and stops no o
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -45,7 +47,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         models = Path(folder) / "models"
         vocabulary = QUICK_VOCABULARY if arguments.quick else VOCABULARY
-        write_models(models, vocabulary=vocabulary)
+        try:
+            write_models(models, vocabulary=vocabulary)
+        except subprocess.CalledProcessError as error:  # a rival that is not installed here
+            result["models"] = {"error": str(error)[:200]}
+        os.environ["LD_LIBRARY_PATH"] = rivals.library_path(Path(folder))  # of the parts' processes
         for name, part in _plan(arguments, models, device).items():
             result[name] = run_part(name, part, seconds=deadline - time.monotonic())
     path = arguments.output / f"gpu-{started:%Y%m%d-%H%M%S}.json"

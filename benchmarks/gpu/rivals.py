@@ -3,7 +3,6 @@
 Owns how each is asked; each is measured at several batch sizes and keeps its best.
 """
 
-import ctypes
 import json
 import statistics
 import time
@@ -78,8 +77,7 @@ def ctranslate2(
     num_rounds: int,
 ) -> list[Found]:
     """`ctranslate2.Translator` in float16, all sentences of a batch in one call."""
-    _offer_cublas()
-    import ctranslate2 as library  # noqa: PLC0415  # only where asked, and after its libraries
+    import ctranslate2 as library  # noqa: PLC0415  # only where asked
 
     directory = models / "ctranslate2-float32"
     translator = library.Translator(
@@ -147,15 +145,16 @@ def _best(
     return rows
 
 
-def _offer_cublas() -> None:
-    """Load cuBLAS from where PyTorch has it, under the names that CTranslate2 looks for.
+def library_path(folder: Path) -> str:
+    """Where CTranslate2 finds a cuBLAS, for a process that has not started yet.
 
-    CTranslate2 opens `libcublas.so.12`; the libraries of CUDA 13 answer the same calls.
+    CTranslate2 opens `libcublas.so.12`; the libraries of CUDA 13, which PyTorch brings, answer the
+    same calls, so they are put into `folder` under the older name.
     """
-    folders = list(Path(torch.__file__).parents[1].glob("nvidia/*/lib"))
+    folders = sorted(Path(torch.__file__).parents[1].glob("nvidia/*/lib"))
     for name in _CUBLAS:
-        for path in (path for folder in folders for path in sorted(folder.glob(f"{name}.1?"))):
-            alias = path.with_name(f"{name}.12")
-            if not alias.exists():
-                alias.symlink_to(path)
-            ctypes.CDLL(str(alias), mode=ctypes.RTLD_GLOBAL)
+        found = [path for place in folders for path in sorted(place.glob(f"{name}.1?"))]
+        alias = folder / f"{name}.12"
+        if found and not alias.exists():
+            alias.symlink_to(found[-1])
+    return ":".join(map(str, (folder, *folders)))
