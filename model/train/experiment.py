@@ -5,6 +5,7 @@ how YAML becomes dataclasses (`yaml_config`), nor the run.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ from model.train.schedule import ScheduleConfig
 from model.train.yaml_config import read_yaml
 
 Precision = Literal["float32", "bfloat16"]
+Metric = Literal["bleu", "chrf", "loss"]
+BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
+"""As `model.evaluate.TOKENIZERS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +154,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig:
-    """Adam and what is done to gradients.
+    """Adam, what is minimised, and what is done to gradients and weights.
 
     Attributes:
         beta1: Decay of the mean of gradients.
@@ -159,6 +163,10 @@ class OptimiserConfig:
         weight_decay: Decoupled (AdamW); 0 is Adam.
         max_gradient_norm: Gradients are scaled down to this norm; 0 leaves them alone.
         label_smoothing: ε of the loss.
+        rdrop_alpha: α of R-Drop (Liang et al. 2021): every pair passes twice with different
+            dropout, and the two distributions are drawn together; 0 is one pass.
+        ema_decay: The weights' moving average keeps so much of itself at every update; it is
+            what dev text scores, and competes at the end. 0 keeps no such average.
     """
 
     beta1: float = 0.9
@@ -167,16 +175,18 @@ class OptimiserConfig:
     weight_decay: float = 0.0
     max_gradient_norm: float = 1.0
     label_smoothing: float = 0.1
+    rdrop_alpha: float = 0.0
+    ema_decay: float = 0.0
 
     def __post_init__(self) -> None:
         """Reject impossible values."""
-        for name in ("beta1", "beta2", "label_smoothing"):
+        for name in ("beta1", "beta2", "label_smoothing", "ema_decay"):
             value = getattr(self, name)
             if not 0.0 <= value < 1.0:
                 raise ConfigError(f"optimiser.{name} is {value}; it must be in [0, 1)")
-        for name in ("weight_decay", "max_gradient_norm"):
+        for name in ("weight_decay", "max_gradient_norm", "rdrop_alpha"):
             value = getattr(self, name)
-            if value < 0.0:
+            if not 0.0 <= value < math.inf:
                 raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0")
         if self.epsilon <= 0.0:
             raise ConfigError(f"optimiser.epsilon is {self.epsilon}; it must be above 0")
@@ -192,13 +202,22 @@ class RunConfig:
         batch_tokens: Limit of a batch's padded tokens, on either side.
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
         precision: "bfloat16" runs matrix products under autocast.
+        compile: Run the stacks through `torch.compile` while training; needs triton on CUDA, a
+            C++ compiler on a CPU.
+        max_skipped_updates: An update whose loss or gradient is not finite is skipped; the run
+            ends with an error when more than so many in a row are.
         seed: Of the weights, the dropout and the order of batches.
         log_every_updates: Updates between two lines of progress.
         save_every_minutes: Minutes between two saves of the state a run resumes from.
+        save_every_updates: Updates between two such saves, besides; 0 leaves it to the minutes.
         snapshot_every_updates: Updates between two snapshots of the weights, which are scored
             on the dev text and averaged at the end.
         num_snapshots: Snapshots kept, the latest ones.
         score_dev: Score snapshots by BLEU with the real decoder; otherwise by dev loss only.
+        metric: What the best snapshot, the patience and the final choice of weights go by; None
+            is BLEU, or, while training without `score_dev`, the loss.
+        bleu_tokenizer: sacrebleu's tokenizer, "none" for text that is tokenised already; None
+            chooses by the target language.
         dev_beam_size: Beams of that decoder while training; the end uses `final_beam_size`.
         final_beam_size: Beams when the weights are chosen and scored at the end.
         max_dev_sentences: First sentences of each dev corpus that are scored while training; 0
@@ -213,12 +232,17 @@ class RunConfig:
     batch_tokens: int = 4096
     update_freq: int = 1
     precision: Precision = "float32"
+    compile: bool = False
+    max_skipped_updates: int = 10
     seed: int = 1
     log_every_updates: int = 100
     save_every_minutes: float = 5.0
+    save_every_updates: int = 0
     snapshot_every_updates: int = 1000
     num_snapshots: int = 10
     score_dev: bool = True
+    metric: Metric | None = None
+    bleu_tokenizer: BleuTokenizer | None = None
     dev_beam_size: int = 1
     final_beam_size: int = 4
     max_dev_sentences: int = 0
@@ -233,7 +257,9 @@ class RunConfig:
             "batch_tokens": 1,
             "update_freq": 1,
             "log_every_updates": 1,
+            "max_skipped_updates": 0,
             "save_every_minutes": 0,
+            "save_every_updates": 0,
             "snapshot_every_updates": 1,
             "num_snapshots": 1,
             "dev_beam_size": 1,
@@ -245,6 +271,15 @@ class RunConfig:
             _at_least(f"run.{name}", getattr(self, name), minimum)
         if not self.max_updates and not self.max_minutes:
             raise ConfigError("run.max_updates and run.max_minutes are both 0; the run has no end")
+        if self.metric in {"bleu", "chrf"} and not self.score_dev:
+            raise ConfigError(
+                f"run.metric is {self.metric!r}; it must be loss when run.score_dev is false"
+            )
+
+    @property
+    def snapshot_metric(self) -> Metric:
+        """What snapshots are compared by while training."""
+        return self.metric or ("bleu" if self.score_dev else "loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from model.train.state import (
     list_snapshots,
     load_snapshot,
     load_state,
-    prune_snapshots,
+    prune,
     save_snapshot,
     save_state,
     snapshot_path,
@@ -25,9 +25,11 @@ PROGRESS = Progress(
     elapsed_seconds=1.5,
     num_source_tokens=100,
     num_target_tokens=90,
-    metric="BLEU",
+    metric="bleu",
     best_score=12.5,
     best_update=6,
+    num_skipped_updates=4,
+    num_skipped_in_a_row=1,
 )
 
 
@@ -50,7 +52,7 @@ def load(folder: Path, layer: nn.Module, optimiser: torch.optim.Optimizer) -> Pr
         optimiser=optimiser,
         fingerprint="abc",
         device=torch.device("cpu"),
-    )
+    ).progress
 
 
 def test_a_state_comes_back_whole(tmp_path: Path) -> None:
@@ -76,8 +78,9 @@ def test_a_crash_while_saving_leaves_the_old_state(
         raise OSError("no space left")
 
     monkeypatch.setattr("model.train.state.os.fsync", crash)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(TrainingError, match=r"state\.pt: the state of update 7 cannot be written"):
         save(tmp_path, layer, optimiser)
+    assert not (tmp_path / "state.partial").exists()
     assert (tmp_path / STATE_FILE).read_bytes() == before
 
 
@@ -126,7 +129,7 @@ def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
     for update in (5, 10, 15, 20):
         save_snapshot(tmp_path, layer, update)
     assert torch.equal(load_snapshot(snapshot_path(tmp_path, 15))["weight"], layer.weight)
-    prune_snapshots(tmp_path, num_kept=2, keep=frozenset({snapshot_path(tmp_path, 5)}))
+    prune(list_snapshots(tmp_path), num_kept=2, keep={5})
     assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
 
 

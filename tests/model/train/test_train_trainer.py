@@ -13,9 +13,10 @@ from model.train.batching import Batch, BatchStream, make_batch
 from model.train.data import TokenisedPairs
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.loss import label_smoothed_loss
+from model.train.objective import batch_loss
 from model.train.schedule import ScheduleConfig
 from model.train.state import Progress, load_state, save_state
-from model.train.trainer import Trainer, UpdateResult, batch_loss, build_optimiser
+from model.train.trainer import Trainer, UpdateResult, build_optimiser
 
 VOCABULARY = 23
 
@@ -246,7 +247,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(tmp_path: Path, update_
         optimiser=second._optimiser,
         fingerprint="f",
         device=torch.device("cpu"),
-    )
+    ).progress
     second.progress = progress
     second._stream = stream(reversal_pairs(), progress)
     found = run_updates(second)
