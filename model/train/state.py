@@ -235,7 +235,9 @@ def _whole_file(path: Path, what: str) -> Iterator[Path]:
         _flush(path.parent)
     except (OSError, RuntimeError, SafetensorError) as error:
         partial.unlink(missing_ok=True)
-        raise TrainingError(f"{path}: {what} cannot be written: {_reason(error)}") from error
+        raise TrainingError(
+            f"{path}: {what} cannot be written: {_reason(error)}; what was saved before is whole"
+        ) from error
 
 
 def _flush(path: Path) -> None:
