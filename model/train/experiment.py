@@ -187,7 +187,7 @@ class OptimiserConfig:
         for name in ("weight_decay", "max_gradient_norm", "rdrop_alpha"):
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
-                raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0")
+                raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0, and finite")
         if self.epsilon <= 0.0:
             raise ConfigError(f"optimiser.epsilon is {self.epsilon}; it must be above 0")
 

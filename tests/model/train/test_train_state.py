@@ -1,4 +1,5 @@
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from torch import nn
 from model.errors import TrainingError
 from model.train.batching import BatchPosition
 from model.train.state import (
+    PREVIOUS_STATE_FILE,
     STATE_FILE,
     Progress,
     list_snapshots,
@@ -95,6 +97,37 @@ def test_another_experiments_state_is_refused(tmp_path: Path) -> None:
             fingerprint="xyz",
             device=torch.device("cpu"),
         )
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, cut_in_half, Path.unlink])
+def test_the_state_before_a_damaged_one_is_taken_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    before = layer.weight.detach().clone()
+    with torch.no_grad():
+        layer.weight.add_(1.0)
+    save(tmp_path, layer, optimiser)
+    damage(tmp_path / STATE_FILE)
+    other, other_optimiser = parts()
+    assert load(tmp_path, other, other_optimiser) == PROGRESS
+    assert torch.equal(other.weight, before)
+    assert "state.pt: no state to resume from" in caplog.text
+    assert "going on from state-previous.pt, of update 7" in caplog.text
+    damage(tmp_path / PREVIOUS_STATE_FILE)
+    with pytest.raises(TrainingError, match="no state to resume from"):
+        load(tmp_path, other, other_optimiser)
 
 
 def test_a_missing_state_is_named(tmp_path: Path) -> None:
