@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity test-asan bench-served bench-peers bench-report fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-parity test-asan bench-served bench-peers bench-report fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,9 +44,6 @@ check: lint types imports test ## What CI runs: ruff, mypy --strict, import-lint
 
 test-gpu: install ## Run the tests that need a CUDA device
 	$(BIN)/pytest -m gpu
-
-test-workers: install ## Train with two processes and compare with one
-	$(BIN)/pytest -m workers
 
 test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s

@@ -1,5 +1,6 @@
 """Two workers over Gloo against one: the same run, only shared out."""
 
+import math
 import os
 import subprocess
 import sys
@@ -65,7 +66,6 @@ def arguments(folder: Path, output: str) -> list[str]:
     return ["train", experiment, *flags, "--threads", "1"]
 
 
-@pytest.mark.workers
 def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     workers = subprocess.run(
@@ -123,6 +123,31 @@ def learn(send: Send, group: Group) -> None:
     trainer(transformer, run=run, group=group).train(recorder)
     send([result.loss for result in recorder.results])
     send([result.gradient_norm for result in recorder.results])
+
+
+def meet_a_nan(send: Send, group: Group) -> None:
+    """The second worker's part of the second update has no finite gradient."""
+    recorder = Recorder()
+    transformer = network()
+    numbers = iter(range(1, 99))
+    if not group.is_first:
+        transformer.get_parameter("output_bias").register_hook(
+            lambda gradient: gradient * math.nan if next(numbers) == 2 else gradient
+        )
+    run = RunConfig(max_updates=3, update_freq=2)
+    trainer(transformer, run=run, group=group).train(recorder)
+    send([result.is_skipped for result in recorder.results])
+    send({name: value.numpy() for name, value in transformer.state_dict().items()})
+
+
+def test_what_one_worker_cannot_use_both_skip() -> None:
+    sent, exits = run_workers(meet_a_nan, size=2)
+    assert exits == [0, 0]
+    assert [skipped for skipped, *_ in sent] == [[False, True, False]] * 2
+    weights = [found for _, found, _ in sent]
+    for name, value in weights[0].items():
+        assert np.isfinite(value).all()
+        assert np.array_equal(weights[1][name], value), name
 
 
 @pytest.fixture(scope="module")

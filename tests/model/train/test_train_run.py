@@ -1,5 +1,6 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -22,10 +23,12 @@ from model.train.experiment import (
     VocabularyConfig,
 )
 from model.train.observer import fingerprint
+from model.train.progress import ProgressReporter
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
 from model.train.state import (
     STATE_FILE,
+    Progress,
     has_state,
     list_snapshots,
     load_snapshot,
@@ -256,6 +259,16 @@ def test_a_key_at_its_default_does_not_change_what_a_state_fits() -> None:
     corpus = replace(EXPERIMENT.data.train[0], copies=3)
     data = replace(EXPERIMENT.data, train=(corpus,))
     assert fingerprint(replace(EXPERIMENT, data=data)) != said
+
+
+def test_lines_of_progress_count_skipped_updates(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with ProgressReporter(stream=io.StringIO(), progress=Progress(), fraction=0.0) as reporter:
+        for num_skipped in (0, 2):
+            progress = Progress(update=9, num_skipped_updates=num_skipped)
+            reporter.report(progress, fraction=0.5, learning_rate=1e-3)
+    assert "skipped" not in caplog.messages[0]
+    assert caplog.messages[1].endswith(" skipped 2")
 
 
 def test_a_folder_with_a_run_is_not_overwritten(data_folder: Path, whole_run: Path) -> None:
