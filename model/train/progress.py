@@ -63,6 +63,8 @@ class ProgressReporter:
             f" tokens/s {num_tokens / max(seconds, 1e-9):.0f}"
             f" left {_duration(self._seconds_left(progress, fraction))}"
         )
+        if progress.num_skipped_updates:
+            line += f" skipped {progress.num_skipped_updates}"
         self._last = progress
         self._loss_sum, self._loss_tokens = 0.0, 0
         if self._bar is None:

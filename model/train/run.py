@@ -13,17 +13,19 @@ from pathlib import Path
 
 import torch
 
-from model.errors import ConfigError, TrainingError
+from model.errors import ConfigError
 from model.nn.transformer import Transformer
+from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.distributed import Group
 from model.train.experiment import Experiment
 from model.train.finish import finish_run
+from model.train.keeping import RunFiles, check_folder
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
 from model.train.start import copy_start_vocabularies, load_start_weights
-from model.train.state import STATE_FILE, Progress, load_state
+from model.train.state import Progress, has_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.validation import DevText, Validator
 from model.train.vocabulary import (
@@ -94,7 +96,7 @@ def train(
 
     Raises:
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, or its state does not fit.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
     group = group or Group()
     _check_folder(experiment, output, resume=resume, group=group)
@@ -115,21 +117,24 @@ def train(
     )
     if not group.is_first:
         trainer.train(SilentObserver())
+        group.leave()
         return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
     with ProgressReporter(
         stream=sys.stderr, progress=trainer.progress, fraction=trainer.fraction()
     ) as reporter:
+        observer.bind(reporter).first(trainer.progress)
         trainer.train(
-            observer.bind(reporter),
+            observer,
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
         )
+        group.leave()
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
     if not is_over:
         return False
-    finish_run(
+    scores = finish_run(
         experiment,
         folder=output,
         directory=output / CHECKPOINT_FOLDER,
@@ -137,20 +142,16 @@ def train(
         transformer=transformer,
         progress=trainer.progress,
         num_pairs=text.num_pairs,
+        dev=text.dev[experiment.data.dev[0]],
         report=text.report,
         command=command,
+        should_stop=should_stop,
     )
-    return True
+    return scores is not None
 
 
 def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:
-    has_state = (output / STATE_FILE).exists()
-    if has_state and not resume:
-        raise TrainingError(
-            f"{output}: holds a run already; resume it, or choose another output folder"
-        )
-    if resume and not has_state:
-        raise TrainingError(f"{output}: holds no state to resume from")
+    check_folder(output, has_state=has_state(output), resume=resume)
     if experiment.run.update_freq < group.size:
         raise ConfigError(
             f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at least"
@@ -241,15 +242,20 @@ def _prepare(
 ) -> tuple[Trainer, RunObserver]:
     """A trainer where the run begins or goes on, and what watches it."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
-    progress = Progress()
-    if resume:
-        progress = load_state(
-            output,
-            transformer=transformer,
-            optimiser=optimiser,
-            fingerprint=fingerprint(experiment),
-            device=next(transformer.parameters()).device,
-        )
+    average = None
+    if experiment.optimiser.ema_decay:
+        average = MovingAverage(transformer, decay=experiment.optimiser.ema_decay)
+    files = RunFiles(
+        output,
+        transformer=transformer,
+        optimiser=optimiser,
+        average=average,
+        fingerprint=fingerprint(experiment),
+        num_snapshots=experiment.run.num_snapshots,
+    )
+    progress = files.restore() if resume else Progress()
+    if resume and group.is_first:
+        files.forget_later(progress)
     stream = BatchStream(
         text.pairs,
         max_tokens=experiment.run.batch_tokens,
@@ -268,12 +274,12 @@ def _prepare(
         clock=time.monotonic,
         progress=progress,
         group=group,
+        average=average,
     )
     observer = RunObserver(
         experiment,
-        folder=output,
+        files=files,
         transformer=transformer,
-        optimiser=optimiser,
         validator=Validator(experiment, text.vocabularies, text.dev),
         progress=progress,
     )

@@ -1,6 +1,7 @@
 """Scores of a network on held-out text, while it is trained and at the end.
 
-Owns the dev loss and BLEU by the decoder that serves. Does not own when they are asked for.
+Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own when they are asked
+for.
 """
 
 from collections.abc import Mapping
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 import torch
 
 from model.config import SearchConfig
-from model.evaluate import Evaluation, evaluate
+from model.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
-from model.train.experiment import Experiment, Precision
+from model.train.experiment import Experiment, Metric, Precision
 from model.train.export import language_pair, memory_checkpoint
-from model.train.trainer import batch_loss, compute_context
+from model.train.objective import batch_loss, compute_context
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
 
@@ -35,10 +36,18 @@ class DevScore:
     Attributes:
         loss: Cross-entropy per target token without smoothing, in nats.
         bleu: Of its translations, or None where they were not asked for.
+        chrf: Likewise.
     """
 
     loss: float
-    bleu: float | None
+    bleu: float | None = None
+    chrf: float | None = None
+
+    def value(self, metric: Metric) -> float:
+        """The score that a metric asks for, so that larger is better."""
+        value = {"bleu": self.bleu, "chrf": self.chrf, "loss": -self.loss}[metric]
+        assert value is not None  # the experiment's own check: these metrics need `score_dev`
+        return value
 
 
 class Validator:
@@ -48,6 +57,9 @@ class Validator:
         experiment: Says how dev text is scored.
         vocabularies: Of the run.
         dev: Held-out text by name.
+
+    Raises:
+        ConfigError: BLEU's tokenizer is not installed.
     """
 
     def __init__(
@@ -56,6 +68,10 @@ class Validator:
         self._experiment = experiment
         self._vocabularies = vocabularies
         self._dev = dev
+        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(
+            language_pair(experiment).target
+        )
+        score(["."], ["."], tokenizer=tokenizer)  # fails now, not after hours of training
 
     def score(self, transformer: Transformer) -> dict[str, DevScore]:
         """Scores by corpus, the network left in the mode it was in."""
@@ -71,11 +87,12 @@ class Validator:
                 precision=run.precision,
                 start_id=START_ID,
             )
-            bleu = None
+            bleu = chrf = None
             if run.score_dev:
                 search = SearchConfig(beam_size=run.dev_beam_size)
-                bleu = self.translate(transformer, dev.text, search).scores.bleu.value
-            scores[name] = DevScore(loss=loss, bleu=bleu)
+                found = self.translate(transformer, dev.text, search).scores
+                bleu, chrf = found.bleu.value, found.chrf.value
+            scores[name] = DevScore(loss=loss, bleu=bleu, chrf=chrf)
         transformer.train(was_training)
         return scores
 
@@ -90,6 +107,7 @@ class Validator:
             text.source,
             text.target,
             search=search,
+            tokenizer=self._experiment.run.bleu_tokenizer,
         )
 
 

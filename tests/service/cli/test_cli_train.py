@@ -76,7 +76,10 @@ def test_foreseen_errors_are_one_line(
         assert message in error
 
 
-def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
+    folder: Path, number: signal.Signals
+) -> None:
     (folder / "tiny.yaml").write_text(EXPERIMENT % 1_000_000, encoding="utf-8")
     command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
     command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
@@ -91,7 +94,7 @@ def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> Non
             if "update 1 " in line:
                 break
             assert time.monotonic() < deadline
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         rest = process.stderr.read()
         assert process.wait(timeout=60) == 130
     assert "go on with --resume" in rest
