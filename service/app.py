@@ -17,12 +17,14 @@ from starlette.routing import Route
 
 from model.errors import DragomanError
 from service.api import health, libretranslate, native
+from service.api.access import Access
 from service.api.body import BodyReader
 from service.api.edge import Edge
 from service.api.record import record_of
 from service.api.replies import error_reply
 from service.errors import problem_of
 from service.front import Front
+from service.keys import load_keys
 from service.metrics import Metrics, distribution_version
 from service.settings import Settings, load_settings
 
@@ -63,7 +65,8 @@ def create_app(
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
     )
-    paths = _add_routes(app, front)
+    keys = load_keys(front.settings.api_keys_file, front.settings.api_keys.get_secret_value())
+    paths = _add_routes(app, front, Access(keys))
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
     app.add_middleware(
@@ -85,7 +88,7 @@ def _lifespan(front: Front) -> Callable[[FastAPI], AbstractAsyncContextManager[N
     return lifespan
 
 
-def _add_routes(app: FastAPI, front: Front) -> list[str]:
+def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:  # noqa: ARG001
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     settings = front.settings

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from model.config import ComputeType, StoppingRule
@@ -55,6 +55,8 @@ class Settings(BaseSettings):
         grace_seconds: Time for accepted work to finish after SIGTERM.
         start_timeout_seconds: Time for the engine to load and to warm up.
         log_level: Least severe log line that is written.
+        api_keys_file: Keys, one a line; see `service.keys`. With any key the server is closed.
+        api_keys: Further keys, written like such a file.
     """
 
     model_config = SettingsConfigDict(
@@ -90,6 +92,9 @@ class Settings(BaseSettings):
     grace_seconds: Seconds = 30.0
     start_timeout_seconds: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    api_keys_file: Path | None = None
+    api_keys: SecretStr = SecretStr("")
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:
