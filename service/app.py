@@ -5,18 +5,20 @@ starts with the application's lifespan and leaves with it.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.api import health, libretranslate, native
+from service.api import docs, health, libretranslate, native
 from service.api.access import Access
 from service.api.body import BodyReader
 from service.api.edge import Edge
@@ -26,6 +28,7 @@ from service.errors import problem_of
 from service.front import Front
 from service.keys import load_keys
 from service.metrics import Metrics, distribution_version
+from service.rates import RateLimiter
 from service.settings import Settings, load_settings
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
@@ -51,24 +54,30 @@ def create_app(
         new_request_id: Makes an id for a request that brings none.
 
     Raises:
-        ConfigError: The environment has an impossible setting.
+        ConfigError: The environment has an impossible setting, or the keys file is none.
     """
     if front is None:
         metrics = Metrics(CollectorRegistry())
         front = Front(settings or load_settings(), metrics, clock=clock)
+    settings = front.settings
+    limiter = RateLimiter(clock, _secret(settings.redis_url))
+    keys = load_keys(settings.api_keys_file, settings.api_keys.get_secret_value())
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
         version=distribution_version(),
-        lifespan=_lifespan(front),
+        lifespan=_lifespan(front, limiter),
+        # Its pages load scripts from elsewhere; `service.api.docs` has its own.
+        docs_url=None,
         redoc_url=None,
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
     )
-    keys = load_keys(front.settings.api_keys_file, front.settings.api_keys.get_secret_value())
-    paths = _add_routes(app, front, Access(keys))
+    paths = _add_routes(app, front, Access(settings, keys, limiter))
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
+    if settings.cors_origins:
+        _allow_origins(app, settings.cors_origins)
     app.add_middleware(
         Edge,
         metrics=front.metrics,
@@ -79,16 +88,25 @@ def create_app(
     return app
 
 
-def _lifespan(front: Front) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+def _lifespan(
+    front: Front, limiter: RateLimiter
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with front.running():
-            yield
+        try:
+            async with front.running():
+                yield
+        finally:
+            await limiter.close()
 
     return lifespan
 
 
-def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:  # noqa: ARG001
+def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     settings = front.settings
@@ -98,13 +116,26 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:  # noq
         executor=front.text_thread,
     )
     for router in (
-        libretranslate.build_router(front, reader),
-        native.build_router(front, reader),
-        health.build_router(front),
+        libretranslate.build_router(front, reader, access),
+        native.build_router(front, reader, access),
+        health.build_router(front, access),
+        docs.build_router(app.openapi),
     ):
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]
     return paths
+
+
+def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
+    """Let pages of these origins call the server; never with cookies, which it has none of."""
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=("GET", "POST"),
+        allow_headers=("authorization", "content-type", "x-request-id"),
+        expose_headers=("retry-after", "x-request-id"),
+        allow_credentials=False,
+    )
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

@@ -18,6 +18,7 @@ class RequestRecord:
         num_texts: Texts of a translation request.
         num_characters: Characters of its texts.
         num_segments: Segments they became.
+        key_name: Of the API key that was used; never the key.
     """
 
     request_id: str
@@ -25,6 +26,7 @@ class RequestRecord:
     num_texts: int | None = None
     num_characters: int | None = None
     num_segments: int | None = None
+    key_name: str | None = None
 
 
 def attach_record(scope: Scope, record: RequestRecord) -> None:
