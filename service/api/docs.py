@@ -155,10 +155,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     else:
         words = escape(str(schema.get("type", "")))
     limits = [
-        escape(text.format(schema[key])) for key, text in _LIMITS.items() if _is_said(schema, key)
+        escape(text.format(value))
+        for key, text in _LIMITS.items()
+        if (value := schema.get(key)) is not None
     ]
     return ", ".join([words, *limits])
-
-
-def _is_said(schema: Mapping[str, Any], key: str) -> bool:
-    return schema.get(key) is not None
