@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("dragoman.rates")
 
 WINDOW_SECONDS = 60
-REDIS_SECONDS = 0.5
+REDIS_SECONDS = 1.0
 """Longest wait for an answer of Redis."""
 RETRY_SECONDS = 5.0
 """Time without Redis after it failed to answer."""
@@ -98,7 +98,8 @@ class RateLimiter:
             _LOGGER.error("redis lost, counting in this process", extra={"fields": fields})
 
     def _note_back(self) -> None:
-        if self._is_lost:
+        # An answer to what was asked before the loss says nothing.
+        if self._is_lost and self._clock() >= self._retry_at:
             self._is_lost = False
             _LOGGER.warning("redis is back")
 
