@@ -93,7 +93,8 @@ class Settings(BaseSettings):
         redis_url: Where several servers share these counts; None keeps them in the process.
         trusted_proxies: Networks whose X-Forwarded-For is believed, separated by commas.
         cors_origins: Origins whose pages may call the server, separated by commas, or "*".
-        max_header_bytes: Of one request: its line and its headers.
+        max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the
+            text, and its headers.
         header_timeout_seconds: Time for them to arrive.
         max_connections: Connections open at once; further ones get a 503.
     """
@@ -141,7 +142,7 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = None
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_parse_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_origins)] = ()
-    max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 16 * 1024
+    max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 64 * 1024
     header_timeout_seconds: Seconds = 10.0
     max_connections: Count = 1000
 

@@ -94,7 +94,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
         summary="Translate texts, with every option",
         responses={
             200: {"model": TranslateReply, "description": "One translation per text, in order."},
-            **error_responses(400, 401, 403, 408, 413, 429, 503, 504),
+            **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
         },
         openapi_extra={"requestBody": _request_body(front.settings)},
         dependencies=[DOCUMENTED],

@@ -65,6 +65,7 @@ _DESCRIPTIONS = {
     408: "The body did not arrive in time.",
     413: "The request is too long.",
     429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
+    431: "The request line and the headers are too long.",
     503: "Booting, shutting down or without an engine; Retry-After says when to come back.",
     504: "Not finished within the deadline; the work was dropped.",
 }
