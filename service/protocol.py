@@ -129,14 +129,12 @@ class BoundedProtocol(HttpToolsProtocol):
         """Parse; what the parser keeps (half a header, half a trailer) is bounded."""
         if self._is_leaving:
             return
-        if self._awaits_head and not self._head_timer:
-            self._expect_head()
         self._num_buffered_bytes += len(data)
         super().data_received(data)
         if self._num_buffered_bytes > self._limits.max_header_bytes:
             self._refuse(_head_too_large(self._limits.max_header_bytes))
         elif self._awaits_head and not self._head_timer and not self._is_answering:
-            # The rest of a request that had been answered before.
+            # The beginning of a head, or the end of a request that had been answered before.
             self._leave_timer.stop()
             self._expect_head()
 

@@ -292,11 +292,12 @@ def test_a_body_that_ends_after_its_answer_leaves_the_connection_usable(
         writer.write(b"POST /one HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab")
         await reader.readuntil(b"fine /one")
         writer.write(b"cd")
+        await asyncio.sleep(0.5)  # longer than the rest of a body may take
         writer.write(_get("/two", CLOSE))
         assert (await reader.read()).endswith(b"fine /two")
         writer.close()
 
-    run(scenario)
+    run(scenario, leave_seconds=0.25)
 
 
 def test_a_client_that_reads_nothing_is_left(run: Callable[..., None]) -> None:
