@@ -26,7 +26,6 @@ from service.api.record import record_of
 from service.api.replies import error_reply
 from service.errors import problem_of
 from service.front import Front
-from service.keys import load_keys
 from service.metrics import Metrics, distribution_version
 from service.rates import RateLimiter
 from service.settings import Settings, load_settings
@@ -61,7 +60,7 @@ def create_app(
         front = Front(settings or load_settings(), metrics, clock=clock)
     settings = front.settings
     limiter = RateLimiter(clock, _secret(settings.redis_url))
-    keys = load_keys(settings.api_keys_file, settings.api_keys.get_secret_value())
+    access = Access(settings, limiter)
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
@@ -73,7 +72,8 @@ def create_app(
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
     )
-    paths = _add_routes(app, front, Access(settings, keys, limiter))
+    paths = _add_routes(app, front, access)
+    app.state.access = access  # for who reloads keys
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
     if settings.cors_origins:

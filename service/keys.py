@@ -24,7 +24,7 @@ from model.errors import ConfigError
 MIN_KEY_LENGTH = 22
 """Characters that 128 bits have in base64."""
 MAX_KEY_LENGTH = 256
-MAX_KEYS = 10_000
+MAX_KEYS = 1000
 MAX_LIMIT = 1_000_000_000
 
 _PREFIX = "dragoman_"

@@ -15,7 +15,7 @@ from model.errors import ConfigError
 from service.addresses import client_of
 from service.api.record import record_of
 from service.errors import Problem, RequestError, too_long
-from service.keys import ApiKey, KeyRing
+from service.keys import ApiKey, KeyRing, load_keys
 from service.rates import RateLimiter
 from service.settings import Settings
 
@@ -44,14 +44,18 @@ class Access:
 
     Args:
         settings: Of the server: what is open, the limits, the trusted proxies.
-        keys: All keys; none leaves translation open and the administration shut.
         limiter: Counts.
+        keys: All keys, none of which leaves translation open and the administration shut; by
+            default those that the settings name.
 
     Raises:
-        ConfigError: A key is required for metrics, and there is none.
+        ConfigError: The keys cannot be read, or one is required for metrics and there is none.
     """
 
-    def __init__(self, settings: Settings, keys: KeyRing, limiter: RateLimiter) -> None:
+    def __init__(
+        self, settings: Settings, limiter: RateLimiter, keys: KeyRing | None = None
+    ) -> None:
+        keys = _load(settings) if keys is None else keys
         if settings.metrics_key_required and not keys:
             raise ConfigError(
                 "DRAGOMAN_METRICS_KEY_REQUIRED is true, but there is no key; name a file of"
@@ -63,6 +67,18 @@ class Access:
 
     def __repr__(self) -> str:
         return f"Access({len(self._keys.keys)} keys)"
+
+    def reload_keys(self) -> int:
+        """Read the keys again; requests that were let in go on.
+
+        Returns:
+            How many there are now.
+
+        Raises:
+            ConfigError: They cannot be read; those there were still hold.
+        """
+        self._keys = _load(self._settings)
+        return len(self._keys.keys)
 
     def check_admin(self, request: Request) -> None:
         """Return if the request's key opens the administration.
@@ -188,6 +204,10 @@ class Access:
             )
 
 
+def _load(settings: Settings) -> KeyRing:
+    return load_keys(settings.api_keys_file, settings.api_keys.get_secret_value())
+
+
 def _caller(key: ApiKey, settings: Settings) -> Caller:
     return Caller(
         who=f"key:{key.name}",
@@ -207,7 +227,8 @@ def _missing_key() -> RequestError:
         Problem(
             status=401,
             code="key_required",
-            message="an API key is required: send it as Authorization: Bearer KEY",
+            message="an API key is required: send it as Authorization: Bearer KEY,"
+            " to /translate also as api_key",
         )
     )
 

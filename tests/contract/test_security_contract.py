@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 
 from service.keys import ApiKey, new_key
+from support.redis_server import BINARY, running_redis
 from support.running_server import RunningServer, running_server
 
 TEXT = {"q": "The zebra crosses.", "source": "en", "target": "zh"}
@@ -170,3 +171,25 @@ def test_neither_keys_nor_texts_nor_addresses_are_in_the_log_or_the_metrics(
     assert {line.get("key") for line in lines if line["event"] == "request"} >= set(NAMES)
     for name in NAMES:
         assert name not in metrics
+
+
+@pytest.mark.skipif(BINARY is None, reason="redis-server is not installed")
+def test_two_servers_share_limits_through_redis_and_go_on_without_it(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with running_redis(tmp_path) as redis:
+        environment = {"DRAGOMAN_REDIS_URL": redis.url, "DRAGOMAN_REQUESTS_PER_MINUTE": "3"}
+        with (
+            running_server(served_checkpoint, tmp_path / "one.jsonl", **environment) as one,
+            running_server(served_checkpoint, tmp_path / "two.jsonl", **environment) as two,
+            one.client() as first,
+            two.client() as second,
+        ):
+            clients = (first, second, first, second, first)
+            statuses = [client.post("/translate", json=TEXT).status_code for client in clients]
+            assert statuses == [200, 200, 200, 429, 429]
+            redis.stop()
+            statuses = [first.post("/translate", json=TEXT).status_code for _ in range(4)]
+            assert statuses == [200, 200, 200, 429]
+        log = (tmp_path / "one.jsonl").read_text()
+    assert log.count("redis lost, counting in this process") == 1

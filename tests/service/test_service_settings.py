@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -106,3 +107,10 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError) as caught:
         load_settings()
     assert "a-secret" not in str(caught.value)
+
+
+def test_every_setting_that_the_security_page_names_exists() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    named = {name.lower() for name in re.findall("DRAGOMAN_([A-Z_]+)", page)}
+    assert named <= set(Settings.model_fields)
+    assert {"api_keys_file", "redis_url", "trusted_proxies", "max_header_bytes"} <= named

@@ -226,7 +226,7 @@ def test_refused_keys_count_for_their_address(keys_file: Path) -> None:
 
 def test_characters_are_counted_against_the_keys_own_limit() -> None:
     async def scenario() -> list[str]:
-        access = Access(Settings(), KeyRing(), RateLimiter(lambda: 0.0))
+        access = Access(Settings(), RateLimiter(lambda: 0.0))
         caller = Caller(who="key:a", requests_per_minute=None, characters_per_minute=100)
         codes = []
         for number in (60, 0, 40, 1, 101):
@@ -255,7 +255,7 @@ def test_the_administration_opens_to_its_keys_only_and_hides_without_one(
 ) -> None:
     def status(ring: KeyRing, key: str | None) -> int:
         try:
-            Access(Settings(), ring, RateLimiter(lambda: 0.0)).check_admin(_request(key))
+            Access(Settings(), RateLimiter(lambda: 0.0), ring).check_admin(_request(key))
         except RequestError as error:
             return error.problem.status
         return 200
@@ -269,6 +269,24 @@ def test_the_administration_opens_to_its_keys_only_and_hides_without_one(
         assert status(KeyRing((alice,)), key) == 404
     both = KeyRing((alice, admin))
     assert [status(both, key) for key in (None, WRONG, ALICE, ADMIN)] == [401, 403, 403, 200]
+
+
+def test_keys_can_be_read_again_and_a_spoilt_file_changes_nothing(keys_file: Path) -> None:
+    client = Client(api_keys_file=keys_file)
+    access: Access = client.app.state.access
+    lines = keys_file.read_text()
+    keys_file.write_text(_line("bob", "bob-" + "k" * 40))
+    assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
+    assert access.reload_keys() == 1
+    assert _outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
+    for spoilt in ("", "nonsense"):
+        keys_file.write_text(spoilt)
+        with pytest.raises(ConfigError):
+            access.reload_keys()
+        assert _outcome(client.send(json=TEXT, key="bob-" + "k" * 40)) == LET_IN
+    keys_file.write_text(lines)
+    assert access.reload_keys() == 2
+    assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
 
 
 def test_no_key_and_no_hash_is_in_a_log_an_answer_a_metric_or_a_representation(
