@@ -131,6 +131,8 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._num_buffered_bytes += len(data)
         super().data_received(data)
+        if self._is_leaving:
+            return
         if self._num_buffered_bytes > self._limits.max_header_bytes:
             self._refuse(_head_too_large(self._limits.max_header_bytes))
         elif self._awaits_head and not self._head_timer and not self._is_answering:

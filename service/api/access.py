@@ -199,7 +199,7 @@ class Access:
                     message=f"Slowdown: the limit is {limit} {kind} a minute",
                     value=cost,
                     limit=limit,
-                    retry_after_seconds=max(1.0, seconds),
+                    retry_after_seconds=seconds,
                 )
             )
 

@@ -28,6 +28,7 @@ class App:
 
     def __init__(self) -> None:
         self.release = asyncio.Event()
+        self.num_waiting_bytes: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
@@ -38,7 +39,15 @@ class App:
             await self.release.wait()
         elif scope["path"] == "/large":
             reply = StreamingResponse(_large())
+        elif scope["path"] == "/full":
+            reply = StreamingResponse(self._until_it_waits())
         await reply(scope, receive, send)
+
+    async def _until_it_waits(self) -> AsyncIterator[bytes]:
+        """As much as the kernel takes, and a little that stays in the server's own buffer."""
+        while self.num_waiting_bytes() < 1000:
+            yield b"x" * 1024
+            await asyncio.sleep(0)
 
 
 async def _until(condition: Callable[[], object]) -> None:
@@ -107,6 +116,10 @@ async def _serving(**limits: float) -> AsyncIterator[Served]:
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
+    app.num_waiting_bytes = lambda: sum(
+        connection.transport.get_write_buffer_size()
+        for connection in server.server_state.connections
+    )
     listener = listen("127.0.0.1", 0)
     serving = asyncio.create_task(server._serve([listener]))
     await _until(lambda: server.started)
@@ -312,6 +325,29 @@ def test_a_client_that_reads_nothing_is_left(run: Callable[..., None]) -> None:
     run(scenario, write_seconds=0.3)
 
 
+def test_a_client_that_never_takes_its_last_bytes_is_left(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        _, writer = await served.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(_get("/full", CLOSE))
+        await _until(lambda: served.app.num_waiting_bytes() >= 1000)
+        await served.until_left()
+        writer.close()
+
+    run(scenario, write_seconds=0.5)
+
+
+def test_a_refused_client_that_does_not_leave_is_left(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(b"NONSENSE\r\n\r\n")
+        assert _problem(await reader.read()) == (400, "invalid_http")
+        await served.until_left()
+        writer.close()
+
+    run(scenario, leave_seconds=0.3)
+
+
 def test_pipelined_requests_are_answered_in_order(run: Callable[..., None]) -> None:
     async def scenario(served: Served) -> None:
         post = b"POST /read HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc"
@@ -320,6 +356,21 @@ def test_pipelined_requests_are_answered_in_order(run: Callable[..., None]) -> N
         assert found == sorted(found)
 
     run(scenario)
+
+
+def test_a_pipelined_body_has_its_own_time(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        head = b"POST /read HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 3\r\n\r\n"
+        writer.write(_get("/wait") + head)
+        served.app.release.set()
+        await reader.readuntil(b"fine /wait")
+        await asyncio.sleep(0.5)  # longer than the rest of an answered body may take
+        writer.write(b"abc")
+        assert (await reader.read()).endswith(b"read 3")
+        writer.close()
+
+    run(scenario, leave_seconds=0.25)
 
 
 def test_what_follows_a_good_request_spoils_the_connection_but_not_its_answer(
