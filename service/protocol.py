@@ -126,19 +126,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse; what the parser keeps (half a header, half a trailer) is bounded."""
-        if self._is_leaving:
-            return
-        self._num_buffered_bytes += len(data)
-        super().data_received(data)
-        if self._is_leaving:
-            return
-        if self._num_buffered_bytes > self._limits.max_header_bytes:
-            self._refuse(_head_too_large(self._limits.max_header_bytes))
-        elif self._awaits_head and not self._head_timer and not self._is_answering:
-            # The beginning of a head, or the end of a request that had been answered before.
-            self._leave_timer.stop()
-            self._expect_head()
+        """Parse, unless the connection is being left."""
+        if not self._is_leaving:
+            self._num_buffered_bytes += len(data)
+            super().data_received(data)
+            self._bound_what_comes()
 
     def on_message_begin(self) -> None:
         """A request line begins."""
@@ -214,6 +206,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _bound_what_comes(self) -> None:
+        """Bound what the parser keeps (half a header, half a trailer), and its time."""
+        if self._is_leaving:
+            return
+        if self._num_buffered_bytes > self._limits.max_header_bytes:
+            self._refuse(_head_too_large(self._limits.max_header_bytes))
+        elif self._awaits_head and not self._head_timer and not self._is_answering:
+            # The beginning of a head, or the end of a request that had been answered before.
+            self._leave_timer.stop()
+            self._expect_head()
+
     def _expect_head(self) -> None:
         self._head_timer.start(self._limits.header_timeout_seconds, self._give_up_head)
 
@@ -249,6 +252,9 @@ class BoundedProtocol(HttpToolsProtocol):
         answer. So only our own half is closed at first.
         """
         if self._is_leaving:
+            return
+        if self.transport.is_closing():  # uvicorn closes after a fault of the application
+            self._close()
             return
         self._is_leaving = True
         self._head_timer.stop()
