@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from model.errors import DragomanError
-from service.cli import bench, evaluate, export, serve, train, translate
+from service.cli import bench, evaluate, export, keys, serve, train, translate
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -28,6 +28,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("evaluate", evaluate),
         ("export", export),
         ("bench", bench),
+        ("keys", keys),
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
