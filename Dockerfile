@@ -32,7 +32,8 @@ RUN --mount=type=bind,from=wheels,target=/wheels \
       > requirements.txt \
     && pip --python /opt/dragoman/bin/python install --no-compile --find-links /wheels \
       --constraint constraints.txt --requirement requirements.txt \
-    && /opt/dragoman/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash /opt/dragoman/lib
+    && /opt/dragoman/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+      -x /torch/testing/_internal/ /opt/dragoman/lib
 
 
 FROM ${BUILD_IMAGE} AS package
@@ -60,14 +61,6 @@ RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
 
 
 FROM ${BASE_IMAGE}
-ARG VERSION=0.1.0
-ARG REVISION=unknown
-LABEL org.opencontainers.image.title="Dragoman" \
-      org.opencontainers.image.description="A self-hosted neural translation server: continuous batching with beam search" \
-      org.opencontainers.image.licenses="Apache-2.0" \
-      org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
-
 # Whoever runs it may choose another user; this one owns the folder that training writes to.
 RUN groupadd --gid 10001 dragoman \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --no-log-init \
@@ -96,3 +89,12 @@ HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --start-interval=1s 
     CMD ["python", "-m", "service.probe"]
 ENTRYPOINT ["dragoman"]
 CMD ["serve"]
+
+# Last, because they differ from build to build.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Dragoman" \
+      org.opencontainers.image.description="A self-hosted neural translation server: continuous batching with beam search" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
