@@ -11,7 +11,9 @@ FROM scratch AS wheels
 FROM ${BASE_IMAGE} AS dependencies
 # Whose PyTorch: the CPU build; …/whl/cu130 brings CUDA 13 in Python packages, so the base stays.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
-# Not empty: no index is asked, only the wheels.
+# Optional dependencies of pyproject.toml that the image has as well, with blanks between them.
+ARG EXTRAS=""
+# Set to 1: no index is asked, only the wheels.
 ARG PIP_NO_INDEX
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
@@ -28,8 +30,10 @@ RUN --mount=type=bind,from=wheels,target=/wheels \
 COPY pyproject.toml ./
 # Compiled here, once: a read-only root cannot keep bytecode. By hash, so that times do not matter.
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    python3 -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' \
-      > requirements.txt \
+    EXTRAS="${EXTRAS}" python3 -c 'import os, tomllib; \
+      project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+      groups = [project["optional-dependencies"][name] for name in os.environ["EXTRAS"].split()]; \
+      print(*project["dependencies"], *sum(groups, []), sep="\n")' > requirements.txt \
     && pip --python /opt/dragoman/bin/python install --no-compile --find-links /wheels \
       --constraint constraints.txt --requirement requirements.txt \
     && /opt/dragoman/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
