@@ -30,7 +30,7 @@ RUN --mount=type=bind,from=wheels,target=/wheels \
 COPY pyproject.toml ./
 # Compiled here, once: a read-only root cannot keep bytecode. By hash, so that times do not matter.
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    EXTRAS="${EXTRAS}" python3 -c 'import os, tomllib; \
+    python3 -c 'import os, tomllib; \
       project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
       groups = [project["optional-dependencies"][name] for name in os.environ["EXTRAS"].split()]; \
       print(*project["dependencies"], *sum(groups, []), sep="\n")' > requirements.txt \

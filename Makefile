@@ -71,3 +71,15 @@ fuzz: install ## Send 10,000 generated requests to a running service
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.PHONY: image test-image manifests
+
+image: ## Build the image dragoman:cpu; IMAGE_FLAGS are docker build's, docs/deployment.md has some
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag dragoman:cpu .
+
+test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
+	.ci/containers
+
+manifests: install ## Write what is generated in k8s/, then build and validate all of it
+	k8s/overlays/monitoring/generate
+	.ci/manifests
