@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.api import health, libretranslate, native
+from service.api import admin, health, libretranslate, native
 from service.api.body import BodyReader
 from service.api.edge import Edge
 from service.api.record import record_of
@@ -98,10 +98,16 @@ def _add_routes(app: FastAPI, front: Front) -> list[str]:
         libretranslate.build_router(front, reader),
         native.build_router(front, reader),
         health.build_router(front),
+        admin.build_router(front, check_admin=_refuse_admin),
     ):
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]
     return paths
+
+
+def _refuse_admin(_request: Request) -> None:
+    """Nobody is an administrator where no key says who is: the routes are not there."""
+    raise HTTPException(404)
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

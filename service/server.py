@@ -2,7 +2,8 @@
 
 Owns listening, announcing and leaving. On SIGTERM or SIGINT new work is refused with a 503,
 accepted work is finished within the grace time, and the process leaves with 0; a second signal
-does not wait. An engine that cannot start ends the process with 1.
+does not wait. On SIGHUP the checkpoints are loaded anew. An engine that cannot start ends the
+process with 1.
 """
 
 import asyncio
@@ -69,6 +70,7 @@ class Server:
         self._address = ""
         self._failure: DragomanError | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._reloading: set[asyncio.Task[None]] = set()
         self._front = Front(
             settings,
             Metrics(CollectorRegistry()),
@@ -96,6 +98,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         await self._uvicorn.serve(sockets=[listener])
 
     def _leave(self, failure: DragomanError) -> None:
@@ -107,6 +110,20 @@ class Server:
             self._draining = asyncio.create_task(self._drain(), name="drain")
         else:
             self._front.hurry()
+
+    def _on_hangup(self) -> None:
+        task = asyncio.create_task(self._reload(), name="reload")
+        self._reloading.add(task)
+        task.add_done_callback(self._reloading.discard)
+
+    async def _reload(self) -> None:
+        """Serve the checkpoints as they are now; what keeps the old ones is logged."""
+        try:
+            await self._front.reload()
+        except DragomanError as error:
+            _LOGGER.warning("reload refused", extra={"fields": {"reason": str(error)}})
+        except Exception:
+            _LOGGER.exception("reload failed")
 
     async def _drain(self) -> None:
         """Finish what was accepted, then close; a second signal hurries the first half."""

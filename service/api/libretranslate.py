@@ -42,7 +42,7 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         values = await reader.read_values(request)
         texts, is_batch = _texts(values)
         chosen = choose_pair(
-            front.manifest.pairs,
+            front.pairs,
             source=_code(values, "source"),
             target=_code(values, "target"),
             aliases=LIBRETRANSLATE_ALIASES,
@@ -61,7 +61,7 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
     @router.post("/languages", include_in_schema=False)
     @router.get("/languages", summary="Loaded languages", responses=LANGUAGES_RESPONSES)
     async def languages() -> JsonReply:
-        return JsonReply(_languages(front.manifest.pairs))
+        return JsonReply(_languages(front.pairs))
 
     return router
 

@@ -101,9 +101,9 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         wish = _parse(await reader.read_json(request))
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(
-            front.manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
+            front.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
         )
-        job = _job(wish, texts, chosen.pair, front.settings, front.manifest.limits)
+        job = _job(wish, texts, chosen.pair, front.settings, front.limits(chosen.pair))
         results = await translate_for(request, front, job)
         return JsonReply(
             reply_content(

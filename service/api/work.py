@@ -25,7 +25,7 @@ async def translate_for(
     record = record_of(request)
     record.num_texts = len(job.texts)
     record.num_characters = check_texts(job.texts, front.settings)
-    with front.translator() as translator:
+    with front.translator(job.pair) as translator:
         front.metrics.characters_accepted(record.num_characters)
         results = await unless_gone(request, translator.translate(job))
     record.num_segments = sum(len(result.hypotheses) for result in results)

@@ -46,8 +46,8 @@ logger = logging.getLogger(__name__)
 
 _TERMINATE_SECONDS = 2.0
 
-LossReason = Literal["closed", "exit", "hang", "protocol"]
-"""How an engine went: as it should, by itself, not getting on, or saying what it must not."""
+LossReason = Literal["exit", "hang", "protocol"]
+"""How an engine was lost: it left, it did not get on, or it said what it must not."""
 
 
 def default_num_threads() -> int:
@@ -90,7 +90,7 @@ class EngineClient:
         self._nothing_pending = asyncio.Event()
         self._nothing_pending.set()
         self._lost = asyncio.Event()
-        self._loss_reason: LossReason = "exit"
+        self._loss_reason: LossReason | None = None
         self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
         self._is_draining = False
         self._is_closing = False
@@ -162,8 +162,8 @@ class EngineClient:
         return not self._lost.is_set()
 
     @property
-    def loss_reason(self) -> LossReason:
-        """How the engine went, once it has."""
+    def loss_reason(self) -> LossReason | None:
+        """How the engine was lost; None while it is there, and when it was closed."""
         return self._loss_reason
 
     @property
@@ -234,6 +234,11 @@ class EngineClient:
                 self._link.kill()
         await asyncio.wait([self._listener, self._watcher])
 
+    async def wait_left(self, *, timeout_seconds: float) -> bool:
+        """Wait for the process of a lost engine to be gone; True when it is."""
+        await asyncio.wait([self._listener], timeout=timeout_seconds)
+        return self._listener.done()
+
     async def wait_lost(self) -> None:
         """Return once the engine is gone, whoever ended it; its process may still be leaving."""
         await self._lost.wait()
@@ -271,7 +276,10 @@ class EngineClient:
         finally:
             self._lose("exit")  # as far as it has not been said yet
             await self._link.reap()
-            fields = {"reason": self._loss_reason, "exit_status": self._link.exit_status}
+            fields = {
+                "reason": self._loss_reason or "closed",
+                "exit_status": self._link.exit_status,
+            }
             logger.info("engine_left", extra={"fields": fields})
 
     async def _watch(self) -> None:
@@ -290,9 +298,9 @@ class EngineClient:
         """
         if not self.is_alive:
             return
-        self._loss_reason = "closed" if self._is_closing else reason
         self._lost.set()
         if not self._is_closing:
+            self._loss_reason = reason
             fields = {"reason": reason, "num_pending": self.num_pending}
             logger.error("engine_lost", extra={"fields": fields})
             self._link.kill()
