@@ -7,6 +7,7 @@ torch: the networks are loaded by the engine.
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.checkpoint.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
 from model.errors import ConfigError
 from model.text.tokenizer import Tokenizer
@@ -19,11 +20,13 @@ class TextCheckpoint:
 
     Attributes:
         directory: Where it is.
+        fingerprint: Names exactly the files that were read.
         manifest: What it says of itself.
         pipeline: Its text ↔ segments.
     """
 
     directory: Path
+    fingerprint: str
     manifest: Manifest
     pipeline: TextPipeline
 
@@ -60,10 +63,15 @@ def load_checkpoints(path: Path) -> tuple[TextCheckpoint, ...]:
     """
     checkpoints = []
     for directory in find_checkpoints(path):
+        name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
         manifest = read_manifest(directory)
-        pipeline = TextPipeline(Tokenizer.load(directory, manifest), manifest)
         checkpoints.append(
-            TextCheckpoint(directory=directory, manifest=manifest, pipeline=pipeline)
+            TextCheckpoint(
+                directory=directory,
+                fingerprint=name,
+                manifest=manifest,
+                pipeline=TextPipeline(Tokenizer.load(directory, manifest), manifest),
+            )
         )
     _check_distinct(checkpoints)
     return tuple(checkpoints)

@@ -149,6 +149,7 @@ class Generation:
 def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) -> Configure:
     return Configure(
         checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
+        fingerprints=tuple(checkpoint.fingerprint for checkpoint in checkpoints),
         num_threads=settings.num_threads or default_num_threads(),
         device=settings.device,
         compute_type=settings.compute_type,

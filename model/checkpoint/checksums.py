@@ -73,6 +73,15 @@ def verify_checksums(directory: Path) -> frozenset[str]:
     return frozenset(expected)
 
 
+def fingerprint(directory: Path) -> str:
+    """A name for exactly these files: the sha256 of their listing.
+
+    Raises:
+        CheckpointError: There is no listing.
+    """
+    return _sha256(directory / CHECKSUMS_FILE)
+
+
 def _sha256(path: Path) -> str:
     try:
         with path.open("rb") as file:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import torch
 
+from model.checkpoint.checksums import fingerprint
 from model.checkpoint.manifest import Manifest
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
-from model.errors import ConfigError, DeviceError
+from model.errors import CheckpointError, ConfigError, DeviceError
 from model.loading import Runnable, load_for_decoding
 from service.engine.lane import Lane
 from service.engine.messages import (
@@ -35,7 +36,8 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     """Load the checkpoints and translate a little, so that no request pays for the first time.
 
     Raises:
-        CheckpointError: A checkpoint is missing, damaged or inconsistent.
+        CheckpointError: A checkpoint is missing, damaged or inconsistent, or not the one that
+            the front has read.
         DeviceError: The device is not there.
         UnsupportedVariantError: The fast decoding path does not run a network, or int8 is
             asked for and cannot be had.
@@ -53,6 +55,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
         )
         for path in configure.checkpoint_paths
     ]
+    _check_unchanged(configure)
     is_int8 = all(checkpoint.compute_type == "int8" for checkpoint in checkpoints)
     # Beside the kernels' own threads torch has only small work, which more threads slow down.
     torch.set_num_threads(1 if is_int8 else configure.num_threads)
@@ -94,6 +97,16 @@ def _check_limits(configure: Configure) -> None:
         raise ConfigError(
             f"reserved_share is {configure.reserved_share:g}; it must be at least 0 and below 1"
         )
+
+
+def _check_unchanged(configure: Configure) -> None:
+    """A front and an engine with different checkpoints would translate nonsense."""
+    expected = configure.fingerprints
+    if expected is None:
+        return
+    for path, wanted in zip(map(Path, configure.checkpoint_paths), expected, strict=True):
+        if fingerprint(path) != wanted:
+            raise CheckpointError(path, "was replaced since it was read; a reload reads it again")
 
 
 def _open_lane(checkpoint: Runnable, configure: Configure, *, clock: Callable[[], float]) -> Lane:

@@ -37,6 +37,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
 
     Attributes:
         checkpoint_paths: Directories of the checkpoints; a segment names one by its place here.
+        fingerprints: What exactly the front has read there; None takes what is found.
         num_threads: Threads of the network; leave a core to the front.
         device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
         compute_type: Arithmetic of the network; one that is missing fails the start.
@@ -52,6 +53,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     """
 
     checkpoint_paths: tuple[str, ...]
+    fingerprints: tuple[str, ...] | None = None
     num_threads: int
     device: Device = "auto"
     compute_type: ComputeType = "auto"

@@ -153,9 +153,8 @@ class Supervisor:
     @property
     def snapshot(self) -> Snapshot:
         """The totals of all engines so far, and the gauges of the one that is there."""
-        if self._engine.is_alive:
-            return summed([self._past, self._engine.snapshot])
-        return self._past
+        latest = self._engine.snapshot
+        return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
     def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
@@ -183,7 +182,6 @@ class Supervisor:
         try:
             while True:
                 await self._engine.wait_lost()
-                self._past = summed([self._past, only_totals(self._engine.snapshot)])
                 reason = self._engine.loss_reason
                 if reason is None or self._is_retired:
                     return
@@ -203,10 +201,12 @@ class Supervisor:
         while (delay := self._budget.next_delay(now=self._clock())) is not None:
             await asyncio.sleep(delay)
             try:
-                self._engine = await self._start_engine()
+                engine = await self._start_engine()
             except EngineStartError as error:
                 logger.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
                 continue
+            self._past = summed([self._past, only_totals(self._engine.snapshot)])
+            self._engine = engine
             seconds = round(self._clock() - lost_at, 3)
             logger.warning("engine_restarted", extra={"fields": {"seconds": seconds}})
             return True

@@ -1,6 +1,7 @@
 import pytest
 import torch
 
+from model.checkpoint.checksums import fingerprint
 from model.errors import CheckpointError, DeviceError
 from service.engine.loading import load_lanes, resolve_device
 from service.engine.messages import Configure
@@ -44,6 +45,15 @@ def test_a_session_of_any_size_is_warmed_up(checkpoint_path, max_rows, max_slots
     configure = configuration(checkpoint_path, max_rows=max_rows, max_slots=max_slots)
     [lane], _ = load_lanes(configure, clock=ticking())
     assert lane.is_idle
+
+
+def test_a_checkpoint_that_is_not_the_one_the_front_has_read_is_refused(checkpoint_path):
+    known = fingerprint(checkpoint_path)
+    configure = configuration(checkpoint_path, fingerprints=(known,))
+    assert len(load_lanes(configure, clock=ticking())[0]) == 1
+    other = configuration(checkpoint_path, fingerprints=("0" * 64,))
+    with pytest.raises(CheckpointError, match="was replaced since it was read"):
+        load_lanes(other, clock=ticking())
 
 
 def test_a_checkpoint_that_is_not_there_is_named(checkpoint_path, tmp_path):
