@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity test-asan bench-served bench-peers bench-report fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity test-asan bench-served bench-peers bench-report fuzz soak clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/sr
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	@touch $@
 
-serve: install ## Serve the bundled checkpoint on HOST:PORT
+serve: install ## Serve the bundled checkpoints on HOST:PORT
 	@exec $(BIN)/dragoman serve --host $(HOST) --port $(PORT)
 
 test: install ## Run all tests
@@ -68,6 +68,9 @@ bench-report: install ## Write docs/benchmarks.md and the README's table from th
 
 fuzz: install ## Send 10,000 generated requests to a running service
 	$(BIN)/python benchmarks/fuzz.py
+
+soak: install ## Prove what docs/reliability.md promises, about 45 minutes; SOAK_FLAGS=--quick to try it
+	$(BIN)/python -m benchmarks.soak $(SOAK_FLAGS)
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
