@@ -121,8 +121,8 @@ def conflict(message: str, *, code: str) -> RequestError:
 
 
 def reload_failed(message: str) -> RequestError:
-    """A 422: the new checkpoints cannot be served; the old ones still are."""
-    return RequestError(Problem(status=422, code="reload_failed", message=message))
+    """A 409: the new checkpoints cannot be served; the old ones still are."""
+    return conflict(message, code="reload_failed")
 
 
 def deadline_exceeded(*, seconds: float) -> RequestError:

@@ -128,6 +128,25 @@ class Front:
         if phase is not Phase.READY:
             raise unavailable(_REFUSALS[phase], code=phase.value)
 
+    def check_room(self) -> None:
+        """Return if one more translation request could be worked on now.
+
+        The handlers ask this first of all: a refusal must not wait for the text thread, which
+        has most to do just then.
+
+        Raises:
+            RequestError: A 503 when none is accepted, a 429 when too many are in work.
+        """
+        self.check_ready()
+        limit = self.settings.max_requests
+        if self._work.num >= limit:
+            raise overloaded(
+                f"Slowdown: {self._work.num} requests are in work; the limit is {limit}",
+                value=self._work.num,
+                limit=limit,
+                seconds=1.0,
+            )
+
     def check_live(self) -> None:
         """Return unless only a restart can help.
 
@@ -147,19 +166,11 @@ class Front:
         Raises:
             RequestError: A 503 when there is none, a 429 when too many requests are in work.
         """
-        self.check_ready()
+        self.check_room()
         generation = self._served
         translator = generation.translator(pair)
         if translator is None:
             raise unavailable("the checkpoints were just replaced", code="reloaded")
-        limit = self.settings.max_requests
-        if self._work.num >= limit:
-            raise overloaded(
-                f"Slowdown: {self._work.num} requests are in work; the limit is {limit}",
-                value=self._work.num,
-                limit=limit,
-                seconds=1.0,
-            )
         with self._work.one_more(), generation.work.one_more():
             yield translator
 
@@ -212,8 +223,8 @@ class Front:
             The names of the checkpoints that are served now.
 
         Raises:
-            RequestError: A 409 when a reload is running, a 503 when there is nothing to replace,
-                a 422 when the new ones cannot be served. The old ones are served as before.
+            RequestError: A 409 when a reload is running, or when the new ones cannot be served; a
+                503 when there is nothing to replace. The old ones are served as before.
         """
         if self._phase is not Phase.READY:
             raise unavailable(_REFUSALS[self._phase], code=self._phase.value)

@@ -12,7 +12,7 @@ from benchmarks.soak.outcome import Outcome, spread
 from benchmarks.soak.plan import Plan
 from benchmarks.soak.server import Served, serving
 from benchmarks.soak.texts import sentences
-from benchmarks.soak.traffic import NO_REPLY, Client, Traffic, closed_loop
+from benchmarks.soak.traffic import NO_REPLY, Client, Traffic, closed_loop, wait_for
 
 NUM_CLIENTS = 32
 NUM_TEXTS = 500
@@ -31,12 +31,15 @@ async def _under_load(served: Served) -> tuple[Traffic, int, float]:
         )
     )
     client = Client(served.port)
-    while (await client.metrics()).get("received_segments_total", 0.0) < MIN_RECEIVED:
-        await asyncio.sleep(0.01)
+    await wait_for(lambda: _has_received(client))
     client.close()
     status, seconds = await asyncio.to_thread(served.stop)
     has_left = True
     return await load, status, seconds
+
+
+async def _has_received(client: Client) -> bool:
+    return (await client.metrics()).get("received_segments_total", 0.0) >= MIN_RECEIVED
 
 
 def _logged_statuses(log: Path) -> dict[int, int]:

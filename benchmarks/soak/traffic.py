@@ -8,7 +8,7 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, cycle
 
@@ -222,30 +222,43 @@ async def offered(
     return traffic
 
 
-async def wait_until(client: Client, path: str, status: int) -> float:
-    """Seconds until `path` is answered with `status`; at most `REPLY_SECONDS`.
+async def wait_for(has_come: Callable[[], Awaitable[bool]]) -> float:
+    """Ask again and again until it is so; the seconds it took, at most `REPLY_SECONDS`.
 
     Raises:
         TimeoutError: It was not.
     """
     started = time.perf_counter()
     async with asyncio.timeout(REPLY_SECONDS):
-        while (await client.get(path))[0] != status:
+        while not await has_come():  # noqa: ASYNC110  # it is another process that changes
             await asyncio.sleep(0.01)
     return time.perf_counter() - started
 
 
-async def wait_idle(client: Client) -> None:
-    """Return once nothing of any request is left; at most `REPLY_SECONDS`.
+async def wait_until(client: Client, path: str, status: int) -> float:
+    """Seconds until `path` is answered with `status`.
 
     Raises:
-        TimeoutError: Something is.
+        TimeoutError: It was not, within `REPLY_SECONDS`.
+    """
+
+    async def is_so() -> bool:
+        return (await client.get(path))[0] == status
+
+    return await wait_for(is_so)
+
+
+async def wait_idle(client: Client) -> float:
+    """Seconds until nothing of any request is left.
+
+    Raises:
+        TimeoutError: Something was, after `REPLY_SECONDS`.
     """
     names = ("pending_segments", "queued_segments", "running_segments", "slots_in_use")
-    async with asyncio.timeout(REPLY_SECONDS):
-        while True:
-            found = await client.metrics()
-            in_progress = found["requests_in_progress"] - 1  # this one
-            if not in_progress and not any(found[name] for name in names):
-                return
-            await asyncio.sleep(0.05)
+
+    async def is_idle() -> bool:
+        found = await client.metrics()
+        in_progress = found["requests_in_progress"] - 1  # this one
+        return not in_progress and not any(found[name] for name in names)
+
+    return await wait_for(is_idle)

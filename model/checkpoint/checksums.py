@@ -55,7 +55,8 @@ def verify_checksums(directory: Path) -> frozenset[str]:
     listing = directory / CHECKSUMS_FILE
     expected: dict[str, str] = {}
     data = read_limited(listing, MAX_CHECKSUMS_BYTES)
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n") if data else []
+    for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in expected:
             raise CheckpointError(listing, f"line {number} is not `sha256  name`, once per name")

@@ -33,7 +33,7 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
         summary="Load the checkpoints anew, without a pause",
         responses={
             200: {"model": ReloadReply, "description": "The new ones are served."},
-            **error_responses(404, 409, 422, 503),
+            **error_responses(404, 409, 503),
         },
     )
     async def reload(request: Request) -> JsonReply:

@@ -39,6 +39,7 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         openapi_extra=translate_operation(front.settings),
     )
     async def translate(request: Request) -> JsonReply:
+        front.check_room()
         values = await reader.read_values(request)
         texts, is_batch = _texts(values)
         chosen = choose_pair(

@@ -98,6 +98,7 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         openapi_extra={"requestBody": _request_body(front.settings)},
     )
     async def translate(request: Request) -> JsonReply:
+        front.check_room()
         wish = _parse(await reader.read_json(request))
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(

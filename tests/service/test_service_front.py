@@ -114,7 +114,7 @@ def test_every_damage_is_refused_while_the_old_checkpoint_serves_on(tmp_path: Pa
                 link.unlink()
                 link.symlink_to(damaged)
                 reply = await client.post("/open/admin/reload")
-                assert (reply.status_code, reply.json()["code"]) == (422, "reload_failed"), damaged
+                assert (reply.status_code, reply.json()["code"]) == (409, "reload_failed"), damaged
                 assert served.front.phase is Phase.READY
                 assert await served.translate(client) == before
             assert len(asyncio.all_tasks()) == num_tasks
