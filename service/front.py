@@ -252,19 +252,21 @@ class Front:
 
     async def _boot(self) -> None:
         try:
-            self._generation = await self._open()
+            self._begin(await self._open())
         except DragomanError as error:
             self._fail(error)
-            return
         except Exception as error:
             _LOGGER.exception("start failed")
             self._fail(DragomanError(f"unexpected {type(error).__name__} at start"))
-            return
+
+    def _begin(self, generation: Generation) -> None:
+        """Serve the first generation, unless it is time to leave already."""
+        self._generation = generation
         self._watch()
         if self._phase is Phase.BOOTING:
             self._phase = Phase.READY
             if self._on_ready is not None:
-                self._on_ready(self._generation.supervisor.ready)
+                self._on_ready(generation.supervisor.ready)
 
     async def _open(self) -> Generation:
         return await Generation.open(

@@ -5,6 +5,7 @@ Marks: every request is answered with a translation; memory after the warm-up gr
 """
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.soak.outcome import Outcome, quantile, spread
@@ -20,9 +21,8 @@ MAX_DRIFT = 1.5
 DRIFT_SECONDS = 0.05
 
 
-async def measure_capacity(served: Served, plan: Plan) -> float:
-    """Translations a second in a closed loop, after a fifth of its time as warm-up."""
-    texts = sentences(NUM_TEXTS)
+async def measure_capacity(served: Served, plan: Plan, texts: Sequence[str]) -> float:
+    """Translated texts a second in a closed loop, after a fifth of its time as warm-up."""
     for seconds in (plan.capacity_seconds / 5, plan.capacity_seconds):
         traffic = await closed_loop(
             served.port,
@@ -36,8 +36,9 @@ async def measure_capacity(served: Served, plan: Plan) -> float:
 async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure and judge."""
     outcome = Outcome()
+    texts = sentences(NUM_TEXTS)
     with serving(folder / "steady.jsonl", log_level="warning") as served:
-        capacity = await measure_capacity(served, plan)
+        capacity = await measure_capacity(served, plan, texts)
         windows: list[dict[str, object]] = []
         p99s: list[float] = []
         sizes: list[int] = []
@@ -45,7 +46,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         for _ in range(max(6, round(plan.steady_seconds / plan.window_seconds))):
             traffic = await offered(
                 served.port,
-                sentences(NUM_TEXTS),
+                texts,
                 rate=SHARE * capacity,
                 seconds=plan.window_seconds,
             )

@@ -1,4 +1,4 @@
-"""Distinct English sentences, as many as are needed, always the same ones."""
+"""Distinct English sentences and paragraphs, as many as are needed, always the same ones."""
 
 from itertools import islice, product
 
@@ -55,3 +55,9 @@ def sentences(num: int) -> list[str]:
     if len(found) < num:
         raise ValueError(f"{num} sentences were asked for; there are {len(found)}")
     return found
+
+
+def paragraphs(num: int, *, num_sentences: int) -> list[str]:
+    """`num` distinct texts of `num_sentences` sentences each."""
+    lines = sentences(num * num_sentences)
+    return [" ".join(lines[start::num]) for start in range(num)]
