@@ -23,6 +23,7 @@ from benchmarks.soak import (
     logs,
     losses,
     overload,
+    reloads,
     shutdowns,
     steady,
 )
@@ -39,6 +40,7 @@ _SCENARIOS: dict[str, Callable[[Plan, Path], Awaitable[Outcome]]] = {
     "logs": logs.run,
     "losses": losses.run,
     "overload": overload.run,
+    "reloads": reloads.run,
     "shutdowns": shutdowns.run,
     "steady": steady.run,
 }

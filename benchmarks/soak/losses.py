@@ -1,7 +1,8 @@
 """The engine is killed and stopped under load, again and again.
 
 Marks: every request is answered within a minute, rightly or with a 503 and Retry-After; the server
-is ready again every time; `dragoman_engine_restarts_total` has counted each loss.
+is ready again every time, and has no more files open in the end; each loss was counted by
+`dragoman_engine_restarts_total`.
 """
 
 import asyncio
@@ -39,7 +40,8 @@ async def _lose(
     return noticed, recovered
 
 
-async def _right_answers(served: Served, texts: list[str]) -> dict[str, str]:
+async def right_answers(served: Served, texts: list[str]) -> dict[str, str]:
+    """What one client gets, text by text."""
     client = Client(served.port)
     answers = {text: (await client.translate(text)).translation for text in texts}
     client.close()
@@ -83,7 +85,8 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         hang_seconds=HANG_SECONDS,
         restart_window_seconds=0.001,  # every loss is the first of its window
     ) as served:
-        right = await _right_answers(served, texts)
+        right = await right_answers(served, texts)
+        files = served.num_files()
         load = asyncio.create_task(
             closed_loop(served.port, texts, num_clients=NUM_CLIENTS, is_over=lambda: is_over)
         )
@@ -98,8 +101,13 @@ async def run(plan: Plan, folder: Path) -> Outcome:
             )
         is_over = True
         traffic = await load
-        again = await _right_answers(served, texts)
+        again = await right_answers(served, texts)
+        num_files = served.num_files()
     outcome.figures["num_losses"] = 2 * plan.num_losses
+    outcome.figures["num_files_before_and_after"] = [files, num_files]
+    outcome.expect(
+        holds=num_files <= files, otherwise=f"open files went from {files} to {num_files}"
+    )
     outcome.expect(holds=again == right, otherwise="the last engine translates otherwise")
     _judge(outcome, traffic, right)
     return outcome

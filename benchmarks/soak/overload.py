@@ -40,11 +40,10 @@ async def run(plan: Plan, folder: Path) -> Outcome:
             seconds=plan.overload_seconds,
             count_from_due=False,
         )
-        ended = time.perf_counter()
         client = Client(served.port)
         reply = await client.translate("The boat came back in the evening.")
         await wait_idle(client)
-        recovery = time.perf_counter() - ended
+        recovery = time.perf_counter() - traffic.ended
         client.close()
     statuses = traffic.statuses
     goodput = traffic.answered_per_second / capacity

@@ -17,6 +17,7 @@ class Plan:
         window_seconds: Of the steady load, judged one by one.
         overload_seconds: At five times the capacity.
         num_losses: Engines killed, and as many stopped.
+        num_reloads: Checkpoints replaced under load.
         num_shutdowns: Servers that get SIGTERM under load.
         num_leavers: Clients that disconnect before their answer.
         num_idlers: Connections that are held open and say little or nothing.
@@ -32,6 +33,7 @@ class Plan:
     window_seconds: float = 30.0
     overload_seconds: float = 120.0
     num_losses: int = 20
+    num_reloads: int = 20
     num_shutdowns: int = 20
     num_leavers: int = 2_000
     num_idlers: int = 300
@@ -48,6 +50,7 @@ QUICK = Plan(
     window_seconds=3.0,
     overload_seconds=10.0,
     num_losses=2,
+    num_reloads=2,
     num_shutdowns=2,
     num_leavers=200,
     num_idlers=50,

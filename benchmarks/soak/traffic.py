@@ -126,10 +126,17 @@ def _header(head: str, name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class Traffic:
-    """Everything that some clients were answered."""
+    """Everything that some clients were answered.
+
+    Attributes:
+        replies: In the order of their ends.
+        wall_seconds: How long requests were sent.
+        ended: When the last one was sent.
+    """
 
     replies: list[Reply] = field(default_factory=list)
     wall_seconds: float = 0.0
+    ended: float = 0.0
 
     @property
     def statuses(self) -> Counter[int]:
@@ -138,8 +145,9 @@ class Traffic:
 
     @property
     def answered_per_second(self) -> float:
-        """Translations a second."""
-        return self.statuses[200] / max(self.wall_seconds, 1e-9)
+        """Translations a second, of those that came while requests were sent."""
+        in_time = sum(one.status == 200 and one.ended <= self.ended for one in self.replies)
+        return in_time / max(self.wall_seconds, 1e-9)
 
     def seconds_of(self, status: int) -> list[float]:
         """How long the requests with this status took."""
@@ -175,7 +183,8 @@ async def closed_loop(
     async with asyncio.TaskGroup() as group:
         for _ in range(num_clients):
             group.create_task(work())
-    traffic.wall_seconds = time.perf_counter() - started
+    traffic.ended = time.perf_counter()
+    traffic.wall_seconds = traffic.ended - started
     return traffic
 
 
@@ -216,7 +225,8 @@ async def offered(
                 break
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             group.create_task(send(due))
-        traffic.wall_seconds = time.perf_counter() - started
+        traffic.ended = time.perf_counter()
+        traffic.wall_seconds = traffic.ended - started
     for client in idle:
         client.close()
     return traffic

@@ -222,7 +222,7 @@ class EngineClient:
         """End the engine, first politely; pending segments fail. A second call is harmless."""
         self._is_draining = self._is_closing = True
         self._fail_pending("the engine was closed")
-        if self.is_alive:
+        with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
             await asyncio.wait([self._listener], timeout=grace_seconds)
@@ -258,8 +258,9 @@ class EngineClient:
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:
         still_pending = tuple(number for number in segment_ids if number in self._pending)
-        if still_pending and self.is_alive:
-            self._link.send(Cancel(segment_ids=still_pending))
+        if still_pending:
+            with suppress(EngineUnavailableError):
+                self._link.send(Cancel(segment_ids=still_pending))
 
     async def _listen(self) -> None:
         """Route what the engine says until it is lost, then see it out."""

@@ -320,6 +320,30 @@ def test_an_engine_that_is_killed_fails_what_is_pending_at_once(run, own_engine,
     assert record.fields == {"reason": "exit", "num_pending": 6}
 
 
+def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else(configure):
+    async def scenario() -> None:
+        async with await EngineClient.start(configure, max_pending_segments=10_000) as engine:
+            await settled(engine)
+            process = os.pidfd_open(engine.process_id)
+            os.kill(engine.process_id, signal.SIGKILL)
+            select.select([process], [], [])  # it is gone for sure
+            os.close(process)
+            batches = []
+            with pytest.raises(EngineUnavailableError):
+                while True:  # so that every turn of the event loop meets a submit and a cancel
+                    batches.append(engine.submit([job()]))
+                    engine.submit([job()]).cancel()
+                    await asyncio.sleep(0)
+            for batch in batches:
+                with pytest.raises(EngineUnavailableError):
+                    await batch.results()
+            assert engine.num_pending == 0
+
+    for loop_factory in (uvloop.new_event_loop, asyncio.new_event_loop):
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(scenario())
+
+
 @pytest.mark.parametrize("num_jobs", [0, 4])
 def test_an_engine_that_holds_still_is_given_up_and_killed(configure, num_jobs):
     async def scenario() -> int:
