@@ -80,8 +80,10 @@ clean: ## Remove the environment and all caches
 
 .PHONY: image test-image manifests
 
-image: ## Build the image dragoman:cpu; IMAGE_FLAGS are docker build's, docs/deployment.md has some
-	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag dragoman:cpu .
+IMAGE ?= dragoman:cpu
+
+image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
 test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
 	.ci/containers
