@@ -89,8 +89,10 @@ audit: install $(AUDIT_VENV)/.installed ## Look every pinned package up for vuln
 sbom: install $(AUDIT_VENV)/.installed ## Write build/sbom.cdx.json, the bill of materials (CycloneDX)
 	$(BIN)/python -m tools.sbom build/sbom.cdx.json $(AUDIT_VENV)/bin/cyclonedx-py
 
-image: ## Build the image dragoman:cpu; IMAGE_FLAGS are docker build's, docs/deployment.md has some
-	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag dragoman:cpu .
+IMAGE ?= dragoman:cpu
+
+image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
 test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
 	.ci/containers
