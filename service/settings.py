@@ -138,7 +138,7 @@ class Settings(BaseSettings):
     body_timeout_seconds: Seconds = 10.0
     grace_seconds: Seconds = 30.0
     start_timeout_seconds: Seconds = 120.0
-    hang_seconds: Seconds = 30.0
+    hang_seconds: Annotated[float, Field(ge=1.0, le=86_400.0, allow_inf_nan=False)] = 30.0
     max_restarts: Annotated[int, Field(ge=0, le=1_000_000)] = 5
     restart_window_seconds: Seconds = 300.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"

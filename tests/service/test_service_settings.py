@@ -47,6 +47,8 @@ def test_an_empty_variable_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
         ("reserved_share", "-0.1"),
         ("reserved_share", "nan"),
         ("timeout_seconds", "inf"),
+        ("hang_seconds", "0.9"),
+        ("max_restarts", "-1"),
         ("timeout_seconds", "301"),
         ("log_level", "loud"),
         ("trusted_proxies", "10.0.0.1/8"),

@@ -320,6 +320,14 @@ def test_an_engine_that_is_killed_fails_what_is_pending_at_once(run, own_engine,
     assert record.fields == {"reason": "exit", "num_pending": 6}
 
 
+async def knock(engine: EngineClient, batches: list[SegmentBatch]) -> None:
+    """Submit and cancel in every turn of the event loop, until that is refused."""
+    while True:
+        batches.append(engine.submit([job()]))
+        engine.submit([job()]).cancel()
+        await asyncio.sleep(0)
+
+
 def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else(configure):
     async def scenario() -> None:
         async with await EngineClient.start(configure, max_pending_segments=10_000) as engine:
@@ -328,12 +336,9 @@ def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else
             os.kill(engine.process_id, signal.SIGKILL)
             select.select([process], [], [])  # it is gone for sure
             os.close(process)
-            batches = []
-            with pytest.raises(EngineUnavailableError):  # noqa: PT012  # it ends the loop
-                while True:  # so that every turn of the event loop meets a submit and a cancel
-                    batches.append(engine.submit([job()]))
-                    engine.submit([job()]).cancel()
-                    await asyncio.sleep(0)
+            batches: list[SegmentBatch] = []
+            with pytest.raises(EngineUnavailableError):
+                await knock(engine, batches)
             for batch in batches:
                 with pytest.raises(EngineUnavailableError):
                     await batch.results()
