@@ -11,6 +11,7 @@ import pytest
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.translator import Translator
+from service.keys import ApiKey, new_key
 from support.running_server import RunningServer, running_server
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
@@ -153,3 +154,30 @@ def test_a_reload_finds_a_checkpoint_that_was_added(tmp_path: Path) -> None:
         server.signal(signal.SIGHUP)
         _wait_logged(log, "reloaded")
         assert _translate(server, CHINESE, "en").json()["translatedText"] == _offline(back, CHINESE)
+
+
+def test_sighup_reads_the_keys_again(tmp_path: Path) -> None:
+    checkpoint, log, keys = tmp_path / "tiny", tmp_path / "log.jsonl", tmp_path / "keys"
+    _replace(checkpoint, seed=5)
+    secrets, lines = zip(*(_new_key(name) for name in ("old", "new")), strict=True)
+    keys.write_text(lines[0])
+    with running_server(checkpoint, log, DRAGOMAN_API_KEYS_FILE=str(keys)) as server:
+
+        def statuses() -> list[int]:
+            body = {"q": ENGLISH, "source": "en", "target": "zh"}
+            with server.client() as client:
+                return [
+                    client.post("/translate", json=body | {"api_key": secret}).status_code
+                    for secret in secrets
+                ]
+
+        assert statuses() == [200, 403]
+        keys.write_text(lines[1])
+        server.signal(signal.SIGHUP)
+        _wait_logged(log, "reloaded")
+        assert statuses() == [403, 200]
+
+
+def _new_key(name: str) -> tuple[str, str]:
+    secret, digest = new_key()
+    return secret, ApiKey(name=name, sha256=digest).line()
