@@ -50,7 +50,7 @@ def write_card(
         _network(experiment, transformer),
         _data(experiment, facts),
         _training(experiment, facts, command),
-        _scores(facts),
+        scores_section(facts),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -80,7 +80,7 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
         )
         for corpus in experiment.data.train
     ]
-    table = _table(("corpus", "pairs", "times an epoch", "licence"), rows)
+    table = markdown_table(("corpus", "pairs", "times an epoch", "licence"), rows)
     return (
         "## Training text\n\n"
         f"{table}\n\nThe weights are under {experiment.licence}; the corpora's authors are"
@@ -101,7 +101,8 @@ def _training(experiment: Experiment, facts: CardFacts, command: str) -> str:
     )
 
 
-def _scores(facts: CardFacts) -> str:
+def scores_section(facts: CardFacts) -> str:
+    """The table of scores with sacrebleu's signatures; empty before there are any."""
     if not facts.scores:
         return ""
     rows = [
@@ -114,10 +115,11 @@ def _scores(facts: CardFacts) -> str:
     return (
         f"## Scores\n\nBeam {facts.beam_size}, detokenised text, of the stored int8 weights,"
         f" computed in {facts.compute_type}.\n\n"
-        f"{_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
+        f"{markdown_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; no cell may hold a line break or a bar."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

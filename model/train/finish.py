@@ -17,6 +17,8 @@ from model.train.card import CardFacts, write_card
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, language_pair, memory_checkpoint
+from model.train.journal import Value
+from model.train.report import Finished
 from model.train.state import Progress, list_snapshots, snapshot_path
 from model.train.vocabulary import Vocabularies
 from model.translator import Translator
@@ -35,7 +37,7 @@ def finish_run(
     num_pairs: Mapping[str, int],
     report: Mapping[str, ParallelText],
     command: str,
-) -> dict[str, Scores]:
+) -> Finished:
     """Choose weights, store them, score what was stored, write the card.
 
     Args:
@@ -51,7 +53,7 @@ def finish_run(
         command: For the card.
 
     Returns:
-        Scores by corpus, as in the card.
+        What the card says, and the translations it was said of.
     """
     transformer.eval()
     search = SearchConfig(beam_size=experiment.run.final_beam_size)
@@ -67,7 +69,9 @@ def finish_run(
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
 
-    def write(compute_type: str) -> None:
+    hypotheses: dict[str, tuple[str, ...]] = {}
+
+    def write(compute_type: str) -> CardFacts:
         facts = CardFacts(
             progress=progress,
             num_pairs=num_pairs,
@@ -83,6 +87,7 @@ def finish_run(
             transformer=transformer,
             card=write_card(experiment, transformer, facts, command=command),
         )
+        return facts
 
     write("")  # without scores; these are of the weights as they are read back
     runnable = load_for_decoding(directory)
@@ -91,10 +96,26 @@ def finish_run(
         found = evaluate(
             translator, language_pair(experiment), text.source, text.target, search=search
         )
-        scores[name] = found.scores
-        LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
-    write(runnable.compute_type)
-    return scores
+        scores[name], hypotheses[name] = found.scores, found.hypotheses
+        LOGGER.info(
+            "%s: %s, %s",
+            name,
+            found.scores.bleu,
+            found.scores.chrf,
+            extra={"event": "score", "fields": score_fields(name, found.scores)},
+        )
+    return Finished(facts=write(runnable.compute_type), hypotheses=hypotheses)
+
+
+def score_fields(name: str, scores: Scores) -> dict[str, Value]:
+    """Fields of a "score" event."""
+    return {
+        "corpus": name,
+        "bleu": scores.bleu.value,
+        "bleu_signature": scores.bleu.signature,
+        "chrf": scores.chrf.value,
+        "chrf_signature": scores.chrf.signature,
+    }
 
 
 def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
@@ -131,5 +152,12 @@ def _choose(
             search=search,
         )
         values[name] = found.scores.bleu.value
-        LOGGER.info("%s: dev/%s %s", name, text.name, found.scores.bleu)
+        fields = {"weights": name, **score_fields(f"dev/{text.name}", found.scores)}
+        LOGGER.info(
+            "%s: dev/%s %s",
+            name,
+            text.name,
+            found.scores.bleu,
+            extra={"event": "candidate", "fields": fields},
+        )
     return max(values, key=values.__getitem__)

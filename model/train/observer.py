@@ -1,9 +1,11 @@
-"""What happens around the updates of a run: lines of progress, snapshots, dev scores, saves.
+"""What happens around the updates of a run: progress, records, snapshots, dev scores, saves.
 
-Owns when each of them happens. How they are done is `progress`, `state` and `validation`.
+Owns when each of them happens. How they are done is `progress`, `recorder`, `state` and
+`validation`.
 """
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,9 @@ import torch
 
 from model.nn.transformer import Transformer
 from model.train.experiment import Experiment
+from model.train.journal import Value, perplexity
 from model.train.progress import ProgressReporter
+from model.train.recorder import RunRecorder
 from model.train.state import (
     Progress,
     prune_snapshots,
@@ -69,21 +73,21 @@ class RunObserver:
         self._validator = validator
         self._saved_seconds = progress.elapsed_seconds
         self._reporter: ProgressReporter | None = None
+        self._recorder: RunRecorder | None = None
 
-    def bind(self, reporter: ProgressReporter) -> "RunObserver":
-        """Say what happens through `reporter` from now on; returns itself."""
+    def bind(self, reporter: ProgressReporter, recorder: RunRecorder) -> "RunObserver":
+        """Say and record what happens through these from now on; returns itself."""
         self._reporter = reporter
+        self._recorder = recorder
         return self
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
         """Report, snapshot and save, where one of them is due."""
         run = self._experiment.run
         if self._reporter is not None:
-            self._reporter.add(loss=result.loss, num_target_tokens=result.num_target_tokens)
-            if result.update % run.log_every_updates == 0:
-                self._reporter.report(
-                    progress, fraction=fraction, learning_rate=result.learning_rate
-                )
+            self._reporter.add(result, progress, fraction=fraction)
+            if result.update % run.log_every_updates == 0 or fraction >= 1.0:
+                self._report(progress, fraction)
         if result.update % run.snapshot_every_updates == 0:
             progress = self._snapshot(progress)
         if progress.elapsed_seconds - self._saved_seconds >= 60.0 * run.save_every_minutes:
@@ -108,6 +112,11 @@ class RunObserver:
         num_updates = progress.update - progress.best_update
         return num_updates >= run.patience * run.snapshot_every_updates
 
+    def _report(self, progress: Progress, fraction: float) -> None:
+        if self._reporter is not None and self._recorder is not None:
+            fields = self._reporter.report(progress, fraction=fraction)
+            self._recorder.note("progress", update=progress.update, fields=fields)
+
     def _save(self, progress: Progress) -> None:
         save_state(
             self._folder,
@@ -121,9 +130,7 @@ class RunObserver:
     def _snapshot(self, progress: Progress) -> Progress:
         save_snapshot(self._folder, self._transformer, progress.update)
         scores = self._validator.score(self._transformer)
-        if self._reporter is not None:
-            listed = ", ".join(f"{name} {_format(score)}" for name, score in scores.items())
-            self._reporter.say(f"dev at update {progress.update}: {listed}")
+        self._note_scores(progress, scores)
         progress = _with_best(progress, scores[self._experiment.data.dev[0]])
         assert progress.best_update is not None
         prune_snapshots(
@@ -132,6 +139,25 @@ class RunObserver:
             keep=frozenset({snapshot_path(self._folder, progress.best_update)}),
         )
         return progress
+
+    def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
+        if self._reporter is None or self._recorder is None:
+            return
+        for name, score in scores.items():
+            fields: dict[str, Value] = {
+                "corpus": name,
+                "loss": score.loss,
+                "perplexity": perplexity(score.loss),
+                "bleu": score.bleu,
+                "chrf": score.chrf,
+            }
+            self._recorder.note("evaluation", update=progress.update, fields=fields)
+            self._reporter.say(
+                f"dev/{name} at update {progress.update}: {_format(score)}",
+                event="evaluation",
+                fields={"update": progress.update, **fields},
+            )
+        self._recorder.draw_if_due()
 
 
 def _with_best(progress: Progress, found: DevScore) -> Progress:
@@ -143,5 +169,7 @@ def _with_best(progress: Progress, found: DevScore) -> Progress:
 
 
 def _format(score: DevScore) -> str:
-    bleu = "" if score.bleu is None else f" BLEU {score.bleu:.2f}"
-    return f"loss {score.loss:.3f}{bleu}"
+    words = f"loss {score.loss:.3f}"
+    if score.bleu is not None and score.chrf is not None:
+        words += f" BLEU {score.bleu:.2f} chrF2 {score.chrf:.2f}"
+    return words

@@ -19,9 +19,12 @@ from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.distributed import Group
 from model.train.experiment import Experiment
-from model.train.finish import finish_run
+from model.train.finish import finish_run, score_fields
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
+from model.train.provenance import describe_start
+from model.train.recorder import RunRecorder
+from model.train.report import Finished, ReportFacts, write_experiment, write_report
 from model.train.start import copy_start_vocabularies, load_start_weights
 from model.train.state import STATE_FILE, Progress, load_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
@@ -78,11 +81,12 @@ def train(
     Args:
         experiment: What to run.
         data_folder: Holds the language pair's folder.
-        output: Gets the vocabulary, `state.pt`, snapshots and the checkpoint; made if missing.
+        output: Gets the vocabulary, `state.pt`, snapshots, the checkpoint, the journal and the
+            report; made if missing.
         resume: Go on from `output`'s state; otherwise `output` must hold none. A run that was
             over is only finished again.
         device: Where to train.
-        command: For the card: what makes this checkpoint.
+        command: For the card and the report: what makes this checkpoint.
         start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
             (latest) weights this one begins with; the optimiser begins anew. Not looked at
             when resuming.
@@ -117,30 +121,87 @@ def train(
         trainer.train(SilentObserver())
         return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
-    LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    LOGGER.info(
+        "%d pairs, %d parameters, %s",
+        len(text.pairs),
+        num_parameters,
+        device,
+        extra={
+            "event": "start",
+            "fields": {
+                "num_pairs": len(text.pairs),
+                "num_parameters": num_parameters,
+                "device": str(device),
+                "update": trainer.progress.update,
+            },
+        },
+    )
+    write_experiment(output, experiment)
+    with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
+        begun = describe_start(device, command=command)
+        recorder.note("start", update=trainer.progress.update, fields=begun)
+        is_over = _train(experiment, trainer, observer, recorder, should_stop=should_stop)
+        finished = None
+        if is_over:
+            finished = finish_run(
+                experiment,
+                folder=output,
+                directory=output / CHECKPOINT_FOLDER,
+                vocabularies=text.vocabularies,
+                transformer=transformer,
+                progress=trainer.progress,
+                num_pairs=text.num_pairs,
+                report=text.report,
+                command=command,
+            )
+        _write_report(experiment, output, text, recorder, finished)
+    return is_over
+
+
+def _train(
+    experiment: Experiment,
+    trainer: Trainer,
+    observer: RunObserver,
+    recorder: RunRecorder,
+    *,
+    should_stop: Callable[[], bool],
+) -> bool:
+    """Train until the run is over or stopped, which of the two is returned, and save."""
     with ProgressReporter(
-        stream=sys.stderr, progress=trainer.progress, fraction=trainer.fraction()
+        stream=sys.stderr,
+        progress=trainer.progress,
+        fraction=trainer.fraction(),
+        evaluate_every=experiment.run.snapshot_every_updates,
     ) as reporter:
         trainer.train(
-            observer.bind(reporter),
+            observer.bind(reporter, recorder),
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
         )
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
-    if not is_over:
-        return False
-    finish_run(
-        experiment,
-        folder=output,
-        directory=output / CHECKPOINT_FOLDER,
-        vocabularies=text.vocabularies,
-        transformer=transformer,
-        progress=trainer.progress,
+    return is_over
+
+
+def _write_report(
+    experiment: Experiment,
+    output: Path,
+    text: RunText,
+    recorder: RunRecorder,
+    finished: Finished | None,
+) -> None:
+    if finished is not None:
+        update = finished.facts.progress.update
+        for name, scores in finished.facts.scores.items():
+            recorder.note("score", update=update, fields=score_fields(name, scores))
+    facts = ReportFacts(
+        records=recorder.records,
         num_pairs=text.num_pairs,
-        report=text.report,
-        command=command,
+        num_trained=len(text.pairs),
+        texts=text.report,
+        has_curves=recorder.draw(),
+        finished=finished,
     )
-    return True
+    write_report(output, experiment, facts)
 
 
 def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:

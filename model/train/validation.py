@@ -1,6 +1,6 @@
 """Scores of a network on held-out text, while it is trained and at the end.
 
-Owns the dev loss and BLEU by the decoder that serves. Does not own when they are asked for.
+Owns the dev loss, BLEU and chrF by the decoder that serves. Does not own when they are asked for.
 """
 
 from collections.abc import Mapping
@@ -35,10 +35,12 @@ class DevScore:
     Attributes:
         loss: Cross-entropy per target token without smoothing, in nats.
         bleu: Of its translations, or None where they were not asked for.
+        chrf: Likewise.
     """
 
     loss: float
     bleu: float | None
+    chrf: float | None = None
 
 
 class Validator:
@@ -71,11 +73,12 @@ class Validator:
                 precision=run.precision,
                 start_id=START_ID,
             )
-            bleu = None
-            if run.score_dev:
-                search = SearchConfig(beam_size=run.dev_beam_size)
-                bleu = self.translate(transformer, dev.text, search).scores.bleu.value
-            scores[name] = DevScore(loss=loss, bleu=bleu)
+            if not run.score_dev:
+                scores[name] = DevScore(loss=loss, bleu=None)
+                continue
+            search = SearchConfig(beam_size=run.dev_beam_size)
+            found = self.translate(transformer, dev.text, search).scores
+            scores[name] = DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
         transformer.train(was_training)
         return scores
 

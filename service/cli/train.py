@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from model.errors import ConfigError
+from service.logs import JsonFormatter
 
 HELP = "train a network as an experiment file says"
 
@@ -70,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.train.run import train
     from service.engine.runner import resolve_device
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    _configure_logging(sys.stderr)
     experiment = read_experiment(arguments.experiment)
     if arguments.threads is not None:
         if arguments.threads < 1:
@@ -100,6 +102,25 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _EventFormatter(JsonFormatter):
+    """One event of a training run as one line of JSON, without the words meant for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its newline."""
+        name = getattr(record, "event", None)
+        if isinstance(name, str):
+            record = logging.makeLogRecord({**record.__dict__, "msg": name, "args": None})
+        return super().format(record)
+
+
+def _configure_logging(stream: TextIO) -> None:
+    """Lines for people on a terminal, JSON elsewhere."""
+    handler = logging.StreamHandler(stream)
+    plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    handler.setFormatter(plain if stream.isatty() else _EventFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
+
+
 def _data_folder(flag: Path | None) -> Path:
     named = flag or os.environ.get(DATA_VARIABLE)
     if not named:
@@ -112,14 +133,18 @@ def _data_folder(flag: Path | None) -> Path:
 
 def _command(arguments: argparse.Namespace) -> str:
     """The command as somebody else would type it: without this machine's folders."""
-    words = ["dragoman train", str(arguments.experiment)]
+    words = ["dragoman train", _portable(arguments.experiment)]
     if arguments.start_from is not None:
-        words.append(f"--start-from {arguments.start_from}")
+        words.append(f"--start-from {_portable(arguments.start_from)}")
     if arguments.threads is not None:
         words.append(f"--threads {arguments.threads}")
     if arguments.device != "auto":
         words.append(f"--device {arguments.device}")
     return " ".join(words)
+
+
+def _portable(path: Path) -> str:
+    return path.name if path.is_absolute() else str(path)
 
 
 class _StopRequest:
