@@ -43,8 +43,8 @@ def collect(records: Iterable[Record]) -> Series:
     return dict(found)
 
 
-def draw_curves(records: Iterable[Record], path: Path) -> bool:
-    """Draw every panel that has a point; the file is replaced whole.
+def draw_curves(records: Iterable[Record], folder: Path) -> bool:
+    """Draw every panel that has a point into `folder`/curves.png, which is replaced whole.
 
     Returns:
         Whether there was anything to draw.
@@ -61,6 +61,7 @@ def draw_curves(records: Iterable[Record], path: Path) -> bool:
         _draw_panel(axes, panel, series[panel])
     for axes in list(figure.axes)[len(panels) :]:
         axes.remove()
+    path = folder / CURVES_FILE
     partial = path.with_suffix(".partial")
     figure.savefig(partial, format="png", dpi=100)
     partial.replace(path)

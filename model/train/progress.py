@@ -39,7 +39,7 @@ class ProgressReporter:
         self._window = _Window()
         self._bar: tqdm[NoReturn] | None = None
         if stream.isatty():
-            layout = "{percentage:5.1f}%|{bar}| {postfix}"
+            layout = "{percentage:5.1f}%|{bar}| {desc}"
             self._bar = tqdm(
                 total=1.0,
                 initial=fraction,
@@ -71,7 +71,7 @@ class ProgressReporter:
         """
         self._window.add(result)
         if self._bar is not None:
-            self._bar.set_postfix_str(self._brief(progress, fraction), refresh=False)
+            self._bar.set_description_str(self._brief(progress, fraction), refresh=False)
             self._bar.update(fraction - self._bar.n)
 
     def report(self, progress: Progress, *, fraction: float) -> dict[str, Value]:
@@ -111,7 +111,7 @@ class ProgressReporter:
             f"update {progress.update} loss {self._window.loss:.3f}"
             f" {self._speed(progress):.0f} tokens/s"
             f" left {_duration(self._seconds_left(progress, fraction))}"
-            f" next evaluation {_duration(self._seconds_to_evaluation(progress))}"
+            f" evaluation in {_duration(self._seconds_to_evaluation(progress))}"
         )
 
     def _speed(self, progress: Progress) -> float:

@@ -33,7 +33,7 @@ class RunRecorder:
     def __init__(self, folder: Path, *, update: int, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
-        self._can_draw = False
+        self._draw_curves: Callable[[Sequence[Record], Path], bool] | None = None
         self._drawn_at = clock()
         self._events: EventWriter | None = None
         with ExitStack() as stack:
@@ -70,12 +70,10 @@ class RunRecorder:
 
     def draw(self) -> bool:
         """Draw the curves so far; whether there are any, and the package to draw them."""
-        if not self._can_draw:
+        if self._draw_curves is None:
             return False
         self._drawn_at = self._clock()
-        from model.train.curves import CURVES_FILE, draw_curves  # noqa: PLC0415  # an extra
-
-        return draw_curves(self.records, self._folder / CURVES_FILE)
+        return self._draw_curves(self.records, self._folder)
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -87,9 +85,9 @@ class RunRecorder:
         except ImportError:
             missing.append("tensorboard (live events)")
         try:
-            from model.train import curves  # noqa: F401, PLC0415  # an extra
+            from model.train.curves import draw_curves  # noqa: PLC0415  # an extra
 
-            self._can_draw = True
+            self._draw_curves = draw_curves
         except ImportError:
             missing.append("matplotlib (curves.png)")
         if missing:

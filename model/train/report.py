@@ -18,6 +18,7 @@ from model.train.card import CardFacts, markdown_table, scores_section
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
 from model.train.journal import Record
+from model.train.state import Progress
 
 REPORT_FILE = "report.md"
 EXPERIMENT_FILE = "experiment.yaml"
@@ -45,6 +46,7 @@ class ReportFacts:
     """What a report tells beside its experiment.
 
     Attributes:
+        progress: How far the run came.
         records: The run's journal.
         num_pairs: Training pairs by corpus.
         num_trained: Training pairs that are short enough to be learnt from, all corpora.
@@ -53,6 +55,7 @@ class ReportFacts:
         finished: None when the run was stopped.
     """
 
+    progress: Progress
     records: Sequence[Record]
     num_pairs: Mapping[str, int]
     num_trained: int
@@ -114,15 +117,12 @@ def write_report(folder: Path, experiment: Experiment, facts: ReportFacts) -> No
 
 
 def _outcome(facts: ReportFacts) -> str:
-    last = next((record for record in reversed(facts.records) if record.event == "progress"), None)
-    minutes = ((last.number("elapsed_seconds") or 0.0) if last else 0.0) / 60
+    progress = facts.progress
+    length = f"{progress.update:,} updates, {progress.elapsed_seconds / 60:.0f} minutes of training"
     if facts.finished is None:
-        update = max((record.update for record in facts.records), default=0)
-        return f"Stopped; {update:,} updates are recorded, {minutes:.0f} minutes of training."
-    progress = facts.finished.facts.progress
+        return f"Stopped after {length}."
     return (
-        f"{progress.update:,} updates, {progress.elapsed_seconds / 60:.0f} minutes of training."
-        f" Weights: {facts.finished.facts.weights}. The checkpoint is in `checkpoint/`, its card in"
+        f"{length}. Weights: {facts.finished.facts.weights}. The checkpoint is in `checkpoint/`, its card in"
         " `checkpoint/card.md`."
     )
 

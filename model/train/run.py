@@ -154,7 +154,7 @@ def train(
                 report=text.report,
                 command=command,
             )
-        _write_report(experiment, output, text, recorder, finished)
+        _write_report(experiment, output, text, trainer.progress, recorder, finished)
     return is_over
 
 
@@ -186,14 +186,15 @@ def _write_report(
     experiment: Experiment,
     output: Path,
     text: RunText,
+    progress: Progress,
     recorder: RunRecorder,
     finished: Finished | None,
 ) -> None:
     if finished is not None:
-        update = finished.facts.progress.update
         for name, scores in finished.facts.scores.items():
-            recorder.note("score", update=update, fields=score_fields(name, scores))
+            recorder.note("score", update=progress.update, fields=score_fields(name, scores))
     facts = ReportFacts(
+        progress=progress,
         records=recorder.records,
         num_pairs=text.num_pairs,
         num_trained=len(text.pairs),

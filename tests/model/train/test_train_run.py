@@ -18,7 +18,9 @@ from model.train.experiment import (
     NetworkConfig,
     RunConfig,
     VocabularyConfig,
+    read_experiment,
 )
+from model.train.journal import Journal, read_journal
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot
@@ -141,6 +143,53 @@ def test_the_card_says_where_the_checkpoint_comes_from_and_what_it_is_worth(
         "tok:zh",
     ):
         assert part in card
+
+
+def test_a_run_leaves_a_report_and_a_journal_that_agree_with_the_card(whole_run: Path) -> None:
+    report = (whole_run / "report.md").read_text(encoding="utf-8")
+    card = (whole_run / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    scores = card[card.index("| corpus | BLEU") :]
+    assert scores.strip() in report
+    records = read_journal(whole_run)
+    assert [(record.event, record.update) for record in records] == [
+        ("start", 0),
+        ("evaluation", 4),
+        ("evaluation", 8),
+        ("progress", 12),  # the end; `log_every_updates` is further away
+        ("evaluation", 12),
+        ("score", 12),
+        ("score", 12),
+    ]
+    assert records[1].number("chrf") is not None
+    assert [f"{record.number('bleu'):.2f}" in scores for record in records[-2:]] == [True, True]
+    assert (whole_run / "curves.png").is_file()
+    assert read_experiment(whole_run / "experiment.yaml") == EXPERIMENT
+    hypotheses = whole_run / "translations" / "test" / "held-out.hypothesis.txt"
+    assert len(hypotheses.read_text(encoding="utf-8").splitlines()) == 10
+
+
+def test_a_resumed_run_keeps_its_journal_and_tells_nothing_twice(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    assert not run(data_folder, tmp_path, num_updates=7)
+    assert "Stopped" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    # Beyond the state, as a killed process leaves it.
+    with Journal(tmp_path, update=7) as journal:
+        journal.append("evaluation", update=8, time=0.0, fields={"corpus": "lost"})
+    assert run(data_folder, tmp_path, resume=True)
+    found = read_journal(tmp_path)
+    dev = [
+        (record.update, record.number("loss"), record.number("bleu"))
+        for record in found
+        if record.event == "evaluation"
+    ]
+    assert dev == [
+        (record.update, record.number("loss"), record.number("bleu"))
+        for record in read_journal(whole_run)
+        if record.event == "evaluation"
+    ]
+    starts = [record.update for record in found if record.event == "start"]
+    assert starts == [0, 7]
 
 
 def test_only_the_latest_snapshots_and_the_best_are_kept(data_folder: Path, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -87,8 +88,9 @@ def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> Non
     ) as process:
         assert process.stderr is not None
         deadline = time.monotonic() + 120
-        for line in process.stderr:  # wait for the first update
-            if "update 1 " in line:
+        for line in process.stderr:  # JSON, since this is no terminal
+            event = json.loads(line)
+            if (event["event"], event.get("update")) == ("progress", 1):
                 break
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGTERM)
@@ -100,3 +102,6 @@ def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> Non
     (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
     assert main(["train", *command[4:], "--resume"]) == 0
     assert (folder / "run" / "checkpoint" / "card.md").is_file()
+    report = (folder / "run" / "report.md").read_text(encoding="utf-8")
+    assert "`dragoman train tiny.yaml`" in report
+    assert str(folder) not in report

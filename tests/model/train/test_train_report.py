@@ -1,0 +1,160 @@
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.errors import TrainingError
+from model.evaluate import score
+from model.train.card import CardFacts
+from model.train.data import ParallelText
+from model.train.experiment import CorpusConfig, DataConfig, Experiment, RunConfig, read_experiment
+from model.train.journal import Record
+from model.train.report import (
+    EXPERIMENT_FILE,
+    Finished,
+    ReportFacts,
+    write_experiment,
+    write_report,
+)
+from model.train.state import Progress
+
+EXPERIMENT = Experiment(
+    name="tiny",
+    licence="CC0-1.0",
+    description="A test",
+    data=DataConfig(
+        folder="en-zh",
+        source_language="en",
+        target_language="zh",
+        train=(
+            CorpusConfig(name="talk", licence="CC-BY-4.0", url="https://example.org", copies=2),
+        ),
+        dev=("talk",),
+        report=("test/talk",),
+    ),
+    run=RunConfig(max_minutes=2.5, average_counts=(2, 3)),
+)
+TEXT = ParallelText(
+    name="talk",
+    source=("One `tick` here.", "Two\rlines.", "Three."),
+    target=("这里一下。", "两行。", "三。"),
+)
+HYPOTHESES = ("一个。", "两行。", "三。")
+PROGRESS = Progress(update=120, elapsed_seconds=90.0)
+RECORDS = (
+    Record(
+        event="start",
+        update=0,
+        time=86_400.0,
+        fields={
+            "commit": "0123456789ab",
+            "device": "cpu",
+            "processor": "Abacus",
+            "num_cores": 2,
+            "num_threads": 1,
+            "python": "3.11.0",
+            "torch": "2.0",
+            "command": "dragoman train tiny.yaml",
+        },
+    ),
+    Record(event="progress", update=120, time=86_500.0, fields={"elapsed_seconds": 90.0}),
+)
+
+
+def facts(
+    *,
+    finished: Finished | None = None,
+    records: Sequence[Record] = RECORDS,
+    has_curves: bool = True,
+) -> ReportFacts:
+    return ReportFacts(
+        progress=PROGRESS,
+        records=records,
+        num_pairs={"talk": 1234},
+        num_trained=1200,
+        texts={"dev/talk": TEXT, "test/talk": TEXT},
+        has_curves=has_curves,
+        finished=finished,
+    )
+
+
+def finished() -> Finished:
+    scores = score(HYPOTHESES, TEXT.target, tokenizer="zh")
+    card = CardFacts(
+        progress=PROGRESS,
+        num_pairs={"talk": 1234},
+        weights="the snapshot of update 120",
+        scores={"dev/talk": scores, "test/talk": scores},
+        beam_size=4,
+        compute_type="int8",
+    )
+    return Finished(facts=card, hypotheses={"dev/talk": HYPOTHESES, "test/talk": HYPOTHESES})
+
+
+@pytest.mark.parametrize(
+    "experiment", [EXPERIMENT, replace(EXPERIMENT, notes="Zwei\nZeilen: 二", description="")]
+)
+def test_the_experiment_is_written_so_that_it_can_be_run_again(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    write_experiment(tmp_path, experiment)
+    assert read_experiment(tmp_path / EXPERIMENT_FILE) == experiment
+
+
+def test_a_report_tells_what_was_run_on_what_where_and_what_came_of_it(tmp_path: Path) -> None:
+    write_report(tmp_path, EXPERIMENT, facts(finished=finished()))
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    for part in (
+        "# tiny: report of a run",
+        "120 updates, 2 minutes of training. Weights: the snapshot of update 120.",
+        "| dev/talk | ",
+        "tok:zh",
+        "![Curves of the run](curves.png)",
+        "1. `` One `tick` here. ``\n   - translation: `一个。`\n   - reference: `这里一下。`",
+        "3. `Three.`",
+        "| train/talk | 1,234 | 2 | CC-BY-4.0 | https://example.org |",
+        "| test/talk | 3 |  |  |  |",
+        "1,200 training pairs are short enough (at most 128 tokens a side)",
+        "| 0 | 1970-01-02 00:00+00:00 | 0123456789ab | cpu, Abacus, 2 cores, 1 threads |",
+        "`dragoman train tiny.yaml`",
+        "max_minutes: 2.5",
+    ):
+        assert part in report
+    assert str(tmp_path) not in report
+
+
+def test_outside_scorers_get_one_segment_a_line(tmp_path: Path) -> None:
+    write_report(tmp_path, EXPERIMENT, facts(finished=finished()))
+    folder = tmp_path / "translations" / "test"
+    found = {}
+    for side in ("source", "hypothesis", "reference"):
+        with (folder / f"talk.{side}.txt").open(encoding="utf-8") as file:  # as COMET opens it
+            found[side] = [line.strip() for line in file]
+    assert found == {
+        "source": ["One `tick` here.", "Two lines.", "Three."],
+        "hypothesis": list(HYPOTHESES),
+        "reference": list(TEXT.target),
+    }
+
+
+def test_a_stopped_run_has_a_report_without_scores(tmp_path: Path) -> None:
+    write_report(tmp_path, EXPERIMENT, facts(has_curves=False))
+    report = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "Stopped after 120 updates, 2 minutes of training." in report
+    assert "## Scores" not in report
+    assert "## Sample translations" not in report
+    assert "curves.png" not in report
+    assert not (tmp_path / "translations").exists()
+
+
+def test_a_run_outside_git_says_so(tmp_path: Path) -> None:
+    start = replace(RECORDS[0], fields={**RECORDS[0].fields, "commit": None})
+    write_report(tmp_path, EXPERIMENT, facts(records=[start]))
+    assert "| not known | cpu" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "report.md").mkdir()
+    with pytest.raises(TrainingError, match=r"report\.md: cannot be written: Is a directory"):
+        write_report(tmp_path, EXPERIMENT, facts())
