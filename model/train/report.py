@@ -122,8 +122,8 @@ def _outcome(facts: ReportFacts) -> str:
     if facts.finished is None:
         return f"Stopped after {length}."
     return (
-        f"{length}. Weights: {facts.finished.facts.weights}. The checkpoint is in `checkpoint/`, its card in"
-        " `checkpoint/card.md`."
+        f"{length}. Weights: {facts.finished.facts.weights}. The checkpoint is in `checkpoint/`,"
+        " its card in `checkpoint/card.md`."
     )
 
 

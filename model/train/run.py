@@ -154,7 +154,14 @@ def train(
                 report=text.report,
                 command=command,
             )
-        _write_report(experiment, output, text, trainer.progress, recorder, finished)
+        _write_report(
+            experiment,
+            output,
+            text,
+            progress=trainer.progress,
+            recorder=recorder,
+            finished=finished,
+        )
     return is_over
 
 
@@ -186,6 +193,7 @@ def _write_report(
     experiment: Experiment,
     output: Path,
     text: RunText,
+    *,
     progress: Progress,
     recorder: RunRecorder,
     finished: Finished | None,
