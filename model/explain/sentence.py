@@ -15,6 +15,7 @@ from model.checkpoint.manifest import LanguagePair, SpecialTokens
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.errors import DecodingError, InputError
+from model.translation import PreparedText, TextPipeline
 from model.translator import Translator
 
 MAX_PIECES = 48
@@ -83,11 +84,11 @@ def explain_sentence(
     Raises:
         InputError: The text is not one sentence, or a side has more than `MAX_PIECES` pieces.
         DecodingError: The network gave no finite score.
+        UnsupportedVariantError: The search does not know the network's kind of positions, and no
+            target is given.
     """
     tokenizer, tokens = checkpoint.tokenizer, checkpoint.manifest.tokens
-    search = search or SearchConfig()
-    translator = Translator(checkpoint, max_rows=search.beam_size)
-    prepared = translator.pipeline.prepare(sentence, pair)
+    prepared = TextPipeline(tokenizer, checkpoint.manifest).prepare(sentence, pair)
     if len(prepared.segments) != 1 or len(prepared.network_segments) != 1:
         raise InputError(
             f"the text is {len(prepared.segments)} sentences, {len(prepared.network_segments)} of"
@@ -98,11 +99,7 @@ def explain_sentence(
     source_ids = prepared.network_segments[0].source_ids
     _check_length("sentence", len(source_ids))
     if target is None:
-        (hypotheses,) = translator.search(translator.requests(prepared, pair, search))
-        if not hypotheses:
-            raise DecodingError("the network gave no finite score for the sentence")
-        target_ids = [*hypotheses[0].token_ids, tokens.eos_id]
-        translation = translator.pipeline.finish(prepared, [hypotheses[0]]).text
+        target_ids, translation = _translated(checkpoint, prepared, search or SearchConfig())
     else:
         target_ids, translation = tokenizer.encode_target(target), target
     whole_ids = [*tokenizer.target_prefix(pair), *target_ids]
@@ -122,6 +119,19 @@ def explain_sentence(
         decoder=_arrays(maps.decoder),
         cross=_arrays(maps.cross),
     )
+
+
+def _translated(
+    checkpoint: Checkpoint, prepared: PreparedText, search: SearchConfig
+) -> tuple[list[int], str]:
+    """The best hypothesis as ids with EOS, and as text."""
+    translator = Translator(checkpoint, max_rows=search.beam_size)
+    (hypotheses,) = translator.search(translator.requests(prepared, prepared.pair, search))
+    if not hypotheses:
+        raise DecodingError("the network gave no finite score for the sentence")
+    best = hypotheses[0]
+    text = translator.pipeline.finish(prepared, [best]).text
+    return [*best.token_ids, checkpoint.manifest.tokens.eos_id], text
 
 
 def _check_length(side: str, num_pieces: int) -> None:
