@@ -24,7 +24,7 @@ from model.explain.sentence import Weights
 
 _INCHES_A_PIECE = 0.2
 _MIN_PANEL_INCHES = 1.5
-_MAX_FIGURE_INCHES = 16.0
+_MAX_FIGURE_INCHES = 24.0
 _FONT_SIZE = 8
 _TICKS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 

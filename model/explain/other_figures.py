@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import SymLogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
 from model.nn.positions import NoPositions, RotaryPositions
@@ -132,7 +133,8 @@ def _bias_figure(heads: NDArray[np.float64], kind: str) -> Figure:
         if head >= len(heads):
             axes.remove()
             continue
-        image = axes.imshow(heads[head], cmap="RdBu_r", vmin=-limit, vmax=limit)
+        scale = SymLogNorm(limit / 50, vmin=-limit, vmax=limit)  # weak heads are to be seen too
+        image = axes.imshow(heads[head], cmap="RdBu_r", norm=scale)
         _name_axes(axes, f"head {head + 1}", "position of the key")
     figure.suptitle(f"{kind}: what is added to the encoder's scores", fontsize=11)
     if image is not None:
@@ -162,6 +164,7 @@ def _name_axes(axes: Axes, title: str, column_title: str) -> None:
     axes.set_xlabel(column_title, fontsize=8)
     axes.set_ylabel("position", fontsize=8)
     axes.tick_params(labelsize=7)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def _new_figure(width: float, height: float) -> Figure:
