@@ -50,7 +50,7 @@ def write_card(
         _network(experiment, transformer),
         _data(experiment, facts),
         _training(experiment, facts, command),
-        scores_section(facts),
+        _scores(facts),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -80,7 +80,7 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
         )
         for corpus in experiment.data.train
     ]
-    table = markdown_table(("corpus", "pairs", "times an epoch", "licence"), rows)
+    table = _table(("corpus", "pairs", "times an epoch", "licence"), rows)
     return (
         "## Training text\n\n"
         f"{table}\n\nThe weights are under {experiment.licence}; the corpora's authors are"
@@ -101,8 +101,7 @@ def _training(experiment: Experiment, facts: CardFacts, command: str) -> str:
     )
 
 
-def scores_section(facts: CardFacts) -> str:
-    """The table of scores with sacrebleu's signatures; empty before there are any."""
+def _scores(facts: CardFacts) -> str:
     if not facts.scores:
         return ""
     rows = [
@@ -115,11 +114,10 @@ def scores_section(facts: CardFacts) -> str:
     return (
         f"## Scores\n\nBeam {facts.beam_size}, detokenised text, of the stored int8 weights,"
         f" computed in {facts.compute_type}.\n\n"
-        f"{markdown_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
+        f"{_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
     )
 
 
-def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; no cell may hold a line break or a bar."""
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -5,11 +5,11 @@ final scores. Scores are of the stored int8 weights, read back from the disk.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from model.config import SearchConfig
-from model.evaluate import Scores, evaluate
+from model.evaluate import Evaluation, Scores, evaluate
 from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
 from model.train.averaging import average_snapshots, last_snapshots
@@ -17,8 +17,6 @@ from model.train.card import CardFacts, write_card
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, language_pair, memory_checkpoint
-from model.train.journal import Value
-from model.train.report import Finished
 from model.train.state import Progress, list_snapshots, snapshot_path
 from model.train.vocabulary import Vocabularies
 from model.translator import Translator
@@ -37,7 +35,8 @@ def finish_run(
     num_pairs: Mapping[str, int],
     report: Mapping[str, ParallelText],
     command: str,
-) -> Finished:
+    on_scored: Callable[[str, ParallelText, Evaluation], None] = lambda *_: None,
+) -> dict[str, Scores]:
     """Choose weights, store them, score what was stored, write the card.
 
     Args:
@@ -51,9 +50,10 @@ def finish_run(
         report: Text by split and corpus; the first corpus of the dev split chooses the weights,
             the others are looked at only when they are chosen.
         command: For the card.
+        on_scored: Called with every final evaluation: the corpus' name, its text, the result.
 
     Returns:
-        What the card says, and the translations it was said of.
+        Scores by corpus, as in the card.
     """
     transformer.eval()
     search = SearchConfig(beam_size=experiment.run.final_beam_size)
@@ -69,9 +69,7 @@ def finish_run(
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
 
-    hypotheses: dict[str, tuple[str, ...]] = {}
-
-    def write(compute_type: str) -> CardFacts:
+    def write(compute_type: str) -> None:
         facts = CardFacts(
             progress=progress,
             num_pairs=num_pairs,
@@ -87,7 +85,6 @@ def finish_run(
             transformer=transformer,
             card=write_card(experiment, transformer, facts, command=command),
         )
-        return facts
 
     write("")  # without scores; these are of the weights as they are read back
     runnable = load_for_decoding(directory)
@@ -96,26 +93,11 @@ def finish_run(
         found = evaluate(
             translator, language_pair(experiment), text.source, text.target, search=search
         )
-        scores[name], hypotheses[name] = found.scores, found.hypotheses
-        LOGGER.info(
-            "%s: %s, %s",
-            name,
-            found.scores.bleu,
-            found.scores.chrf,
-            extra={"event": "score", "fields": score_fields(name, found.scores)},
-        )
-    return Finished(facts=write(runnable.compute_type), hypotheses=hypotheses)
-
-
-def score_fields(name: str, scores: Scores) -> dict[str, Value]:
-    """Fields of a "score" event."""
-    return {
-        "corpus": name,
-        "bleu": scores.bleu.value,
-        "bleu_signature": scores.bleu.signature,
-        "chrf": scores.chrf.value,
-        "chrf_signature": scores.chrf.signature,
-    }
+        scores[name] = found.scores
+        on_scored(name, text, found)
+        LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
+    write(runnable.compute_type)
+    return scores
 
 
 def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
@@ -152,12 +134,5 @@ def _choose(
             search=search,
         )
         values[name] = found.scores.bleu.value
-        fields = {"weights": name, **score_fields(f"dev/{text.name}", found.scores)}
-        LOGGER.info(
-            "%s: dev/%s %s",
-            name,
-            text.name,
-            found.scores.bleu,
-            extra={"event": "candidate", "fields": fields},
-        )
+        LOGGER.info("%s: dev/%s %s", name, text.name, found.scores.bleu)
     return max(values, key=values.__getitem__)

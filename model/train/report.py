@@ -1,7 +1,7 @@
 """The report of a run, in its folder: what was run, on what, where, and what came of it.
 
 Owns `report.md`, `experiment.yaml` and the files that outside scorers read. It quotes dev text, so
-it stays in the run's folder; the card, which goes with the checkpoint, is `model.train.card`'s.
+it stays in the run's folder; the card, which it repeats, goes with the checkpoint.
 """
 
 import dataclasses
@@ -13,11 +13,12 @@ from pathlib import Path
 
 import yaml
 
+from model.checkpoint.manifest import CheckpointFiles
 from model.errors import TrainingError
-from model.train.card import CardFacts, markdown_table, scores_section
+from model.evaluate import Evaluation
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
-from model.train.journal import Record
+from model.train.journal import Record, Value
 from model.train.state import Progress
 
 REPORT_FILE = "report.md"
@@ -29,16 +30,11 @@ _VERSIONS = ("python", "dragoman", "torch", "numpy", "sentencepiece", "sacrebleu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
-    """What the end of a run found.
+class Scored:
+    """A corpus with what the stored weights made of it."""
 
-    Attributes:
-        facts: As in the card.
-        hypotheses: Translations of every scored corpus, such as "test/newstest2019".
-    """
-
-    facts: CardFacts
-    hypotheses: Mapping[str, Sequence[str]]
+    text: ParallelText
+    evaluation: Evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,20 +44,43 @@ class ReportFacts:
     Attributes:
         progress: How far the run came.
         records: The run's journal.
-        num_pairs: Training pairs by corpus.
-        num_trained: Training pairs that are short enough to be learnt from, all corpora.
-        texts: Held-out text by split and corpus.
+        num_pairs: Training pairs that are learnt from.
         has_curves: Whether there is a picture of them.
-        finished: None when the run was stopped.
+        card: The checkpoint's card; None when the run was stopped.
+        scored: The final evaluations by split and corpus, such as "test/newstest2019"; the one
+            that chose the weights first.
     """
 
     progress: Progress
     records: Sequence[Record]
-    num_pairs: Mapping[str, int]
-    num_trained: int
-    texts: Mapping[str, ParallelText]
+    num_pairs: int
     has_curves: bool
-    finished: Finished | None
+    card: str | None
+    scored: Mapping[str, Scored]
+
+
+def keep_scored(
+    scored: dict[str, Scored], name: str, text: ParallelText, evaluation: Evaluation
+) -> None:
+    """Put an evaluation among the others."""
+    scored[name] = Scored(text=text, evaluation=evaluation)
+
+
+def score_fields(name: str, evaluation: Evaluation) -> dict[str, Value]:
+    """Fields of a "score" event."""
+    bleu, chrf = evaluation.scores.bleu, evaluation.scores.chrf
+    return {
+        "corpus": name,
+        "bleu": bleu.value,
+        "bleu_signature": bleu.signature,
+        "chrf": chrf.value,
+        "chrf_signature": chrf.signature,
+    }
+
+
+def read_card(directory: Path) -> str:
+    """The card of a checkpoint that was just written."""
+    return (directory / CheckpointFiles().card).read_text(encoding="utf-8")
 
 
 def write_experiment(folder: Path, experiment: Experiment) -> None:
@@ -76,15 +95,18 @@ def format_experiment(experiment: Experiment) -> str:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
 
 
-def write_translations(folder: Path, texts: Mapping[str, ParallelText], finished: Finished) -> None:
+def write_translations(folder: Path, scored: Mapping[str, Scored]) -> None:
     """Write sources, translations and references of every scored corpus for outside scorers.
 
     One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, which
     `comet-score -s … -t … -r …` reads.
     """
-    for name, hypotheses in finished.hypotheses.items():
-        text = texts[name]
-        sides = {"source": text.source, "hypothesis": hypotheses, "reference": text.target}
+    for name, item in scored.items():
+        sides = {
+            "source": item.text.source,
+            "hypothesis": item.evaluation.hypotheses,
+            "reference": item.text.target,
+        }
         base = folder / TRANSLATIONS_FOLDER / name
         base.parent.mkdir(parents=True, exist_ok=True)
         for side, lines in sides.items():
@@ -99,18 +121,15 @@ def write_report(folder: Path, experiment: Experiment, facts: ReportFacts) -> No
     Raises:
         TrainingError: A file cannot be written.
     """
-    if facts.finished is not None:
-        write_translations(folder, facts.texts, facts.finished)
+    write_translations(folder, facts.scored)
     sections = [
         f"# {experiment.name}: report of a run",
-        experiment.description,
         _outcome(facts),
-        "" if facts.finished is None else scores_section(facts.finished.facts),
-        _outside_scores(facts),
         _curves(facts),
-        _samples(experiment, facts),
-        _data(experiment, facts),
+        _samples(facts),
+        _outside_scores(facts),
         _machines(facts),
+        "" if facts.card is None else f"## Model card\n\n{_demoted(facts.card)}",
         f"## Configuration\n\n```yaml\n{format_experiment(experiment)}```",
     ]
     _write(folder / REPORT_FILE, "\n\n".join(part for part in sections if part) + "\n")
@@ -119,21 +138,29 @@ def write_report(folder: Path, experiment: Experiment, facts: ReportFacts) -> No
 def _outcome(facts: ReportFacts) -> str:
     progress = facts.progress
     length = f"{progress.update:,} updates, {progress.elapsed_seconds / 60:.0f} minutes of training"
-    if facts.finished is None:
+    length += f", {facts.num_pairs:,} pairs of sentences"
+    if facts.card is None:
         return f"Stopped after {length}."
+    rows = [
+        (
+            name,
+            f"{item.evaluation.scores.bleu.value:.2f}",
+            f"{item.evaluation.scores.chrf.value:.2f}",
+        )
+        for name, item in facts.scored.items()
+    ]
     return (
-        f"{length}. Weights: {facts.finished.facts.weights}. The checkpoint is in `checkpoint/`,"
-        " its card in `checkpoint/card.md`."
+        f"{length}. The checkpoint is in `checkpoint/`; its card, which is repeated below, has the"
+        f" scores' signatures.\n\n{_table(('corpus', 'BLEU', 'chrF2'), rows)}"
     )
 
 
 def _outside_scores(facts: ReportFacts) -> str:
-    if facts.finished is None:
+    if not facts.scored:
         return ""
-    name = next(iter(facts.finished.hypotheses))
-    base = f"{TRANSLATIONS_FOLDER}/{name}"
+    base = f"{TRANSLATIONS_FOLDER}/{next(iter(facts.scored))}"
     return (
-        "Other scorers read one segment a line; COMET, for one, is asked so:\n\n"
+        "## Other scorers\n\nThey read one segment a line; COMET, for one, is asked so:\n\n"
         f"```\ncomet-score -s {base}.source.txt -t {base}.hypothesis.txt"
         f" -r {base}.reference.txt\n```"
     )
@@ -148,11 +175,11 @@ def _curves(facts: ReportFacts) -> str:
     )
 
 
-def _samples(experiment: Experiment, facts: ReportFacts) -> str:
-    if facts.finished is None:
+def _samples(facts: ReportFacts) -> str:
+    if not facts.scored:
         return ""
-    name = f"dev/{experiment.data.dev[0]}"
-    text, hypotheses = facts.texts[name], facts.finished.hypotheses[name]
+    name, item = next(iter(facts.scored.items()))
+    text, hypotheses = item.text, item.evaluation.hypotheses
     count = min(NUM_SAMPLES, len(text))
     chosen = [index * len(text) // count for index in range(count)]
     blocks = [
@@ -168,29 +195,6 @@ def _samples(experiment: Experiment, facts: ReportFacts) -> str:
     return (
         f"## Sample translations\n\n{count} of the {len(text):,} sentences of {name}, evenly"
         " spaced, by the stored weights.\n\n" + "\n".join(blocks)
-    )
-
-
-def _data(experiment: Experiment, facts: ReportFacts) -> str:
-    rows = [
-        (
-            f"train/{corpus.name}",
-            f"{facts.num_pairs[corpus.name]:,}",
-            str(corpus.copies),
-            corpus.licence,
-            corpus.url or "",
-        )
-        for corpus in experiment.data.train
-    ]
-    held_out = dict.fromkeys((*(f"dev/{name}" for name in experiment.data.dev), *facts.texts))
-    rows += [
-        (name, f"{len(facts.texts[name]):,}" if name in facts.texts else "", "", "", "")
-        for name in held_out
-    ]
-    table = markdown_table(("corpus", "pairs", "times an epoch", "licence", "from"), rows)
-    return (
-        f"## Data\n\n{table}\n\n{facts.num_trained:,} training pairs are short enough (at most"
-        f" {experiment.data.max_length} tokens a side) and learnt from."
     )
 
 
@@ -210,7 +214,18 @@ def _machines(facts: ReportFacts) -> str:
         command = f"`{record.text('command')}`"
         rows.append((f"{record.update:,}", started, commit, machine, versions, command))
     head = ("from update", "when", "git commit", "machine", "versions", "command")
-    return f"## Where and with what\n\n{markdown_table(head, rows)}"
+    return f"## Where and with what\n\n{_table(head, rows)}"
+
+
+def _demoted(card: str) -> str:
+    """The card without its title, its sections a level deeper."""
+    _, _, rest = card.partition("\n")
+    return rest.strip().replace("\n## ", "\n### ")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _quoted(line: str) -> str:

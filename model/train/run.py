@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,12 +20,20 @@ from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.distributed import Group
 from model.train.experiment import Experiment
-from model.train.finish import finish_run, score_fields
+from model.train.finish import finish_run
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
 from model.train.recorder import RunRecorder
-from model.train.report import Finished, ReportFacts, write_experiment, write_report
+from model.train.report import (
+    ReportFacts,
+    Scored,
+    keep_scored,
+    read_card,
+    score_fields,
+    write_experiment,
+    write_report,
+)
 from model.train.start import copy_start_vocabularies, load_start_weights
 from model.train.state import STATE_FILE, Progress, load_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
@@ -121,29 +130,15 @@ def train(
         trainer.train(SilentObserver())
         return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
-    LOGGER.info(
-        "%d pairs, %d parameters, %s",
-        len(text.pairs),
-        num_parameters,
-        device,
-        extra={
-            "event": "start",
-            "fields": {
-                "num_pairs": len(text.pairs),
-                "num_parameters": num_parameters,
-                "device": str(device),
-                "update": trainer.progress.update,
-            },
-        },
-    )
+    LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
     write_experiment(output, experiment)
     with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
         begun = describe_start(device, command=command)
         recorder.note("start", update=trainer.progress.update, fields=begun)
         is_over = _train(experiment, trainer, observer, recorder, should_stop=should_stop)
-        finished = None
+        scored: dict[str, Scored] = {}
         if is_over:
-            finished = finish_run(
+            finish_run(
                 experiment,
                 folder=output,
                 directory=output / CHECKPOINT_FOLDER,
@@ -153,15 +148,20 @@ def train(
                 num_pairs=text.num_pairs,
                 report=text.report,
                 command=command,
+                on_scored=partial(keep_scored, scored),
             )
-        _write_report(
-            experiment,
-            output,
-            text,
+            for name, item in scored.items():
+                fields = score_fields(name, item.evaluation)
+                recorder.note("score", update=trainer.progress.update, fields=fields)
+        facts = ReportFacts(
             progress=trainer.progress,
-            recorder=recorder,
-            finished=finished,
+            records=recorder.records,
+            num_pairs=len(text.pairs),
+            has_curves=recorder.draw(),
+            card=read_card(output / CHECKPOINT_FOLDER) if is_over else None,
+            scored=scored,
         )
+        write_report(output, experiment, facts)
     return is_over
 
 
@@ -187,30 +187,6 @@ def _train(
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
     return is_over
-
-
-def _write_report(
-    experiment: Experiment,
-    output: Path,
-    text: RunText,
-    *,
-    progress: Progress,
-    recorder: RunRecorder,
-    finished: Finished | None,
-) -> None:
-    if finished is not None:
-        for name, scores in finished.facts.scores.items():
-            recorder.note("score", update=progress.update, fields=score_fields(name, scores))
-    facts = ReportFacts(
-        progress=progress,
-        records=recorder.records,
-        num_pairs=text.num_pairs,
-        num_trained=len(text.pairs),
-        texts=text.report,
-        has_curves=recorder.draw(),
-        finished=finished,
-    )
-    write_report(output, experiment, facts)
 
 
 def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:

@@ -103,14 +103,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _EventFormatter(JsonFormatter):
-    """One event of a training run as one line of JSON, without the words meant for people."""
+    """One event of a training run as one line of JSON.
+
+    An event with a name has fields; any other line is a "note" with its text.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its newline."""
-        name = getattr(record, "event", None)
-        if isinstance(name, str):
-            record = logging.makeLogRecord({**record.__dict__, "msg": name, "args": None})
-        return super().format(record)
+        name = getattr(record, "event", "note")
+        fields = getattr(record, "fields", {"text": record.getMessage()})
+        changed = {"msg": name, "args": None, "fields": fields}
+        return super().format(logging.makeLogRecord({**record.__dict__, **changed}))
 
 
 def _configure_logging(stream: TextIO) -> None:

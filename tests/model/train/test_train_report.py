@@ -5,15 +5,14 @@ from pathlib import Path
 import pytest
 
 from model.errors import TrainingError
-from model.evaluate import score
-from model.train.card import CardFacts
+from model.evaluate import Evaluation, score
 from model.train.data import ParallelText
 from model.train.experiment import CorpusConfig, DataConfig, Experiment, RunConfig, read_experiment
 from model.train.journal import Record
 from model.train.report import (
     EXPERIMENT_FILE,
-    Finished,
     ReportFacts,
+    Scored,
     write_experiment,
     write_report,
 )
@@ -41,7 +40,6 @@ TEXT = ParallelText(
     target=("这里一下。", "两行。", "三。"),
 )
 HYPOTHESES = ("一个。", "两行。", "三。")
-PROGRESS = Progress(update=120, elapsed_seconds=90.0)
 RECORDS = (
     Record(
         event="start",
@@ -62,34 +60,19 @@ RECORDS = (
 )
 
 
-def facts(
-    *,
-    finished: Finished | None = None,
-    records: Sequence[Record] = RECORDS,
-    has_curves: bool = True,
-) -> ReportFacts:
+def facts(*, is_over: bool, records: Sequence[Record] = RECORDS) -> ReportFacts:
+    evaluation = Evaluation(
+        scores=score(HYPOTHESES, TEXT.target, tokenizer="zh"), hypotheses=HYPOTHESES
+    )
+    scored = Scored(text=TEXT, evaluation=evaluation)
     return ReportFacts(
-        progress=PROGRESS,
+        progress=Progress(update=1200, elapsed_seconds=90.0),
         records=records,
-        num_pairs={"talk": 1234},
-        num_trained=1200,
-        texts={"dev/talk": TEXT, "test/talk": TEXT},
-        has_curves=has_curves,
-        finished=finished,
+        num_pairs=5678,
+        has_curves=is_over,
+        card="# tiny\n\nA test\n\n## Network\n\nSmall.\n" if is_over else None,
+        scored={"dev/talk": scored, "test/talk": scored} if is_over else {},
     )
-
-
-def finished() -> Finished:
-    scores = score(HYPOTHESES, TEXT.target, tokenizer="zh")
-    card = CardFacts(
-        progress=PROGRESS,
-        num_pairs={"talk": 1234},
-        weights="the snapshot of update 120",
-        scores={"dev/talk": scores, "test/talk": scores},
-        beam_size=4,
-        compute_type="int8",
-    )
-    return Finished(facts=card, hypotheses={"dev/talk": HYPOTHESES, "test/talk": HYPOTHESES})
 
 
 @pytest.mark.parametrize(
@@ -103,19 +86,17 @@ def test_the_experiment_is_written_so_that_it_can_be_run_again(
 
 
 def test_a_report_tells_what_was_run_on_what_where_and_what_came_of_it(tmp_path: Path) -> None:
-    write_report(tmp_path, EXPERIMENT, facts(finished=finished()))
+    write_report(tmp_path, EXPERIMENT, facts(is_over=True))
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
     for part in (
         "# tiny: report of a run",
-        "120 updates, 2 minutes of training. Weights: the snapshot of update 120.",
-        "| dev/talk | ",
-        "tok:zh",
+        "1,200 updates, 2 minutes of training, 5,678 pairs of sentences.",
+        f"| test/talk | {score(HYPOTHESES, TEXT.target, tokenizer='zh').bleu.value:.2f} | ",
         "![Curves of the run](curves.png)",
         "1. `` One `tick` here. ``\n   - translation: `一个。`\n   - reference: `这里一下。`",
         "3. `Three.`",
-        "| train/talk | 1,234 | 2 | CC-BY-4.0 | https://example.org |",
-        "| test/talk | 3 |  |  |  |",
-        "1,200 training pairs are short enough (at most 128 tokens a side)",
+        "## Model card\n\nA test\n\n### Network\n\nSmall.",
+        "licence: CC-BY-4.0",
         "| 0 | 1970-01-02 00:00+00:00 | 0123456789ab | cpu, Abacus, 2 cores, 1 threads |",
         "`dragoman train tiny.yaml`",
         "max_minutes: 2.5",
@@ -125,7 +106,7 @@ def test_a_report_tells_what_was_run_on_what_where_and_what_came_of_it(tmp_path:
 
 
 def test_outside_scorers_get_one_segment_a_line(tmp_path: Path) -> None:
-    write_report(tmp_path, EXPERIMENT, facts(finished=finished()))
+    write_report(tmp_path, EXPERIMENT, facts(is_over=True))
     folder = tmp_path / "translations" / "test"
     found = {}
     for side in ("source", "hypothesis", "reference"):
@@ -139,10 +120,10 @@ def test_outside_scorers_get_one_segment_a_line(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_has_a_report_without_scores(tmp_path: Path) -> None:
-    write_report(tmp_path, EXPERIMENT, facts(has_curves=False))
+    write_report(tmp_path, EXPERIMENT, facts(is_over=False))
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "Stopped after 120 updates, 2 minutes of training." in report
-    assert "## Scores" not in report
+    assert "Stopped after 1,200 updates, 2 minutes of training, 5,678 pairs" in report
+    assert "## Model card" not in report
     assert "## Sample translations" not in report
     assert "curves.png" not in report
     assert not (tmp_path / "translations").exists()
@@ -150,11 +131,11 @@ def test_a_stopped_run_has_a_report_without_scores(tmp_path: Path) -> None:
 
 def test_a_run_outside_git_says_so(tmp_path: Path) -> None:
     start = replace(RECORDS[0], fields={**RECORDS[0].fields, "commit": None})
-    write_report(tmp_path, EXPERIMENT, facts(records=[start]))
+    write_report(tmp_path, EXPERIMENT, facts(is_over=True, records=[start]))
     assert "| not known | cpu" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "report.md").mkdir()
     with pytest.raises(TrainingError, match=r"report\.md: cannot be written: Is a directory"):
-        write_report(tmp_path, EXPERIMENT, facts())
+        write_report(tmp_path, EXPERIMENT, facts(is_over=False))

@@ -150,6 +150,7 @@ def test_a_run_leaves_a_report_and_a_journal_that_agree_with_the_card(whole_run:
     card = (whole_run / "checkpoint" / "card.md").read_text(encoding="utf-8")
     scores = card[card.index("| corpus | BLEU") :]
     assert scores.strip() in report
+    assert "| [talk](https://example.org) | 100 | 2 | CC0-1.0 |" in report
     records = read_journal(whole_run)
     assert [(record.event, record.update) for record in records] == [
         ("start", 0),
