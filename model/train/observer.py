@@ -169,7 +169,6 @@ def _with_best(progress: Progress, found: DevScore) -> Progress:
 
 
 def _format(score: DevScore) -> str:
-    words = f"loss {score.loss:.3f}"
-    if score.bleu is not None and score.chrf is not None:
-        words += f" BLEU {score.bleu:.2f} chrF2 {score.chrf:.2f}"
-    return words
+    bleu = "" if score.bleu is None else f" BLEU {score.bleu:.2f}"
+    chrf = "" if score.chrf is None else f" chrF {score.chrf:.2f}"
+    return f"loss {score.loss:.3f}{bleu}{chrf}"

@@ -1,6 +1,7 @@
 """Scores of a network on held-out text, while it is trained and at the end.
 
-Owns the dev loss, BLEU and chrF by the decoder that serves. Does not own when they are asked for.
+Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own when they are asked
+for.
 """
 
 from collections.abc import Mapping
@@ -39,7 +40,7 @@ class DevScore:
     """
 
     loss: float
-    bleu: float | None
+    bleu: float | None = None
     chrf: float | None = None
 
 
@@ -73,12 +74,12 @@ class Validator:
                 precision=run.precision,
                 start_id=START_ID,
             )
-            if not run.score_dev:
-                scores[name] = DevScore(loss=loss, bleu=None)
-                continue
-            search = SearchConfig(beam_size=run.dev_beam_size)
-            found = self.translate(transformer, dev.text, search).scores
-            scores[name] = DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
+            bleu = chrf = None
+            if run.score_dev:
+                search = SearchConfig(beam_size=run.dev_beam_size)
+                found = self.translate(transformer, dev.text, search).scores
+                bleu, chrf = found.bleu.value, found.chrf.value
+            scores[name] = DevScore(loss=loss, bleu=bleu, chrf=chrf)
         transformer.train(was_training)
         return scores
 
