@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-parity test-asan bench-served bench-peers bench-report fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-workers test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +48,9 @@ test-gpu: install ## Run the tests that need a CUDA device
 test-workers: install ## Train with two processes and compare with one
 	$(BIN)/pytest -m workers
 
+test-monitoring: install ## Ask a live Prometheus every expression of dashboard and alerts
+	.ci/monitoring
+
 test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s
 
@@ -65,6 +68,9 @@ bench-peers: install ## Compare with CTranslate2 and Hugging Face; BENCH_FLAGS=-
 
 bench-report: install ## Write docs/benchmarks.md and the README's table from the latest comparison
 	$(BIN)/python -m benchmarks.peers.report
+
+bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGOMAN_DATA for BLEU
+	$(BIN)/python -m benchmarks.gpu $(if $(DRAGOMAN_DATA),--data $(DRAGOMAN_DATA)) $(BENCH_FLAGS)
 
 fuzz: install ## Send 10,000 generated requests to a running service
 	$(BIN)/python benchmarks/fuzz.py

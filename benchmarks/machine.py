@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +29,13 @@ def _commit() -> str:
     ).stdout.strip()
 
 
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
 def describe_machine() -> dict[str, object]:
     """Facts for a results file; nothing that identifies a person or a network."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -39,6 +46,6 @@ def describe_machine() -> dict[str, object]:
         "memory_gib": round(memory_bytes / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in _PACKAGES},
+        "versions": {name: _version(name) for name in _PACKAGES},
         "commit": _commit(),
     }

@@ -23,8 +23,9 @@ PositionKind = Literal[
     "relative",
 ]
 StoppingRule = Literal["exact", "first", "heuristic", "bound"]
-ComputeType = Literal["auto", "int8", "float32"]
-"""Arithmetic of decoding: "auto" is int8 on a CPU whose kernels are there, else float32."""
+ComputeType = Literal["auto", "int8", "float32", "bfloat16"]
+"""Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
+else float32."""
 
 ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
     {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}

@@ -36,9 +36,12 @@ class Runnable:
     tokenizer: Tokenizer
 
     @property
-    def compute_type(self) -> Literal["int8", "float32"]:
+    def compute_type(self) -> Literal["int8", "float32", "bfloat16"]:
         """The arithmetic that was chosen."""
-        return "int8" if isinstance(self.network, Int8Network) else "float32"
+        if isinstance(self.network, Int8Network):
+            return "int8"
+        is_low = self.network.target_embedding.weight.dtype == torch.bfloat16
+        return "bfloat16" if is_low else "float32"
 
 
 def load_for_decoding(
@@ -53,37 +56,44 @@ def load_for_decoding(
     Args:
         directory: What `save_checkpoint` wrote.
         device: Where the network goes.
-        compute_type: Which arithmetic; int8 is there on CPUs only.
+        compute_type: Which arithmetic; int8 is there on CPUs only, bfloat16 on GPUs only.
         num_threads: Threads of an int8 network, None for as many as torch has; a float network
             has torch's.
 
     Raises:
         CheckpointError: A file is missing, damaged or inconsistent.
-        UnsupportedVariantError: int8 is asked for and cannot be had here.
+        UnsupportedVariantError: What is asked for cannot be had here.
     """
     device = torch.device(device)
     manifest = read_manifest(directory)
     problem = _find_int8_problem(manifest, device)
     if compute_type == "int8" and problem is not None:
         raise UnsupportedVariantError(f"compute type is 'int8', but {problem}")
-    if compute_type == "float32" or problem is not None:
+    if compute_type == "bfloat16" and device.type == "cpu":
+        raise UnsupportedVariantError(
+            "compute type is 'bfloat16', which is for GPUs; on a CPU it is 'int8' or 'float32'"
+        )
+    if compute_type in ("float32", "bfloat16") or problem is not None:
         checkpoint = load_checkpoint(directory, device=device)
+        network = checkpoint.transformer
+        if device.type != "cpu" and compute_type != "float32":
+            network = network.to(torch.bfloat16)
         return Runnable(
             manifest=checkpoint.manifest,
-            network=checkpoint.transformer,
+            network=network,
             tokenizer=checkpoint.tokenizer,
         )
     tokenizer = Tokenizer.load(directory, manifest)
     empty_network(directory, manifest)
     with open_weights(directory / manifest.files.weights, manifest.tensors) as weights:
-        network = pack(
+        packed = pack(
             manifest.network,
             weights,
             max_positions=_max_positions(manifest),
             suppressed_ids=manifest.tokens.suppressed_ids,
             num_threads=num_threads or torch.get_num_threads(),
         )
-    return Runnable(manifest=manifest, network=network, tokenizer=tokenizer)
+    return Runnable(manifest=manifest, network=packed, tokenizer=tokenizer)
 
 
 def as_served(checkpoint: Checkpoint) -> Runnable:

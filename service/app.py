@@ -25,6 +25,7 @@ from service.errors import problem_of
 from service.front import Front
 from service.metrics import Metrics, distribution_version
 from service.settings import Settings, load_settings
+from service.tracing import open_tracing
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
 
@@ -49,11 +50,12 @@ def create_app(
         new_request_id: Makes an id for a request that brings none.
 
     Raises:
-        ConfigError: The environment has an impossible setting.
+        ConfigError: The environment has an impossible setting, or one whose extra is missing.
     """
     if front is None:
         metrics = Metrics(CollectorRegistry())
-        front = Front(settings or load_settings(), metrics, clock=clock)
+        settings = settings or load_settings()
+        front = Front(settings, metrics, clock=clock, spans=open_tracing(settings))
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
@@ -62,6 +64,8 @@ def create_app(
         redoc_url=None,
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
+        # FastAPI's own spans would carry the query string, and with it texts and keys.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     paths = _add_routes(app, front)
     for error_type in (DragomanError, HTTPException):
@@ -73,6 +77,8 @@ def create_app(
         clock=clock,
         new_request_id=new_request_id,
     )
+    if front.spans is not None:
+        front.spans.wrap(app, routes=paths)
     return app
 
 

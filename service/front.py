@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,6 +27,9 @@ from service.lag import probe_loop_lag
 from service.metrics import EngineCollector, Metrics
 from service.settings import Settings
 from service.translator import OnlineTranslator
+
+if TYPE_CHECKING:
+    from service.spans import Spans
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -57,10 +61,12 @@ class Front:
         clock: Seconds, monotonic.
         on_ready: Called once, when the engine is warm.
         on_failed: Called once instead, when it cannot start.
+        spans: What traces requests; closed when the front stops. None: nothing does.
 
     Attributes:
         settings: Of the server.
         metrics: Where the front and its engine are measured.
+        spans: What traces requests, if anything does.
         text_thread: One thread for everything that is done to text.
     """
 
@@ -72,9 +78,11 @@ class Front:
         clock: Callable[[], float] = time.monotonic,
         on_ready: Callable[[Ready], None] | None = None,
         on_failed: Callable[[DragomanError], None] | None = None,
+        spans: "Spans | None" = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
+        self.spans = spans
         self.text_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
         self._clock = clock
         self._on_ready = on_ready
@@ -87,6 +95,7 @@ class Front:
         self._num_in_work = 0
         self._is_idle = asyncio.Event()
         self._is_idle.set()
+        metrics.watch_work(lambda: self._num_in_work, limit=settings.max_requests)
 
     def __repr__(self) -> str:
         return f"Front({self._phase.value}, {self._num_in_work} requests in work)"
@@ -167,6 +176,8 @@ class Front:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self.text_thread.shutdown(cancel_futures=True)
+            if self.spans is not None:
+                await self.spans.close()
 
     async def drain(self) -> bool:
         """Refuse new work and wait for what was accepted, at most the grace time.
@@ -208,6 +219,7 @@ class Front:
                 limits=manifest.limits,
                 engine=engine,
                 text_thread=self.text_thread,
+                on_finished=self.spans.segments_finished if self.spans is not None else None,
             )
             self._manifest = manifest
             self._watch(engine)
@@ -254,6 +266,7 @@ class Front:
                 max_pending=engine.max_pending_segments,
                 is_up=lambda: engine.is_alive,
                 ready=lambda: engine.ready,
+                process_id=lambda: engine.process_id if engine.is_alive else None,
             )
         )
 

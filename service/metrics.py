@@ -2,12 +2,14 @@
 
 Owns what `/metrics` says. Base units; labels are bounded (routes by template, statuses, the
 two priorities, the one checkpoint and device) and never carry text, addresses or keys. The
-engine's numbers come from its snapshots at the moment of the scrape.
+engine's numbers come from its snapshots at the moment of the scrape; what its process takes
+of the machine is read from /proc then, as the front's own is.
 """
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from itertools import accumulate
+from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import (
@@ -16,13 +18,17 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     InfoMetricFamily,
 )
+from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from service.engine.messages import ROWS_BUCKETS, Ready, SegmentTimings, Snapshot
-from service.engine.scheduler import PRIORITIES
+from service.engine.scheduler import PRIORITIES, Priority
 
 UNMATCHED_ROUTE = "unmatched"
+
+RestartReason = Literal["exit", "hang", "protocol"]
+"""Why an engine was replaced: it left, it stopped answering, or it sent what is no message."""
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LAG_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.5, 2.0)
@@ -59,6 +65,23 @@ class Metrics:
         self._requests_in_progress = Gauge(
             "dragoman_requests_in_progress", "Requests not yet answered.", registry=registry
         )
+        self._translation_seconds = Histogram(
+            "dragoman_translation_seconds",
+            "From the request line to the last byte, of translations answered with 200.",
+            ("priority",),
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._engine_restarts = Counter(
+            "dragoman_engine_restarts",
+            "Engine processes that were replaced, by reason.",
+            ("reason",),
+            registry=registry,
+        )
+        for priority in PRIORITIES:  # so that all of them are there from the first scrape
+            self._translation_seconds.labels(priority)
+        for reason in get_args(RestartReason):
+            self._engine_restarts.labels(reason)
         self._characters = Counter(
             "dragoman_source_characters", "Characters of accepted texts.", registry=registry
         )
@@ -98,11 +121,22 @@ class Metrics:
         """A request has arrived."""
         self._requests_in_progress.inc()
 
-    def request_ended(self, *, route: str, status: int, seconds: float) -> None:
-        """A request was answered, or its client left (status 499)."""
+    def request_ended(
+        self, *, route: str, status: int, seconds: float, priority: Priority | None = None
+    ) -> None:
+        """A request was answered, or its client left (status 499).
+
+        Args:
+            route: The template of its path.
+            status: Of the answer.
+            seconds: How long it took.
+            priority: The class its segments waited in; None if it translated nothing.
+        """
         self._requests_in_progress.dec()
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
+        if priority is not None and status == 200:
+            self._translation_seconds.labels(priority).observe(seconds)
 
     def characters_accepted(self, num_characters: int) -> None:
         """Texts passed every check."""
@@ -117,6 +151,24 @@ class Metrics:
     def loop_woke_late(self, seconds: float) -> None:
         """The lag probe woke `seconds` after its time."""
         self._loop_lag_seconds.observe(seconds)
+
+    def engine_restarted(self, reason: RestartReason) -> None:
+        """An engine process was replaced by a new one."""
+        self._engine_restarts.labels(reason).inc()
+
+    def watch_work(self, num_in_work: Callable[[], int], *, limit: int) -> None:
+        """Also export how many translation requests are being worked on, of how many."""
+        in_work = Gauge(
+            "dragoman_requests_in_work",
+            "Translation requests being worked on.",
+            registry=self._registry,
+        )
+        in_work.set_function(num_in_work)
+        Gauge(
+            "dragoman_max_requests",
+            "Translation requests that may be worked on.",
+            registry=self._registry,
+        ).set(limit)
 
     def watch_engine(self, engine: "EngineCollector") -> None:
         """Also export what `engine` collects."""
@@ -136,6 +188,7 @@ class EngineCollector(Collector):
         max_pending: How many there may be.
         is_up: 1 while the engine answers.
         ready: What the engine said when it was warm; None before.
+        process_id: The engine's process; None when it is gone.
     """
 
     def __init__(
@@ -146,18 +199,23 @@ class EngineCollector(Collector):
         max_pending: int,
         is_up: Callable[[], bool],
         ready: Callable[[], Ready | None],
+        process_id: Callable[[], int | None],
     ) -> None:
         self._snapshot = snapshot
         self._num_pending = num_pending
         self._max_pending = max_pending
         self._is_up = is_up
         self._ready = ready
+        # A process that is gone has no directory in /proc, and neither has "None".
+        self._process = ProcessCollector(
+            "dragoman_engine", pid=lambda: f"{process_id()}", registry=None
+        )
 
     def describe(self) -> list[_EngineFamily]:
         """Nothing: names are checked when they are collected."""
         return []
 
-    def collect(self) -> Iterator[_EngineFamily]:
+    def collect(self) -> Iterator[Metric]:
         """One family per number."""
         snapshot = self._snapshot()
         yield from self._info()
@@ -170,6 +228,7 @@ class EngineCollector(Collector):
         yield _waiting(snapshot)
         yield from _counters(snapshot)
         yield _rows_per_step(snapshot)
+        yield from self._process.collect()
 
     def _info(self) -> Iterator[_EngineFamily]:
         ready = self._ready()

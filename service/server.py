@@ -24,6 +24,7 @@ from service.errors import Problem
 from service.front import Front
 from service.metrics import Metrics
 from service.settings import Settings
+from service.tracing import open_tracing
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -61,6 +62,9 @@ class Server:
     Args:
         settings: Of the server.
         announce: Called once with the address when the engine is warm.
+
+    Raises:
+        ConfigError: Traces are asked for and cannot be made.
     """
 
     def __init__(self, settings: Settings, *, announce: Callable[[str, Ready], None]) -> None:
@@ -74,6 +78,7 @@ class Server:
             Metrics(CollectorRegistry()),
             on_ready=lambda ready: self._announce(self._address, ready),
             on_failed=self._leave,
+            spans=open_tracing(settings),
         )
         self._uvicorn = _UvicornServer(_uvicorn_config(self._front))
 

@@ -31,8 +31,8 @@ class Settings(BaseSettings):
         checkpoint: Directory of the checkpoint, relative to the working directory.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
-        compute_type: Arithmetic of the network; "auto" is int8 on a CPU that has the kernels,
-            float32 elsewhere, and asking for one that is missing fails at start.
+        compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
+            has the kernels, float32 elsewhere, and asking for one that is missing fails at start.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
@@ -55,6 +55,7 @@ class Settings(BaseSettings):
         grace_seconds: Time for accepted work to finish after SIGTERM.
         start_timeout_seconds: Time for the engine to load and to warm up.
         log_level: Least severe log line that is written.
+        traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
     """
 
     model_config = SettingsConfigDict(
@@ -90,6 +91,7 @@ class Settings(BaseSettings):
     grace_seconds: Seconds = 30.0
     start_timeout_seconds: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    traces: Literal["off", "otlp"] = "off"
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:

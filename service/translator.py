@@ -14,7 +14,7 @@ from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.config import SearchConfig, StoppingRule
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.client import EngineClient, SegmentJob
-from service.engine.messages import OutputHypothesis
+from service.engine.messages import Finished, OutputHypothesis
 from service.engine.scheduler import Priority
 from service.errors import deadline_exceeded, too_long
 
@@ -79,6 +79,7 @@ class OnlineTranslator:
         limits: Lengths the checkpoint was trained for.
         engine: Where segments are translated.
         text_thread: Where the pipeline runs.
+        on_finished: Called with a request's segments and their answers, in the request's task.
     """
 
     def __init__(
@@ -88,11 +89,13 @@ class OnlineTranslator:
         limits: LengthLimits,
         engine: EngineClient,
         text_thread: Executor,
+        on_finished: Callable[[Sequence[SegmentJob], Sequence[Finished]], None] | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._limits = limits
         self._engine = engine
         self._text_thread = text_thread
+        self._on_finished = on_finished
 
     async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
         """One result per text, in order; cancelling it cancels its segments.
@@ -113,8 +116,12 @@ class OnlineTranslator:
 
     async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
         prepared = await self._prepare(request)
-        with self._engine.submit(self._jobs(prepared, request)) as batch:
-            finished = iter(await batch.results())
+        jobs = self._jobs(prepared, request)
+        with self._engine.submit(jobs) as batch:
+            answers = await batch.results()
+        if self._on_finished is not None:
+            self._on_finished(jobs, answers)
+        finished = iter(answers)
         outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
 
         def finish(text: tuple[PreparedText, list[tuple[OutputHypothesis, ...]]]) -> TranslatedText:

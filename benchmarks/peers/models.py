@@ -43,9 +43,9 @@ def export_all(output: Path) -> None:
     from model.exchange.huggingface import export_huggingface  # noqa: PLC0415  # same
 
     checkpoint = load_checkpoint(output / "checkpoint")
-    export_ctranslate2(checkpoint, output / "ctranslate2-int8", quantization="int8")
-    export_ctranslate2(checkpoint, output / "ctranslate2-float32")
     export_huggingface(checkpoint, output / "huggingface")
+    export_ctranslate2(checkpoint, output / "ctranslate2-float32")
+    export_ctranslate2(checkpoint, output / "ctranslate2-int8", quantization="int8")
 
 
 def main() -> None:

@@ -111,7 +111,7 @@ class EagerBackend:
         )
         if looked is not None:
             self._history.sources[torch.arange(self._table.num_rows), positions] = looked
-        endless = self._force(continuations, layout)
+        continuations, endless = self._force(continuations, layout)
         candidates = beam.best_candidates(
             self._scores[: self._table.num_rows], continuations, layout.groups
         )
@@ -167,22 +167,26 @@ class EagerBackend:
             max_candidates=max(candidates),
         )
 
-    def _force(self, continuations: beam.RowContinuations, layout: Layout) -> Tensor | None:
+    def _force(
+        self, continuations: beam.RowContinuations, layout: Layout
+    ) -> tuple[beam.RowContinuations, Tensor | None]:
         """Leave no choice within a prefix, at a forced first token, and at the cap.
 
         Returns:
-            The indices of the sentences that are within their prefix, or None if none is.
+            The continuations, and which sentences are within their prefix, (S,) bool, or None if
+            none is.
         """
-        forced: list[tuple[int, int]] = []
+        forced = [-1] * self._table.num_rows
         for slot in layout.slots:
             token = self._forced_token(slot)
             if token is not None:
-                forced.extend((row, token) for row in slot.rows)
-        if forced:
-            rows, tokens = zip(*forced, strict=True)
-            beam.force(continuations, self._ids(rows), self._ids(tokens))
-        in_prefix = [slot.index for slot in layout.slots if slot.num_generated(self._step) < 0]
-        return self._ids(in_prefix) if in_prefix else None
+                for row in slot.rows:
+                    forced[row] = token
+        if max(forced) >= 0:
+            continuations = beam.force(continuations, self._ids(forced))
+        in_prefix = [slot.num_generated(self._step) < 0 for slot in layout.slots]
+        endless = torch.tensor(in_prefix, device=self._device) if any(in_prefix) else None
+        return continuations, endless
 
     def _forced_token(self, slot: Slot) -> int | None:
         num_generated = slot.num_generated(self._step)

@@ -16,14 +16,8 @@ from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.decode.cache import MemoryCache, RowCache
 from model.decode.timing import Stopwatch
 from model.errors import UnsupportedVariantError
-from model.nn.layers import DecoderLayer
+from model.nn.layers import ACTIVATIONS, DecoderLayer
 from model.nn.transformer import Transformer
-
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": functional.relu,
-    "gelu": functional.gelu,
-    "silu": functional.silu,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +95,7 @@ class _Layer:
         own, cross = layer.self_attention, layer.cross_attention
         self._layer = layer
         self._is_pre = config.norm_placement == "pre"
-        self._activation = _ACTIVATIONS[config.activation]
+        self._activation = ACTIVATIONS[config.activation]
         self._num_heads = config.num_heads
         self._widths = [config.num_heads * config.query_width] * 2
         self._widths.append(config.num_heads * config.value_width)

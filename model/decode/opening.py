@@ -3,6 +3,8 @@
 from model.checkpoint.manifest import SpecialTokens
 from model.decode.backend import Backend
 from model.decode.eager import EagerBackend
+from model.decode.grid.backend import GridBackend
+from model.decode.grid.recording import CudaGraphs
 from model.decode.native import NativeBackend
 from model.decode.request import SessionLimits
 from model.native.network import Int8Network
@@ -25,4 +27,6 @@ def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimi
     """
     if isinstance(network, Int8Network):
         return NativeBackend(network, tokens=tokens, limits=limits)
+    if network.target_embedding.weight.device.type == "cuda":
+        return GridBackend(network, tokens=tokens, limits=limits, recorder=CudaGraphs())
     return EagerBackend(network, tokens=tokens, limits=limits)

@@ -4,11 +4,12 @@ Owns what may run at once and the names of what runs. The search and the network
 `Backend`'s. One session belongs to one thread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 from model.checkpoint.manifest import SpecialTokens
+from model.decode.backend import Backend
 from model.decode.opening import Network, open_backend
 from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 from model.decode.timing import StepPart
@@ -26,7 +27,14 @@ __all__ = [
 class DecodingSession:
     """A network, its caches, and the sentences running through it."""
 
-    def __init__(self, network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> None:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        tokens: SpecialTokens,
+        limits: SessionLimits,
+        opener: Callable[..., Backend] = open_backend,
+    ) -> None:
         """Allocate the caches on the network's device, in its precision.
 
         Args:
@@ -34,12 +42,13 @@ class DecodingSession:
                 not change afterwards.
             tokens: The vocabulary's special tokens.
             limits: What to allocate for.
+            opener: Makes the backend, called as `open_backend` is, which chooses by the network.
 
         Raises:
             UnsupportedVariantError: If no backend runs this network.
         """
         self._limits = limits
-        self._backend = open_backend(network, tokens=tokens, limits=limits)
+        self._backend = opener(network, tokens=tokens, limits=limits)
         self._beam_sizes: dict[int, int] = {}  # of running sentences, by slot id
         self._num_rows = 0
         self._next_id = 0

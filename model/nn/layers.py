@@ -15,7 +15,7 @@ from model.nn.attention import MultiHeadAttention
 from model.nn.norms import Norm, build_norm
 from model.nn.positions import RotaryPositions
 
-_ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "silu": F.silu,
@@ -29,7 +29,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.up_proj = nn.Linear(config.d_model, config.d_ff)
         self.down_proj = nn.Linear(config.d_ff, config.d_model)
-        self.activation = _ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ from service.metrics import UNMATCHED_ROUTE, Metrics
 
 _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
-_PROBES = frozenset({"/health", "/livez", "/readyz", "/metrics"})
-_NO_ANSWER = 499
+PROBES = frozenset({"/health", "/livez", "/readyz", "/metrics"})
+NO_ANSWER = 499
 
 
 class Edge:
@@ -57,7 +57,7 @@ class Edge:
         started = self._clock()
         record = RequestRecord(request_id=self._request_id(scope))
         attach_record(scope, record)
-        status = _NO_ANSWER
+        status = NO_ANSWER
 
         async def send_and_note(message: Message) -> None:
             nonlocal status
@@ -99,7 +99,9 @@ class Edge:
     def _note_end(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
         path = scope["path"]
         route = path if path in self._routes else UNMATCHED_ROUTE
-        self._metrics.request_ended(route=route, status=status, seconds=seconds)
+        self._metrics.request_ended(
+            route=route, status=status, seconds=seconds, priority=record.priority
+        )
         fields: dict[str, object] = {
             "request_id": record.request_id,
             "method": scope["method"],
@@ -121,4 +123,4 @@ def _level(route: str, status: int) -> int:
     """A probe that is answered as hoped is not worth a line."""
     if status == 500:
         return logging.ERROR
-    return logging.DEBUG if route in _PROBES and status == 200 else logging.INFO
+    return logging.DEBUG if route in PROBES and status == 200 else logging.INFO

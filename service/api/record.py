@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import Scope
 
+from service.engine.scheduler import Priority
+
 _KEY = "dragoman.record"
 
 
@@ -18,6 +20,7 @@ class RequestRecord:
         num_texts: Texts of a translation request.
         num_characters: Characters of its texts.
         num_segments: Segments they became.
+        priority: The class they waited in.
     """
 
     request_id: str
@@ -25,6 +28,7 @@ class RequestRecord:
     num_texts: int | None = None
     num_characters: int | None = None
     num_segments: int | None = None
+    priority: Priority | None = None
 
 
 def attach_record(scope: Scope, record: RequestRecord) -> None:
@@ -34,6 +38,11 @@ def attach_record(scope: Scope, record: RequestRecord) -> None:
 
 def record_of(request: Request) -> RequestRecord:
     """The record that the edge attached."""
-    record = request.scope[_KEY]
+    return record_in(request.scope)
+
+
+def record_in(scope: Scope) -> RequestRecord:
+    """The same, where there is no request."""
+    record = scope[_KEY]
     assert isinstance(record, RequestRecord)
     return record

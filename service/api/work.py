@@ -24,6 +24,7 @@ async def translate_for(
     """
     record = record_of(request)
     record.num_texts = len(job.texts)
+    record.priority = job.priority
     record.num_characters = check_texts(job.texts, front.settings)
     with front.translator() as translator:
         front.metrics.characters_accepted(record.num_characters)

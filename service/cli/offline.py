@@ -48,7 +48,8 @@ def add_arithmetic_arguments(parser: argparse.ArgumentParser) -> None:
         "--compute-type",
         choices=get_args(ComputeType),
         default="auto",
-        help="arithmetic of the network (%(default)s: int8 on a CPU that can, else float32)",
+        help="arithmetic of the network (%(default)s: bfloat16 on a GPU, int8 on a CPU that can,"
+        " else float32)",
     )
 
 

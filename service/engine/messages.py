@@ -17,7 +17,7 @@ from model.errors import ConfigError
 from service.engine.errors import ProtocolError
 from service.engine.scheduler import Priority
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -103,7 +103,7 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
         protocol_version: What the engine speaks.
         checkpoint_name: The checkpoint's own name.
         device: Device in use, as torch names it.
-        compute_type: Arithmetic in use, "int8" or "float32".
+        compute_type: Arithmetic in use: "int8", "float32" or "bfloat16".
         num_threads: Threads in use.
         load_seconds: Time to load the checkpoint.
         warmup_seconds: Time of the warm-up translations.
@@ -161,6 +161,9 @@ class SegmentTimings(_Message, frozen=True, kw_only=True):
         decode_seconds: From the end of the wait to its last step, encoding included.
         num_steps: Decoding steps it took part in.
         priority: The class it waited in.
+        encode_seconds: Of `decode_seconds`, the time of the encoder batch it was part of.
+        arrived_at_seconds: When it arrived, on the machine's monotonic clock: the same one in
+            both processes.
     """
 
     queue_seconds: float
@@ -168,6 +171,8 @@ class SegmentTimings(_Message, frozen=True, kw_only=True):
     decode_seconds: float
     num_steps: int
     priority: Priority = "interactive"
+    encode_seconds: float = 0.0
+    arrived_at_seconds: float = 0.0
 
 
 class Finished(_Message, frozen=True, kw_only=True, tag="finished"):

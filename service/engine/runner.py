@@ -52,6 +52,7 @@ class _Job:
     segment: SubmitSegment
     arrived: float
     admitted: float = 0.0
+    encode_seconds: float = 0.0
     first_stepped: float = 0.0
     first_step: int = 0
     slot_id: int | None = None
@@ -153,6 +154,7 @@ class Runner:
             self.pacing.encoded(max(lengths) * len(lengths), seconds=seconds)
             for job, slot_id in zip(jobs, slot_ids, strict=True):
                 job.admitted, job.slot_id = started, slot_id
+                job.encode_seconds = seconds
                 job.first_step = self._totals.num_steps
                 self._running[slot_id] = job
             self._newcomers.extend(jobs)
@@ -205,6 +207,8 @@ class Runner:
                 decode_seconds=now - job.admitted,
                 num_steps=self._totals.num_steps - job.first_step,
                 priority=job.segment.priority,
+                encode_seconds=job.encode_seconds,
+                arrived_at_seconds=job.arrived,
             ),
         )
 

@@ -120,9 +120,14 @@ def test_metrics_have_every_promised_instrument(
         "dragoman_target_tokens_total",
         "dragoman_event_loop_lag_seconds_count",
         "dragoman_max_slots",
+        "dragoman_max_requests",
+        "dragoman_translation_seconds_count{priority=interactive}",
+        "dragoman_engine_process_resident_memory_bytes",
         "process_resident_memory_bytes",
     ):
         assert metrics[name] > 0, name
+    for name in ("requests_in_work", "engine_restarts_total{reason=exit}"):
+        assert metrics[f"dragoman_{name}"] == 0
     for name in ("queued_segments", "running_segments", "running_rows", "slots_in_use"):
         assert metrics[f"dragoman_{name}"] == 0
     for priority in ("interactive", "bulk"):

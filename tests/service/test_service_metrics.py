@@ -1,3 +1,4 @@
+import os
 import re
 
 import pytest
@@ -33,13 +34,16 @@ def metrics(registry: CollectorRegistry) -> Metrics:
     return Metrics(registry)
 
 
-def _engine(snapshot: Snapshot, *, ready: Ready | None = READY) -> EngineCollector:
+def _engine(
+    snapshot: Snapshot, *, ready: Ready | None = READY, process_id: int | None = None
+) -> EngineCollector:
     return EngineCollector(
         snapshot=lambda: snapshot,
         num_pending=lambda: 3,
         max_pending=8,
         is_up=lambda: True,
         ready=lambda: ready,
+        process_id=lambda: process_id,
     )
 
 
@@ -146,4 +150,62 @@ def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
     metrics.watch_engine(_engine(Snapshot()))
     families = text_string_to_metric_families(metrics.render().decode())
     labels = {name for family in families for sample in family.samples for name in sample.labels}
-    assert labels <= {"route", "status", "le", "checkpoint", "device", "version", "priority"}
+    known = {"route", "status", "le", "checkpoint", "device", "version", "priority", "reason"}
+    assert labels <= known
+
+
+def test_translations_are_observed_by_priority_when_they_were_answered(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    def count(priority: str) -> float | None:
+        labels = {"priority": priority}
+        return registry.get_sample_value("dragoman_translation_seconds_count", labels)
+
+    assert (count("interactive"), count("bulk")) == (0, 0)  # there before the first one
+    metrics.request_ended(route="/translate", status=200, seconds=0.2, priority="bulk")
+    metrics.request_ended(route="/translate", status=503, seconds=0.2, priority="interactive")
+    metrics.request_ended(route="/languages", status=200, seconds=0.2)
+    assert (count("interactive"), count("bulk")) == (0, 1)
+
+
+def test_every_reason_of_a_restart_is_there_before_the_first(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.engine_restarted("hang")
+    counts = {
+        reason: registry.get_sample_value("dragoman_engine_restarts_total", {"reason": reason})
+        for reason in ("exit", "hang", "protocol")
+    }
+    assert counts == {"exit": 0, "hang": 1, "protocol": 0}
+
+
+def test_work_is_read_at_the_scrape_and_told_with_its_limit(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    work = [3]
+    metrics.watch_work(lambda: work[0], limit=9)
+    work[0] = 4
+    assert registry.get_sample_value("dragoman_requests_in_work") == 4
+    assert registry.get_sample_value("dragoman_max_requests") == 9
+
+
+def test_the_memory_of_the_engines_process_is_told_while_there_is_one(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    name = "dragoman_engine_process_resident_memory_bytes"
+    processes: list[int | None] = [os.getpid()]
+    engine = EngineCollector(
+        snapshot=Snapshot,
+        num_pending=lambda: 0,
+        max_pending=1,
+        is_up=lambda: True,
+        ready=lambda: None,
+        process_id=lambda: processes[0],
+    )
+    metrics.watch_engine(engine)
+    memory = registry.get_sample_value(name)
+    assert memory is not None
+    assert memory > 1_000_000
+    processes[0] = None
+    assert registry.get_sample_value(name) is None
+    assert registry.get_sample_value("dragoman_engine_up") == 1

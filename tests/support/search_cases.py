@@ -1,12 +1,14 @@
 """Small networks with peaked distributions, random searches over them, and crowds of them."""
 
 import random
+from collections.abc import Callable
 
 import torch
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import ModelConfig, SearchConfig, StoppingRule
-from model.decode.opening import Network
+from model.decode.backend import Backend
+from model.decode.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
 
@@ -78,9 +80,10 @@ def run_in_a_crowd(
     num_sentences: int,
     *,
     tokens: SpecialTokens = TOKENS,
+    opener: Callable[..., Backend] = open_backend,
 ) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
     """Sentences that join and leave at random steps, some of them released half-way."""
-    session = DecodingSession(network, tokens=tokens, limits=LIMITS)
+    session = DecodingSession(network, tokens=tokens, limits=LIMITS, opener=opener)
     running: dict[int, DecodeRequest] = {}
     done = []
     while len(done) < num_sentences:

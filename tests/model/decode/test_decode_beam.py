@@ -15,6 +15,7 @@ from model.decode.beam import (
     decide,
     force,
     row_continuations,
+    wide_topk,
 )
 
 EOS = 1
@@ -127,6 +128,19 @@ def test_a_forced_token_is_the_only_one_and_costs_nothing() -> None:
     continuations = RowContinuations(
         log_probs=torch.tensor([[-1.0, -2.0], [-1.0, -2.0]]), tokens=torch.tensor([[4, 5], [4, 5]])
     )
-    force(continuations, torch.tensor([1]), torch.tensor([EOS]))
+    continuations = force(continuations, torch.tensor([-1, EOS]))
     assert continuations.log_probs.tolist() == [[-1.0, -2.0], [0.0, -math.inf]]
     assert continuations.tokens[:, 0].tolist() == [4, EOS]
+
+
+@pytest.mark.parametrize("length", [10, 500, 1000, 1024, 58_101])
+@pytest.mark.parametrize("num", [1, 8])
+def test_the_best_of_long_rows_are_found_by_their_chunks(length: int, num: int) -> None:
+    torch.manual_seed(length)
+    values = torch.randn(5, length, dtype=torch.float64)
+    values[0, -1] = 9.0  # past the last whole chunk
+    values[1] = -math.inf
+    best, places = wide_topk(values, num)
+    assert torch.equal(best, values.topk(num, dim=-1).values)
+    assert torch.equal(values.gather(1, places), best)
+    assert all(len(set(row.tolist())) == num for row in places)

@@ -1,12 +1,23 @@
 """The same session on a CUDA device: `make test-gpu`."""
 
 import random
+from functools import partial
 
 import pytest
 import torch
 
+from model.config import SearchConfig
+from model.decode.grid.backend import GridBackend
+from model.decode.grid.recording import CudaGraphs, Rerun
+from model.decode.session import DecodingSession
 from support.reference_search import reference_search
-from support.search_cases import TOKENS, run_in_a_crowd, small_transformer
+from support.search_cases import (
+    LIMITS,
+    TOKENS,
+    random_request,
+    run_in_a_crowd,
+    small_transformer,
+)
 
 pytestmark = pytest.mark.gpu
 
@@ -27,3 +38,42 @@ def test_half_precisions_finish_with_finite_scores(dtype: torch.dtype) -> None:
     transformer = small_transformer(dtype=dtype).cuda()
     for _, hypotheses in run_in_a_crowd(transformer, random.Random(13), 40):
         assert all(torch.isfinite(torch.tensor(h.token_log_probs)).all() for h in hypotheses)
+
+
+def test_a_step_in_the_loop_never_waits_for_the_device() -> None:
+    """Admission and launching run with every synchronising call of torch made an error."""
+    transformer = small_transformer(dtype=torch.float32).cuda()
+    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+    search = SearchConfig(beam_size=4, max_length=16)
+    rng = random.Random(3)
+    for _ in range(2):  # the first round warms up and records
+        session.admit([random_request(rng, search) for _ in range(2)])
+        while not session.is_idle:
+            session.step()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        session.admit([random_request(rng, search) for _ in range(2)])
+        while not session.is_idle:
+            session.step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_graphs_are_replayed_and_give_what_the_steps_give() -> None:
+    transformer = small_transformer().cuda()
+    requests = [random_request(random.Random(seed)) for seed in range(40)]
+    found = []
+    for recorder in (CudaGraphs(), Rerun()):
+        session = DecodingSession(
+            transformer,
+            tokens=TOKENS,
+            limits=LIMITS,
+            opener=partial(GridBackend, recorder=recorder),
+        )
+        results = []
+        for request in requests:
+            session.admit([request])
+            while not session.is_idle:
+                results += [sentence.hypotheses for sentence in session.step()]
+        found.append(results)
+    assert found[0] == found[1]

@@ -71,6 +71,8 @@ FROM_ENGINE = [
             decode_seconds=0.3,
             num_steps=3,
             priority="bulk",
+            encode_seconds=0.05,
+            arrived_at_seconds=12.5,
         ),
     ),
     Failed(segment_id=7, code="engine_error", message="it broke"),

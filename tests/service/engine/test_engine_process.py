@@ -351,7 +351,9 @@ def start_failure(ends: tuple[Front, EngineChannel], *messages: FrontMessage) ->
 
 def test_a_front_of_another_version_is_told_so(ends, configure):
     newer = msgspec.structs.replace(configure, protocol_version=PROTOCOL_VERSION + 1)
-    assert start_failure(ends, newer) == "the front speaks protocol 3; the engine speaks 2"
+    assert start_failure(ends, newer) == (
+        f"the front speaks protocol {PROTOCOL_VERSION + 1}; the engine speaks {PROTOCOL_VERSION}"
+    )
 
 
 def test_the_first_message_must_be_the_configuration(ends, configure):

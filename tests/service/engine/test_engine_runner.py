@@ -96,6 +96,25 @@ def test_timings_tell_waiting_from_decoding(totals):
     assert finished.timings.first_step_seconds == 5.0
     assert finished.timings.num_steps == 3
     assert finished.timings.decode_seconds == 6.0
+    assert finished.timings.arrived_at_seconds == 100.0
+
+
+def test_timings_tell_encoding_from_steps(totals):
+    now = [0.0]
+
+    class SlowSession(DecodingSession):
+        def admit(self, requests):
+            now[0] += 0.5
+            return super().admit(requests)
+
+    session = SlowSession(tiny_transformer(), tokens=TINY_TOKENS, limits=LIMITS)
+    runner = Runner(lambda: session, totals=totals, clock=lambda: now[0])
+    runner.accept([segment(1, max_length=3), segment(2, max_length=3)])
+    runner.admit([1, 2])
+    now[0] += 1.0
+    for finished in run_out(runner):
+        assert finished.timings.encode_seconds == 0.5
+        assert finished.timings.decode_seconds == 1.5
 
 
 def test_encoding_and_steps_are_measured_for_the_pacing():

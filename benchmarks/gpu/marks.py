@@ -1,0 +1,79 @@
+"""What a GPU should reach, and what the results say.
+
+Owns the targets and the arithmetic; measures nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.peers.marks import Mark
+
+SPEED, LATENCY_MS, OVER_HUGGINGFACE, OVER_CTRANSLATE2 = 100_000.0, 10.0, 20.0, 3.0
+BLEU_DIFFERENCE = 0.1
+
+
+def all_marks(result: Mapping[str, Any]) -> list[Mark]:
+    """The targets, against what was measured; None where it was not."""
+    ours_best = _best_speed(result.get("speed"))
+    over = {name: _best_speed(result.get(name)) for name in ("huggingface", "ctranslate2")}
+
+    def ratio(name: str) -> float | None:
+        theirs = over[name]
+        return ours_best / theirs if ours_best and theirs else None
+
+    bleu = result.get("bleu", {})
+    difference = (
+        abs(bleu["float32"] - bleu["bfloat16"]) if {"float32", "bfloat16"} <= set(bleu) else None
+    )
+    return [
+        Mark(
+            name="tokens/s, beam 4",
+            value=ours_best,
+            target=SPEED,
+            is_minimum=True,
+            unit=" tok/s",
+        ),
+        Mark(
+            name="one sentence of 25 tokens, beam 4",
+            value=_latency_ms(result.get("speed")),
+            target=LATENCY_MS,
+            is_minimum=False,
+            unit=" ms",
+        ),
+        Mark(
+            name="over Hugging Face at its best batch, beam 4",
+            value=ratio("huggingface"),
+            target=OVER_HUGGINGFACE,
+            is_minimum=True,
+        ),
+        Mark(
+            name="over CTranslate2 float16 at its best batch, beam 4",
+            value=ratio("ctranslate2"),
+            target=OVER_CTRANSLATE2,
+            is_minimum=True,
+        ),
+        Mark(
+            name="BLEU, bfloat16 against float32",
+            value=difference,
+            target=BLEU_DIFFERENCE,
+            is_minimum=False,
+            unit=" BLEU",
+        ),
+    ]
+
+
+def _best_speed(rows: object) -> float | None:
+    """The highest tokens/s at beam 4."""
+    found = [
+        float(row["tokens_per_second"])
+        for row in (rows if isinstance(rows, list) else [])
+        if row["beam_size"] == 4 and "tokens_per_second" in row
+    ]
+    return max(found, default=None)
+
+
+def _latency_ms(rows: object) -> float | None:
+    for row in rows if isinstance(rows, list) else []:
+        if row["beam_size"] == 4 and row["sentences"] == 1:
+            return 1000.0 * float(sorted(row["seconds"])[len(row["seconds"]) // 2])
+    return None

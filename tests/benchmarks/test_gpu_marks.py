@@ -1,0 +1,31 @@
+"""The marks of a GPU run, from results as parts leave them."""
+
+from benchmarks.gpu.marks import all_marks
+
+SPEED = [
+    {"sentences": 1, "beam_size": 4, "tokens_per_second": 4_000.0, "seconds": [0.008, 0.009, 0.1]},
+    {"sentences": 256, "beam_size": 4, "tokens_per_second": 120_000.0, "seconds": [0.07]},
+    {"sentences": 256, "beam_size": 1, "tokens_per_second": 400_000.0, "seconds": [0.02]},
+]
+
+
+def test_every_mark_is_the_best_of_ours_by_the_best_of_theirs() -> None:
+    marks = all_marks(
+        {
+            "speed": SPEED,
+            "huggingface": [
+                {"sentences": 64, "beam_size": 4, "tokens_per_second": 4_000.0},
+                {"sentences": 256, "beam_size": 4, "error": "out of memory"},
+            ],
+            "ctranslate2": [{"sentences": 64, "beam_size": 4, "tokens_per_second": 60_000.0}],
+            "bleu": {"float32": 23.5, "bfloat16": 23.25},
+        }
+    )
+    assert [mark.value for mark in marks] == [120_000.0, 9.0, 30.0, 2.0, 0.25]
+    assert [mark.is_reached for mark in marks] == [True, True, True, False, False]
+
+
+def test_a_part_that_failed_leaves_its_marks_unmeasured() -> None:
+    marks = all_marks({"speed": {"error": "no time left"}, "huggingface": {"error": "?"}})
+    assert [mark.value for mark in marks] == [None] * 5
+    assert not any(mark.is_reached for mark in marks)

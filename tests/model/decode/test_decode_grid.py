@@ -1,0 +1,191 @@
+"""The grid on a CPU, recorded and not, against the plain search."""
+
+import random
+from functools import partial
+
+import pytest
+import torch
+
+from model.config import SearchConfig
+from model.decode.grid.backend import GridBackend
+from model.decode.grid.recording import Recorder, Rerun
+from model.decode.grid.tables import rounded_up
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
+from model.errors import UnsupportedVariantError
+from model.nn.transformer import Transformer
+from support.reference_search import reference_search
+from support.search_cases import (
+    LIMITS,
+    TOKENS,
+    random_request,
+    run_in_a_crowd,
+    small_transformer,
+)
+from support.traced_steps import TracedSteps
+
+
+def on_grid(
+    transformer: Transformer, recorder: Recorder, limits: SessionLimits = LIMITS
+) -> DecodingSession:
+    return DecodingSession(
+        transformer, tokens=TOKENS, limits=limits, opener=partial(GridBackend, recorder=recorder)
+    )
+
+
+def assert_equals_reference(
+    transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
+) -> None:
+    expected = reference_search(
+        transformer, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
+    )
+    assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+    for hypothesis, reference in zip(hypotheses, expected, strict=True):
+        assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
+        assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
+        assert hypothesis.is_truncated == reference.is_truncated
+
+
+@pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"norm_placement": "pre", "activation": "gelu", "attention_bias": False},
+        {"norm": "rmsnorm", "position": "learned", "max_positions": 64, "d_k": 6, "d_v": 10},
+        {"position": "sinusoidal-m2m100", "position_offset": 2, "share_embeddings": False,
+         "tie_output": False, "activation": "silu"},
+    ],
+    ids=["marian", "pre-norm", "rms-learned-uneven", "m2m100-separate"],
+)  # fmt: skip
+def test_in_float64_a_crowd_never_changes_a_sentence(
+    eos_bias: float, shape: dict[str, object]
+) -> None:
+    transformer = small_transformer(eos_bias=eos_bias, **shape)
+    opener = partial(GridBackend, recorder=Rerun())
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40, opener=opener):
+        assert_equals_reference(transformer, request, hypotheses)
+
+
+def test_recorded_steps_do_what_the_step_does() -> None:
+    """Nothing of the sentences is baked into a recording: it serves those that come later."""
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    recorder = TracedSteps()
+    limits = SessionLimits(max_rows=8, max_slots=2, max_source_length=16, max_target_length=24)
+    session = on_grid(transformer, recorder, limits)
+    rng = random.Random(5)
+    running: dict[int, DecodeRequest] = {}
+    num_done = 0
+    while num_done < 12:
+        if session.free_slots and rng.random() < 0.7:
+            search = SearchConfig(
+                beam_size=rng.choice([3, 4]),
+                num_hypotheses=2,
+                max_length=rng.randint(1, 16),
+                length_penalty=rng.choice([0.6, 1.0]),
+            )
+            request = random_request(rng, search)
+            running[session.admit([request])[0]] = request
+        for finished in session.step():
+            assert_equals_reference(transformer, running.pop(finished.slot_id), finished.hypotheses)
+            num_done += 1
+    assert recorder.num_recorded <= 2  # one slot, two slots
+    assert recorder.num_replayed > 40
+
+
+def test_a_step_that_looks_at_the_device_cannot_be_recorded() -> None:
+    state = torch.zeros(3)
+
+    def step() -> torch.Tensor:
+        return state + int(state.sum())
+
+    with pytest.raises(RuntimeError, match="tracing tensor"):
+        TracedSteps().record(step)
+
+
+def test_a_released_slot_serves_another_while_its_last_step_is_still_unread() -> None:
+    transformer = small_transformer()
+    session = on_grid(transformer, Rerun())
+    rng = random.Random(9)
+    search = SearchConfig(beam_size=4, max_length=12)
+    first, second = (random_request(rng, search) for _ in range(2))
+    (slot_id,) = session.admit([first])
+    for _ in range(3):
+        session.step()
+    session.release(slot_id)
+    (slot_id,) = session.admit([second])
+    finished = []
+    while not session.is_idle:
+        finished += session.step()
+    assert [sentence.slot_id for sentence in finished] == [slot_id]
+    assert_equals_reference(transformer, second, finished[0].hypotheses)
+
+
+def test_a_sentence_without_a_finite_score_leaves_nothing_behind() -> None:
+    transformer = small_transformer()
+    session = on_grid(transformer, Rerun())
+    rng = random.Random(13)
+    search = SearchConfig(beam_size=2, max_length=12)
+    poison = transformer.source_embedding.weight[22].clone()
+    with torch.no_grad():
+        transformer.source_embedding.weight[22] = torch.nan
+    request = random_request(rng, search)
+    bad = DecodeRequest(source_ids=(22, 1), prefix_ids=request.prefix_ids, search=search)
+    session.admit([bad])
+    found: list[tuple[Hypothesis, ...]] = []
+    while not session.is_idle:
+        found += [sentence.hypotheses for sentence in session.step()]
+    with torch.no_grad():
+        transformer.source_embedding.weight[22] = poison
+    assert found == [()]
+    session.admit([request])
+    while not session.is_idle:
+        for sentence in session.step():
+            assert_equals_reference(transformer, request, sentence.hypotheses)
+
+
+def test_an_alignment_is_what_the_tensors_of_the_other_backend_say() -> None:
+    transformer = small_transformer()
+    search = SearchConfig(beam_size=3, num_hypotheses=3, max_length=14, with_alignment=True)
+    rng = random.Random(17)
+    requests = [random_request(rng, search) for _ in range(5)]
+    results = []
+    for session in (
+        on_grid(transformer, Rerun()),
+        DecodingSession(transformer, tokens=TOKENS, limits=LIMITS),
+    ):
+        names = session.admit(requests)
+        found = {}
+        while not session.is_idle:
+            found.update({s.slot_id: s.hypotheses for s in session.step()})
+        results.append([[h.alignment for h in found[name]] for name in names])
+    assert results[0] == results[1]
+    assert all(alignment for alignment in results[0][0])
+
+
+def test_in_bfloat16_scores_stay_finer_than_the_network() -> None:
+    transformer = small_transformer(dtype=torch.float32)
+    rng = random.Random(19)
+    requests = [random_request(rng, SearchConfig(beam_size=4, max_length=12)) for _ in range(6)]
+    exact = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        session = on_grid(transformer.to(dtype), Rerun())
+        names = session.admit(requests)
+        found = {}
+        while not session.is_idle:
+            found.update({s.slot_id: s.hypotheses for s in session.step()})
+        exact[dtype] = [found[name][0] for name in names]
+    for low, high in zip(exact[torch.bfloat16], exact[torch.float32], strict=True):
+        assert low.score == pytest.approx(high.score, abs=0.3)
+        assert low.score != float(torch.tensor(low.score).bfloat16())
+
+
+def test_positions_inside_attention_are_refused() -> None:
+    with pytest.raises(UnsupportedVariantError, match="rope"):
+        on_grid(small_transformer(position="rope"), Rerun())
+
+
+def test_buckets_are_powers_of_two_and_one_and_a_half_times_them() -> None:
+    sizes = [rounded_up(value, minimum=1, maximum=50) for value in range(1, 52)]
+    assert sorted(set(sizes)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 50]
+    assert all(size >= value for value, size in enumerate(sizes[:50], start=1))
+    assert rounded_up(3, minimum=32, maximum=64) == 32

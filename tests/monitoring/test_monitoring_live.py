@@ -1,0 +1,164 @@
+"""A real Prometheus scrapes a real server; every expression of ours is asked, and answers.
+
+Run by `make test-monitoring`: it needs the program `prometheus`.
+"""
+
+import json
+import math
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from support.prometheus_files import (
+    MONITORING,
+    ROOT,
+    dashboard,
+    dashboard_expressions,
+    find_tool,
+    metric_names,
+    rules,
+)
+from support.running_server import RunningServer, free_port, running_server
+
+pytestmark = pytest.mark.monitoring
+
+PROMETHEUS = find_tool("prometheus")
+NUM_SCRAPES = 12
+RATE_INTERVAL = "10s"
+SENTENCES = [f"Two children are playing on swing number {number}." for number in range(8)]
+
+
+class LivePrometheus:
+    """What a Prometheus answers over its HTTP API."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def is_ready(self) -> bool:
+        with suppress(httpx.TransportError):
+            return self._client.get("/-/ready").status_code == 200
+        return False
+
+    def get(self, path: str, **parameters: str) -> Any:
+        reply = self._client.get(f"/api/v1/{path}", params=parameters).json()
+        assert reply["status"] == "success", reply
+        return reply["data"]
+
+    def values(self, expression: str) -> list[float]:
+        """What an expression has for values now; NaN among them."""
+        return [
+            float(sample["value"][1]) for sample in self.get("query", query=expression)["result"]
+        ]
+
+
+def _config(target: str) -> str:
+    """Our configuration, asking `target` each second."""
+    config = yaml.safe_load((MONITORING / "prometheus.yml").read_text(encoding="utf-8"))
+    config["global"] = dict.fromkeys(config["global"], "1s")
+    config["rule_files"] = [str(MONITORING / name) for name in config["rule_files"]]
+    [job] = config["scrape_configs"]
+    job["static_configs"] = [{"targets": [target]}]
+    return yaml.safe_dump(config)
+
+
+def _send_traffic(server: RunningServer) -> None:
+    """A little of everything: two classes, both contracts, mistakes, and a client that leaves."""
+    with server.client() as client:
+        for text in (SENTENCES[0], " ".join(SENTENCES)):
+            wish = {"q": text, "source": "en", "target": "zh"}
+            assert client.post("/translate", json=wish).status_code == 200
+        wish = {"texts": SENTENCES, "source": "en", "target": "zh-Hans", "priority": "bulk"}
+        assert client.post("/v1/translate", json=wish).status_code == 200
+        assert client.post("/translate", json={"q": "a", "target": "xx"}).status_code == 400
+        assert client.get("/nowhere").status_code == 404
+    body = json.dumps({"q": SENTENCES * 8, "source": "en", "target": "zh"}).encode()
+    head = "POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", server.port)) as leaving:
+        leaving.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LivePrometheus]:
+    """One that has seen a server in traffic for some seconds."""
+    assert PROMETHEUS is not None, "there is no prometheus; .ci/prometheus puts one into build/"
+    directory = tmp_path_factory.mktemp("prometheus")
+    port = free_port()
+    with running_server(ROOT / "checkpoints/en-zh-small", directory / "server.jsonl") as server:
+        config = directory / "prometheus.yml"
+        config.write_text(_config(f"127.0.0.1:{server.port}"), encoding="utf-8")
+        command = [PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={directory}/data"]
+        command += [f"--web.listen-address=127.0.0.1:{port}"]
+        log = directory / "prometheus.log"
+        with (
+            log.open("w") as lines,
+            subprocess.Popen(command, stderr=lines) as process,
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        ):
+            live = LivePrometheus(client)
+            try:
+                while not live.is_ready():
+                    with suppress(subprocess.TimeoutExpired):
+                        process.wait(0.1)
+                        raise AssertionError(f"it has left: {log.read_text()}")
+                seen = 'count_over_time(up{job="dragoman"}[1h])'
+                while sum(live.values(seen)) < NUM_SCRAPES:
+                    _send_traffic(server)
+                yield live
+            finally:
+                process.terminate()
+
+
+@pytest.mark.parametrize(("title", "expression"), dashboard_expressions())
+def test_an_expression_of_the_dashboard_has_data(
+    prometheus: LivePrometheus, title: str, expression: str
+) -> None:
+    asked = expression.replace("$instance", ".*").replace("$__rate_interval", RATE_INTERVAL)
+    values = prometheus.values(asked)
+    assert any(math.isfinite(value) for value in values), (title, asked, values)
+
+
+def test_the_dashboards_list_of_servers_is_filled(prometheus: LivePrometheus) -> None:
+    [variable] = [
+        variable for variable in dashboard()["templating"]["list"] if variable["name"] == "instance"
+    ]
+    metric, label = variable["definition"].removeprefix("label_values(").rstrip(")").split(", ")
+    assert prometheus.get(f"label/{label}/values", **{"match[]": metric})
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_a_rules_expression_is_understood_and_every_metric_in_it_is_there(
+    prometheus: LivePrometheus, rule: dict[str, Any]
+) -> None:
+    prometheus.get("query", query=rule["expr"])
+    for name in metric_names(rule["expr"]):
+        assert prometheus.values(f"count({name})"), name
+
+
+def test_prometheus_evaluates_every_rule_and_none_fires_for_a_server_that_is_well(
+    prometheus: LivePrometheus,
+) -> None:
+    loaded = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+    assert [rule["name"] for rule in loaded] == [rule["alert"] for rule in rules()]
+    for rule in loaded:
+        assert (rule["health"], rule.get("lastError")) == ("ok", None), rule
+        assert rule["state"] in ("inactive", "pending")
+
+
+def test_what_was_sent_is_what_prometheus_has_seen(prometheus: LivePrometheus) -> None:
+    """A little of everything has left its mark, the client that left included."""
+    for selector in (
+        'dragoman_requests_total{status="200", route="/translate"}',
+        'dragoman_requests_total{status="400", route="/translate"}',
+        'dragoman_requests_total{status="404", route="unmatched"}',
+        'dragoman_requests_total{status="499", route="/translate"}',
+        'dragoman_translation_seconds_count{priority="bulk"}',
+        "dragoman_cancelled_segments_total",
+        "dragoman_engine_process_resident_memory_bytes",
+    ):
+        assert sum(prometheus.values(selector)) > 0, selector
