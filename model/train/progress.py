@@ -98,10 +98,19 @@ class ProgressReporter:
             self.say(line, event="progress", fields={"update": progress.update, **fields})
         return fields
 
-    def say(self, line: str, *, event: str, fields: Mapping[str, Value]) -> None:
-        """A line of its own, above the bar if there is one."""
+    def say(
+        self, line: str, *, event: str = "note", fields: Mapping[str, Value] | None = None
+    ) -> None:
+        """A line of its own, above the bar if there is one.
+
+        Args:
+            line: For people.
+            event: For programs, what happened.
+            fields: For programs, what is known of it; None repeats the line.
+        """
         if self._bar is None:
-            LOGGER.info("%s", line, extra={"event": event, "fields": fields})
+            known = {"text": line} if fields is None else fields
+            LOGGER.info("%s", line, extra={"event": event, "fields": known})
         else:
             self._bar.write(line, file=self._bar.fp)
 
