@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-workers test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -44,9 +44,6 @@ check: lint types imports test ## What CI runs: ruff, mypy --strict, import-lint
 
 test-gpu: install ## Run the tests that need a CUDA device
 	$(BIN)/pytest -m gpu
-
-test-workers: install ## Train with two processes and compare with one
-	$(BIN)/pytest -m workers
 
 test-monitoring: install ## Ask a live Prometheus every expression of dashboard and alerts
 	.ci/monitoring

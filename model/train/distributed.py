@@ -14,6 +14,12 @@ from typing import TypeVar
 
 import numpy as np
 import torch
+
+# torch imports this module by itself, with its compiler, when an optimiser first steps. Functions
+# in it have the process group of that moment as a default argument, so that leaving the group
+# would not end it: its threads would outlive the interpreter, and now and then abort the process.
+# Imported here, before there is a group, they hold none.
+import torch.distributed.nn.functional
 from torch import distributed, nn
 
 from model.errors import ConfigError
@@ -88,6 +94,12 @@ class Group:
             words = np.random.SeedSequence([seed, self.rank, update]).generate_state(1)
             torch.manual_seed(int(words[0]))
 
+    def leave(self) -> None:
+        """Part from the others, all at once: what is left to do is the first worker's alone."""
+        if self.size > 1:
+            distributed.barrier()
+            distributed.destroy_process_group()
+
     @contextmanager
     def first_goes_first(self) -> Iterator[None]:
         """The first worker runs the block before the others do."""
@@ -124,7 +136,8 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
     try:
         yield Group(rank=distributed.get_rank(), size=distributed.get_world_size())
     finally:
-        distributed.destroy_process_group()
+        if distributed.is_initialized():  # not left in order: an error
+            distributed.destroy_process_group()
 
 
 def local_device(device: torch.device) -> torch.device:

@@ -1,23 +1,25 @@
 """Experiment files: one YAML file describes one training run.
 
-Owns the shape of such a file and the errors it can have; every value is checked here, once.
-Does not own the run.
+Owns the shape of such a file and the limits of its values, each checked here, once. Does not own
+how YAML becomes dataclasses (`yaml_config`), nor the run.
 """
 
 import dataclasses
-import types
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Union, get_args, get_origin, get_type_hints
-
-import yaml
+from typing import Literal
 
 from model.config import ModelConfig
 from model.errors import ConfigError
 from model.train.schedule import ScheduleConfig
+from model.train.yaml_config import read_yaml
 
 Precision = Literal["float32", "bfloat16"]
+Metric = Literal["bleu", "chrf", "loss"]
+BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
+"""As `model.evaluate.TOKENIZERS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +154,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig:
-    """Adam and what is done to gradients.
+    """Adam, what is minimised, and what is done to gradients and weights.
 
     Attributes:
         beta1: Decay of the mean of gradients.
@@ -161,6 +163,10 @@ class OptimiserConfig:
         weight_decay: Decoupled (AdamW); 0 is Adam.
         max_gradient_norm: Gradients are scaled down to this norm; 0 leaves them alone.
         label_smoothing: ε of the loss.
+        rdrop_alpha: α of R-Drop (Liang et al. 2021): every pair passes twice with different
+            dropout, and the two distributions are drawn together; 0 is one pass.
+        ema_decay: The weights' moving average keeps so much of itself at every update; it is
+            what dev text scores, and competes at the end. 0 keeps no such average.
     """
 
     beta1: float = 0.9
@@ -169,17 +175,19 @@ class OptimiserConfig:
     weight_decay: float = 0.0
     max_gradient_norm: float = 1.0
     label_smoothing: float = 0.1
+    rdrop_alpha: float = 0.0
+    ema_decay: float = 0.0
 
     def __post_init__(self) -> None:
         """Reject impossible values."""
-        for name in ("beta1", "beta2", "label_smoothing"):
+        for name in ("beta1", "beta2", "label_smoothing", "ema_decay"):
             value = getattr(self, name)
             if not 0.0 <= value < 1.0:
                 raise ConfigError(f"optimiser.{name} is {value}; it must be in [0, 1)")
-        for name in ("weight_decay", "max_gradient_norm"):
+        for name in ("weight_decay", "max_gradient_norm", "rdrop_alpha"):
             value = getattr(self, name)
-            if value < 0.0:
-                raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0")
+            if not 0.0 <= value < math.inf:
+                raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0, and finite")
         if self.epsilon <= 0.0:
             raise ConfigError(f"optimiser.epsilon is {self.epsilon}; it must be above 0")
 
@@ -194,13 +202,22 @@ class RunConfig:
         batch_tokens: Limit of a batch's padded tokens, on either side.
         update_freq: Batches per update; their gradients add up to the large batch's exactly.
         precision: "bfloat16" runs matrix products under autocast.
+        compile: Run the stacks through `torch.compile` while training; needs triton on CUDA, a
+            C++ compiler on a CPU.
+        max_skipped_updates: An update whose loss or gradient is not finite is skipped; the run
+            ends with an error when more than so many in a row are.
         seed: Of the weights, the dropout and the order of batches.
         log_every_updates: Updates between two lines of progress.
         save_every_minutes: Minutes between two saves of the state a run resumes from.
+        save_every_updates: Updates between two such saves, besides; 0 leaves it to the minutes.
         snapshot_every_updates: Updates between two snapshots of the weights, which are scored
             on the dev text and averaged at the end.
         num_snapshots: Snapshots kept, the latest ones.
         score_dev: Score snapshots by BLEU with the real decoder; otherwise by dev loss only.
+        metric: What the best snapshot, the patience and the final choice of weights go by; None
+            is BLEU, or, while training without `score_dev`, the loss.
+        bleu_tokenizer: sacrebleu's tokenizer, "none" for text that is tokenised already; None
+            chooses by the target language.
         dev_beam_size: Beams of that decoder while training; the end uses `final_beam_size`.
         final_beam_size: Beams when the weights are chosen and scored at the end.
         max_dev_sentences: First sentences of each dev corpus that are scored while training; 0
@@ -215,12 +232,17 @@ class RunConfig:
     batch_tokens: int = 4096
     update_freq: int = 1
     precision: Precision = "float32"
+    compile: bool = False
+    max_skipped_updates: int = 10
     seed: int = 1
     log_every_updates: int = 100
     save_every_minutes: float = 5.0
+    save_every_updates: int = 0
     snapshot_every_updates: int = 1000
     num_snapshots: int = 10
     score_dev: bool = True
+    metric: Metric | None = None
+    bleu_tokenizer: BleuTokenizer | None = None
     dev_beam_size: int = 1
     final_beam_size: int = 4
     max_dev_sentences: int = 0
@@ -235,7 +257,9 @@ class RunConfig:
             "batch_tokens": 1,
             "update_freq": 1,
             "log_every_updates": 1,
+            "max_skipped_updates": 0,
             "save_every_minutes": 0,
+            "save_every_updates": 0,
             "snapshot_every_updates": 1,
             "num_snapshots": 1,
             "dev_beam_size": 1,
@@ -247,6 +271,15 @@ class RunConfig:
             _at_least(f"run.{name}", getattr(self, name), minimum)
         if not self.max_updates and not self.max_minutes:
             raise ConfigError("run.max_updates and run.max_minutes are both 0; the run has no end")
+        if self.metric in {"bleu", "chrf"} and not self.score_dev:
+            raise ConfigError(
+                f"run.metric is {self.metric!r}; it must be loss when run.score_dev is false"
+            )
+
+    @property
+    def snapshot_metric(self) -> Metric:
+        """What snapshots are compared by while training."""
+        return self.metric or ("bleu" if self.score_dev else "loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,96 +318,9 @@ def read_experiment(path: Path) -> Experiment:
         ConfigError: The file is missing or is not YAML, a key is unknown or missing, or a value
             has the wrong type or is out of its range; the message names the file and the key.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
-    try:
-        experiment = _convert(document, Experiment, "")
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-    assert isinstance(experiment, Experiment)
-    return experiment
+    return read_yaml(path, Experiment)
 
 
 def _at_least(name: str, value: float, minimum: float) -> None:
     if value < minimum:
         raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
-
-
-def _convert(value: object, kind: object, where: str) -> object:
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _convert_mapping(value, kind, where)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return _convert_choice(value, arguments, where)
-    if origin is tuple:
-        return _convert_list(value, arguments[0], where)
-    if origin is Mapping:
-        return _convert_items(value, arguments, where)
-    if origin in (types.UnionType, Union):
-        (kind,) = (argument for argument in arguments if argument is not type(None))
-        return None if value is None else _convert(value, kind, where)
-    return _convert_scalar(value, kind, where)
-
-
-def _convert_choice(value: object, choices: tuple[object, ...], where: str) -> object:
-    if value not in choices:
-        listed = ", ".join(map(str, choices))
-        raise ConfigError(f"{where} is {value!r}; it must be one of {listed}")
-    return value
-
-
-def _convert_list(value: object, kind: object, where: str) -> tuple[object, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where} is {value!r}; it must be a list")
-    return tuple(_convert(item, kind, f"{where}[{index}]") for index, item in enumerate(value))
-
-
-def _convert_items(value: object, kinds: tuple[object, ...], where: str) -> dict[object, object]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where} is {value!r}; it must be a mapping")
-    key_kind, item_kind = kinds
-    return {
-        _convert(key, key_kind, where): _convert(item, item_kind, f"{where}.{key}")
-        for key, item in value.items()
-    }
-
-
-def _convert_mapping(value: object, kind: type, where: str) -> object:
-    name = where or "the experiment"
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} is {value!r}; it must be a mapping")
-    fields = {item.name: item for item in dataclasses.fields(kind)}
-    prefix = f"{where}." if where else ""
-    unknown = sorted(f"{prefix}{key}" for key in value if key not in fields)
-    if unknown:
-        known = ", ".join(sorted(fields))
-        raise ConfigError(f"unknown key {', '.join(unknown)}; known here: {known}")
-    missing = [
-        f"{prefix}{key}"
-        for key, item in fields.items()
-        if key not in value
-        and item.default is dataclasses.MISSING
-        and item.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ConfigError(f"missing key {', '.join(missing)}")
-    hints = get_type_hints(kind)
-    return kind(
-        **{key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()}
-    )
-
-
-def _convert_scalar(value: object, kind: object, where: str) -> object:
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML 1.1 reads 1e-3, without a dot, as a string
-        except ValueError:
-            pass
-    elif isinstance(kind, type) and type(value) is kind:  # not isinstance: True is no number
-        return value
-    wanted = kind.__name__ if isinstance(kind, type) else str(kind)
-    raise ConfigError(f"{where} is {value!r}; it must be of type {wanted}")

@@ -1,11 +1,12 @@
 """The end of a run: which weights, what they are worth, the checkpoint.
 
-Owns the choice between the best snapshot and averages of the latest ones, on dev text, and the
-final scores. Scores are of the stored int8 weights, read back from the disk.
+Owns the choice between the best snapshot, averages of the latest ones and the moving average, on
+dev text, and the final scores. Scores are of the stored int8 weights, read back from the disk.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from model.config import SearchConfig
@@ -17,11 +18,59 @@ from model.train.card import CardFacts, write_card
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, language_pair, memory_checkpoint
-from model.train.state import Progress, list_snapshots, snapshot_path
-from model.train.vocabulary import Vocabularies
+from model.train.state import (
+    Progress,
+    average_path,
+    list_averages,
+    list_snapshots,
+    snapshot_path,
+    update_of,
+)
+from model.train.validation import DevText, dev_loss
+from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
 
 LOGGER = logging.getLogger("dragoman.train")
+
+
+class _StoppedError(Exception):
+    """The end of a run was asked to stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """Translates and scores as the end of a run does.
+
+    Attributes:
+        experiment: What was run.
+        search: For all scores.
+        should_stop: Asked whenever a segment is finished.
+    """
+
+    experiment: Experiment
+    search: SearchConfig
+    should_stop: Callable[[], bool]
+
+    def evaluate(self, translator: Translator, text: ParallelText) -> Evaluation:
+        """Scores of a corpus.
+
+        Raises:
+            _StoppedError: `should_stop` said so.
+        """
+
+        def check(_: int) -> None:
+            if self.should_stop():
+                raise _StoppedError
+
+        return evaluate(
+            translator,
+            language_pair(self.experiment),
+            text.source,
+            text.target,
+            search=self.search,
+            tokenizer=self.experiment.run.bleu_tokenizer,
+            on_finished=check,
+        )
 
 
 def finish_run(
@@ -33,10 +82,12 @@ def finish_run(
     transformer: Transformer,
     progress: Progress,
     num_pairs: Mapping[str, int],
+    dev: DevText,
     report: Mapping[str, ParallelText],
     command: str,
     on_scored: Callable[[str, ParallelText, Evaluation], None] = lambda *_: None,
-) -> dict[str, Scores]:
+    should_stop: Callable[[], bool] = lambda: False,
+) -> dict[str, Scores] | None:
     """Choose weights, store them, score what was stored, write the card.
 
     Args:
@@ -47,24 +98,63 @@ def finish_run(
         transformer: Gets the chosen weights.
         progress: Of the run.
         num_pairs: Training pairs by corpus.
+        dev: The first dev corpus, tokenised; its loss chooses if that is the run's metric.
         report: Text by split and corpus; the first corpus of the dev split chooses the weights,
             the others are looked at only when they are chosen.
         command: For the card.
         on_scored: Called with every final evaluation: the corpus' name, its text, the result.
+        should_stop: Asked again and again; the end can be begun anew at any time.
 
     Returns:
-        Scores by corpus, as in the card.
+        Scores by corpus, as in the card; None if it was stopped.
     """
+    judge = _Judge(
+        experiment=experiment,
+        search=SearchConfig(beam_size=experiment.run.final_beam_size),
+        should_stop=should_stop,
+    )
+    try:
+        return _finish(
+            judge,
+            folder=folder,
+            directory=directory,
+            vocabularies=vocabularies,
+            transformer=transformer,
+            progress=progress,
+            num_pairs=num_pairs,
+            dev=dev,
+            report=report,
+            command=command,
+            on_scored=on_scored,
+        )
+    except _StoppedError:
+        return None
+
+
+def _finish(
+    judge: _Judge,
+    *,
+    folder: Path,
+    directory: Path,
+    vocabularies: Vocabularies,
+    transformer: Transformer,
+    progress: Progress,
+    num_pairs: Mapping[str, int],
+    dev: DevText,
+    report: Mapping[str, ParallelText],
+    command: str,
+    on_scored: Callable[[str, ParallelText, Evaluation], None],
+) -> dict[str, Scores]:
     transformer.eval()
-    search = SearchConfig(beam_size=experiment.run.final_beam_size)
+    experiment = judge.experiment
     candidates = _candidates(experiment, folder, progress)
     weights = _choose(
-        experiment,
+        judge,
         candidates,
         vocabularies=vocabularies,
         transformer=transformer,
+        dev=dev,
         text=report[f"dev/{experiment.data.dev[0]}"],
-        search=search,
     )
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
@@ -75,7 +165,7 @@ def finish_run(
             num_pairs=num_pairs,
             weights=weights,
             scores=scores,
-            beam_size=search.beam_size,
+            beam_size=judge.search.beam_size,
             compute_type=compute_type,
         )
         export_checkpoint(
@@ -90,9 +180,7 @@ def finish_run(
     runnable = load_for_decoding(directory)
     translator = Translator(runnable)
     for name, text in report.items():
-        found = evaluate(
-            translator, language_pair(experiment), text.source, text.target, search=search
-        )
+        found = judge.evaluate(translator, text)
         scores[name] = found.scores
         on_scored(name, text, found)
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
@@ -103,36 +191,55 @@ def finish_run(
 def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
     """Snapshots to average, by a description in words."""
     found: dict[str, list[Path]] = {}
+    averages = {update_of(path) for path in list_averages(folder)[-1:]}
     if progress.best_update is not None:
         best = snapshot_path(folder, progress.best_update)
-        if best.exists():
+        if experiment.optimiser.ema_decay:  # dev text has scored the average, not the snapshot
+            averages.add(progress.best_update)
+        elif best.exists():
             found[f"the snapshot of update {progress.best_update:,}"] = [best]
-    averages = last_snapshots(list_snapshots(folder), experiment.run.average_counts)
-    for count, paths in averages.items():
+    for update in sorted(averages):
+        path = average_path(folder, update)
+        if path.exists():
+            found[f"the moving average at update {update:,}"] = [path]
+    latest = last_snapshots(list_snapshots(folder), experiment.run.average_counts)
+    for count, paths in latest.items():
         found[f"the average of the last {count} snapshots"] = paths
     return found
 
 
 def _choose(
-    experiment: Experiment,
+    judge: _Judge,
     candidates: Mapping[str, list[Path]],
     *,
     vocabularies: Vocabularies,
     transformer: Transformer,
+    dev: DevText,
     text: ParallelText,
-    search: SearchConfig,
 ) -> str:
-    """The candidate with the highest BLEU on `text`."""
+    """The candidate that is best by the run's metric."""
+    experiment = judge.experiment
     values: dict[str, float] = {}
     for name, paths in candidates.items():
         transformer.load_state_dict(average_snapshots(paths))
-        found = evaluate(
-            Translator(as_served(memory_checkpoint(experiment, vocabularies, transformer))),
-            language_pair(experiment),
-            text.source,
-            text.target,
-            search=search,
-        )
-        values[name] = found.scores.bleu.value
-        LOGGER.info("%s: dev/%s %s", name, text.name, found.scores.bleu)
+        if experiment.run.metric == "loss":
+            values[name] = -_loss(experiment, transformer, dev)
+            LOGGER.info("%s: dev/%s loss %.4f", name, text.name, -values[name])
+            continue
+        checkpoint = memory_checkpoint(experiment, vocabularies, transformer)
+        scores = judge.evaluate(Translator(as_served(checkpoint)), text).scores
+        chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
+        values[name] = chosen.value
+        LOGGER.info("%s: dev/%s %s", name, text.name, chosen)
     return max(values, key=values.__getitem__)
+
+
+def _loss(experiment: Experiment, transformer: Transformer, dev: DevText) -> float:
+    run = experiment.run
+    return dev_loss(
+        transformer,
+        dev.pairs,
+        batch_tokens=run.batch_tokens,
+        precision=run.precision,
+        start_id=START_ID,
+    )

@@ -2,7 +2,8 @@
 
 Owns the two ways to the same sum: from logits (plain, the definition) and from decoder states
 (fused with the output projection, so that the (N, V) logits never exist at once). Sums, not
-means: who accumulates gradients divides once by all target tokens of the update.
+means: who accumulates gradients divides once by all target tokens of the update. The loss of two
+passes over the same tokens (R-Drop) is `model.train.paired_loss`.
 """
 
 from typing import Any

@@ -1,28 +1,21 @@
 """What happens around the updates of a run: progress, records, snapshots, dev scores, saves.
 
-Owns when each of them happens. How they are done is `progress`, `recorder`, `state` and
+Owns when each of them happens. How they are done is `progress`, `recorder`, `keeping` and
 `validation`.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-
-import torch
 
 from model.nn.transformer import Transformer
-from model.train.experiment import Experiment
+from model.train.experiment import Experiment, Metric
 from model.train.journal import Value, perplexity
+from model.train.keeping import RunFiles
 from model.train.progress import ProgressReporter
 from model.train.recorder import RunRecorder
-from model.train.state import (
-    Progress,
-    prune_snapshots,
-    save_snapshot,
-    save_state,
-    snapshot_path,
-)
+from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
 
@@ -41,7 +34,20 @@ def fingerprint(experiment: Experiment) -> str:
         experiment.optimiser,
         (run.batch_tokens, run.update_freq, run.seed),
     )
-    return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(_told(fixed)).encode()).hexdigest()[:16]
+
+
+def _told(value: object) -> object:
+    """What was said of a configuration: keys at their defaults, later ones too, are left out."""
+    if isinstance(value, tuple):
+        return tuple(map(_told, value))
+    if not dataclasses.is_dataclass(value):
+        return value
+    return [
+        (item.name, _told(getattr(value, item.name)))
+        for item in dataclasses.fields(value)
+        if getattr(value, item.name) != item.default
+    ]
 
 
 class RunObserver:
@@ -49,9 +55,8 @@ class RunObserver:
 
     Args:
         experiment: Its intervals are used.
-        folder: Of the run.
-        transformer: Saved and scored.
-        optimiser: Saved.
+        files: Of the run.
+        transformer: Scored.
         validator: Scores the network.
         progress: Where the run begins.
     """
@@ -60,18 +65,16 @@ class RunObserver:
         self,
         experiment: Experiment,
         *,
-        folder: Path,
+        files: RunFiles,
         transformer: Transformer,
-        optimiser: torch.optim.Optimizer,
         validator: Validator,
         progress: Progress,
     ) -> None:
         self._experiment = experiment
-        self._folder = folder
+        self._files = files
         self._transformer = transformer
-        self._optimiser = optimiser
         self._validator = validator
-        self._saved_seconds = progress.elapsed_seconds
+        self._saved = progress
         self._reporter: ProgressReporter | None = None
         self._recorder: RunRecorder | None = None
 
@@ -85,21 +88,31 @@ class RunObserver:
         """Report, snapshot and save, where one of them is due."""
         run = self._experiment.run
         if self._reporter is not None:
+            if result.is_skipped:
+                self._reporter.say(
+                    f"update {result.update} skipped: loss {result.loss}, gradient norm"
+                    f" {result.gradient_norm}"
+                )
             self._reporter.add(result, progress, fraction=fraction)
             if result.update % run.log_every_updates == 0 or fraction >= 1.0:
                 self._report(progress, fraction)
         if result.update % run.snapshot_every_updates == 0:
             progress = self._snapshot(progress)
-        if progress.elapsed_seconds - self._saved_seconds >= 60.0 * run.save_every_minutes:
+        if self._is_save_due(progress):
             self._save(progress)
         return progress
+
+    def first(self, progress: Progress) -> None:
+        """Leave a state before the first update, so that a run can be resumed from then on."""
+        if progress.update == 0:
+            self._save(progress)
 
     def last(self, progress: Progress, *, is_over: bool) -> Progress:
         """Leave a state and, if the run is over, a snapshot of its last update.
 
         A run that was only stopped gets no snapshot that it would not have had otherwise.
         """
-        if is_over and not snapshot_path(self._folder, progress.update).exists():
+        if is_over and not self._files.has_snapshot(progress.update):
             progress = self._snapshot(progress)
         self._save(progress)
         return progress
@@ -117,27 +130,26 @@ class RunObserver:
             fields = self._reporter.report(progress, fraction=fraction)
             self._recorder.note("progress", update=progress.update, fields=fields)
 
+    def _is_save_due(self, progress: Progress) -> bool:
+        run = self._experiment.run
+        num_updates = progress.update - self._saved.update
+        if run.save_every_updates and num_updates >= run.save_every_updates:
+            return True
+        seconds = progress.elapsed_seconds - self._saved.elapsed_seconds
+        return seconds >= 60.0 * run.save_every_minutes
+
     def _save(self, progress: Progress) -> None:
-        save_state(
-            self._folder,
-            transformer=self._transformer,
-            optimiser=self._optimiser,
-            progress=progress,
-            fingerprint=fingerprint(self._experiment),
-        )
-        self._saved_seconds = progress.elapsed_seconds
+        self._files.save(progress)
+        self._saved = progress
 
     def _snapshot(self, progress: Progress) -> Progress:
-        save_snapshot(self._folder, self._transformer, progress.update)
-        scores = self._validator.score(self._transformer)
+        self._files.snapshot(progress.update)
+        with self._files.scored_weights():
+            scores = self._validator.score(self._transformer)
         self._note_scores(progress, scores)
-        progress = _with_best(progress, scores[self._experiment.data.dev[0]])
-        assert progress.best_update is not None
-        prune_snapshots(
-            self._folder,
-            num_kept=self._experiment.run.num_snapshots,
-            keep=frozenset({snapshot_path(self._folder, progress.best_update)}),
-        )
+        data, run = self._experiment.data, self._experiment.run
+        progress = _with_best(progress, scores[data.dev[0]], run.snapshot_metric)
+        self._files.prune(progress)
         return progress
 
     def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
@@ -160,8 +172,8 @@ class RunObserver:
         self._recorder.draw_if_due()
 
 
-def _with_best(progress: Progress, found: DevScore) -> Progress:
-    metric, value = ("loss", -found.loss) if found.bleu is None else ("BLEU", found.bleu)
+def _with_best(progress: Progress, found: DevScore, metric: Metric) -> Progress:
+    value = found.value(metric)
     is_comparable = progress.best_score is not None and progress.metric == metric
     if is_comparable and progress.best_score is not None and value <= progress.best_score:
         return progress

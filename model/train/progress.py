@@ -86,12 +86,15 @@ class ProgressReporter:
             "tokens_per_second": round(self._speed(progress), 1),
             "num_source_tokens": progress.num_source_tokens,
             "num_target_tokens": progress.num_target_tokens,
+            "num_skipped_updates": progress.num_skipped_updates,
             "elapsed_seconds": round(progress.elapsed_seconds, 1),
             "seconds_left": round(self._seconds_left(progress, fraction)),
             "next_evaluation_seconds": round(self._seconds_to_evaluation(progress)),
         }
         line = f"{self._brief(progress, fraction)} epoch {progress.position.epoch + 1}"
         line += f" rate {self._window.learning_rate:.2e} norm {self._window.gradient_norm:.2f}"
+        if progress.num_skipped_updates:
+            line += f" skipped {progress.num_skipped_updates}"
         self._last = progress
         self._window = _Window()
         if self._bar is None:

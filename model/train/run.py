@@ -14,13 +14,15 @@ from pathlib import Path
 
 import torch
 
-from model.errors import ConfigError, TrainingError
+from model.errors import ConfigError
 from model.nn.transformer import Transformer
+from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.distributed import Group
 from model.train.experiment import Experiment
 from model.train.finish import finish_run
+from model.train.keeping import RunFiles, check_folder
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
@@ -35,7 +37,7 @@ from model.train.report import (
     write_report,
 )
 from model.train.start import copy_start_vocabularies, load_start_weights
-from model.train.state import STATE_FILE, Progress, load_state
+from model.train.state import Progress, has_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.validation import DevText, Validator
 from model.train.vocabulary import (
@@ -107,7 +109,7 @@ def train(
 
     Raises:
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, or its state does not fit.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
     group = group or Group()
     _check_folder(experiment, output, resume=resume, group=group)
@@ -128,6 +130,7 @@ def train(
     )
     if not group.is_first:
         trainer.train(SilentObserver())
+        group.leave()
         return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
@@ -135,10 +138,13 @@ def train(
     with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
         begun = describe_start(device, command=command)
         recorder.note("start", update=trainer.progress.update, fields=begun)
-        is_over = _train(experiment, trainer, observer, recorder, should_stop=should_stop)
+        is_over = _train(
+            experiment, trainer, observer, recorder, group=group, should_stop=should_stop
+        )
         scored: dict[str, Scored] = {}
+        is_finished = False
         if is_over:
-            finish_run(
+            scores = finish_run(
                 experiment,
                 folder=output,
                 directory=output / CHECKPOINT_FOLDER,
@@ -146,10 +152,14 @@ def train(
                 transformer=transformer,
                 progress=trainer.progress,
                 num_pairs=text.num_pairs,
+                dev=text.dev[experiment.data.dev[0]],
                 report=text.report,
                 command=command,
                 on_scored=partial(keep_scored, scored),
+                should_stop=should_stop,
             )
+            is_finished = scores is not None
+        if is_finished:
             for name, item in scored.items():
                 fields = score_fields(name, item.evaluation)
                 recorder.note("score", update=trainer.progress.update, fields=fields)
@@ -158,11 +168,11 @@ def train(
             records=recorder.records,
             num_pairs=len(text.pairs),
             has_curves=recorder.draw(),
-            card=read_card(output / CHECKPOINT_FOLDER) if is_over else None,
-            scored=scored,
+            card=read_card(output / CHECKPOINT_FOLDER) if is_finished else None,
+            scored=scored if is_finished else {},
         )
         write_report(output, experiment, facts)
-    return is_over
+    return is_finished
 
 
 def _train(
@@ -171,6 +181,7 @@ def _train(
     observer: RunObserver,
     recorder: RunRecorder,
     *,
+    group: Group,
     should_stop: Callable[[], bool],
 ) -> bool:
     """Train until the run is over or stopped, which of the two is returned, and save."""
@@ -180,23 +191,19 @@ def _train(
         fraction=trainer.fraction(),
         evaluate_every=experiment.run.snapshot_every_updates,
     ) as reporter:
+        observer.bind(reporter, recorder).first(trainer.progress)
         trainer.train(
-            observer.bind(reporter, recorder),
+            observer,
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
         )
+        group.leave()
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
     return is_over
 
 
 def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:
-    has_state = (output / STATE_FILE).exists()
-    if has_state and not resume:
-        raise TrainingError(
-            f"{output}: holds a run already; resume it, or choose another output folder"
-        )
-    if resume and not has_state:
-        raise TrainingError(f"{output}: holds no state to resume from")
+    check_folder(output, has_state=has_state(output), resume=resume)
     if experiment.run.update_freq < group.size:
         raise ConfigError(
             f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at least"
@@ -287,15 +294,20 @@ def _prepare(
 ) -> tuple[Trainer, RunObserver]:
     """A trainer where the run begins or goes on, and what watches it."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
-    progress = Progress()
-    if resume:
-        progress = load_state(
-            output,
-            transformer=transformer,
-            optimiser=optimiser,
-            fingerprint=fingerprint(experiment),
-            device=next(transformer.parameters()).device,
-        )
+    average = None
+    if experiment.optimiser.ema_decay:
+        average = MovingAverage(transformer, decay=experiment.optimiser.ema_decay)
+    files = RunFiles(
+        output,
+        transformer=transformer,
+        optimiser=optimiser,
+        average=average,
+        fingerprint=fingerprint(experiment),
+        num_snapshots=experiment.run.num_snapshots,
+    )
+    progress = files.restore() if resume else Progress()
+    if resume and group.is_first:
+        files.forget_later(progress)
     stream = BatchStream(
         text.pairs,
         max_tokens=experiment.run.batch_tokens,
@@ -314,12 +326,12 @@ def _prepare(
         clock=time.monotonic,
         progress=progress,
         group=group,
+        average=average,
     )
     observer = RunObserver(
         experiment,
-        folder=output,
+        files=files,
         transformer=transformer,
-        optimiser=optimiser,
         validator=Validator(experiment, text.vocabularies, text.dev),
         progress=progress,
     )

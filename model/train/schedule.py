@@ -1,7 +1,7 @@
 """Learning rates as pure functions of the update number and of the fraction of the run used up.
 
-Owns the shapes (Noam, inverse square root, an optional linear tail to zero). Does not own the
-optimiser, nor what "the run" is: updates or minutes, the trainer decides.
+Owns the shapes (Noam, inverse square root, cosine, an optional linear tail to zero). Does not own
+the optimiser, nor what "the run" is: updates or minutes, the trainer decides.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from model.errors import ConfigError
 
-ScheduleKind = Literal["noam", "inverse-sqrt", "constant"]
+ScheduleKind = Literal["noam", "inverse-sqrt", "cosine", "constant"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +20,11 @@ class ScheduleConfig:
     Attributes:
         kind: "noam" is d_model^-0.5 · min(n^-0.5, n · warmup^-1.5) (Vaswani et al. 2017,
             section 5.3) times `factor`; "inverse-sqrt" rises linearly to `peak` and then falls
-            as peak · √(warmup / n); "constant" stays at the peak.
+            as peak · √(warmup / n); "cosine" falls from `peak` to `floor` as half a cosine
+            over the whole run (Loshchilov and Hutter 2017, equation 5, without restarts), the
+            warm-up a line that multiplies its beginning; "constant" stays at the peak.
         peak: Learning rate at the end of the warm-up; not used by "noam".
+        floor: Learning rate at the end of a "cosine"; not used by the others.
         factor: Multiplies "noam"; not used by the others.
         warmup_updates: Updates of linear warm-up.
         tail_fraction: Last part of the run over which the rate is also multiplied by a line
@@ -30,6 +33,7 @@ class ScheduleConfig:
 
     kind: ScheduleKind = "inverse-sqrt"
     peak: float = 1e-3
+    floor: float = 0.0
     factor: float = 1.0
     warmup_updates: int = 4000
     tail_fraction: float = 0.0
@@ -42,6 +46,10 @@ class ScheduleConfig:
         for name, value in (("peak", self.peak), ("factor", self.factor)):
             if value <= 0:
                 raise ConfigError(f"schedule.{name} is {value}; it must be above 0")
+        if not 0.0 <= self.floor <= self.peak:
+            raise ConfigError(
+                f"schedule.floor is {self.floor}; it must be from 0 to schedule.peak ({self.peak})"
+            )
         if self.warmup_updates < 1:
             raise ConfigError(
                 f"schedule.warmup_updates is {self.warmup_updates}; it must be at least 1"
@@ -60,7 +68,8 @@ def learning_rate(
     Args:
         config: The shape.
         update: Number of this update, n, from 1.
-        progress: Fraction of the run used up before this update, 0 to 1.
+        progress: Fraction of the run used up before this update, 0 to 1; "cosine" and the tail
+            use it.
         d_model: Width of the network; only "noam" uses it.
     """
     warmup = config.warmup_updates
@@ -73,6 +82,9 @@ def learning_rate(
         )
     elif config.kind == "inverse-sqrt":
         rate = config.peak * (rise if update <= warmup else math.sqrt(warmup / update))
+    elif config.kind == "cosine":
+        half = 0.5 * (1.0 + math.cos(math.pi * progress))
+        rate = rise * (config.floor + (config.peak - config.floor) * half)
     else:
         rate = config.peak * rise
     return rate * tail_factor(config.tail_fraction, progress)

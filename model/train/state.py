@@ -1,13 +1,18 @@
 """Files a run leaves behind: the state it resumes from and the snapshots of its weights.
 
-Owns their format and that they are written whole or not at all. Nothing read here can execute
-code: the state is loaded with `weights_only=True`, snapshots are safetensors.
+Owns their format, that they are written whole or not at all, and that the state before the latest
+one stays beside it. Does not own when they are written, nor which snapshots are kept
+(`model.train.keeping`). Nothing read here can execute code: the state is loaded with
+`weights_only=True`, snapshots are safetensors.
 """
 
+import logging
 import os
 import pickle
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +25,11 @@ from torch import Tensor, nn
 from model.errors import TrainingError
 from model.train.batching import BatchPosition
 
+LOGGER = logging.getLogger("dragoman.train")
+
 STATE_FILE = "state.pt"
+PREVIOUS_STATE_FILE = "state-previous.pt"
+"""The save before the latest one, for the case that that one cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +42,11 @@ class Progress:
         elapsed_seconds: Seconds of training, those before a resume included.
         num_source_tokens: Source tokens read so far, without padding.
         num_target_tokens: Target tokens learnt from so far.
-        metric: What scores are: "loss" (negated, so that larger is better) or "BLEU".
+        metric: What scores are: "bleu", "chrf" or "loss" (negated, so that larger is better).
         best_score: Dev score of the best snapshot so far, larger is better, or None.
         best_update: Its update.
+        num_skipped_updates: Updates whose loss or gradient was not finite.
+        num_skipped_in_a_row: Those since the last one that was finite.
     """
 
     update: int = 0
@@ -46,6 +57,39 @@ class Progress:
     metric: str = "loss"
     best_score: float | None = None
     best_update: int | None = None
+    num_skipped_updates: int = 0
+    num_skipped_in_a_row: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AverageState:
+    """A moving average of weights as it is saved.
+
+    Attributes:
+        num_updates: Updates it has taken in.
+        weights: By name.
+    """
+
+    num_updates: int
+    weights: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedState:
+    """What a resumed run begins with besides weights, moments and random generators.
+
+    Attributes:
+        progress: Counters and position in the data.
+        average: The weights' moving average, if there was one.
+    """
+
+    progress: Progress
+    average: AverageState | None
+
+
+def has_state(folder: Path) -> bool:
+    """Whether a folder holds a state, or the one before it."""
+    return any((folder / name).exists() for name in (STATE_FILE, PREVIOUS_STATE_FILE))
 
 
 def save_state(
@@ -55,33 +99,42 @@ def save_state(
     optimiser: torch.optim.Optimizer,
     progress: Progress,
     fingerprint: str,
+    average: AverageState | None = None,
 ) -> None:
     """Write everything that a resumed run needs to go on exactly as this one would.
 
     Args:
-        folder: Gets `state.pt`, replaced atomically.
+        folder: Gets `state.pt`, replaced atomically; the one it replaces becomes
+            `state-previous.pt`.
         transformer: Its weights.
         optimiser: Its moments.
         progress: Counters and position in the data.
         fingerprint: Of the experiment; a state only fits the experiment it was made by.
+        average: The weights' moving average, if there is one.
+
+    Raises:
+        TrainingError: It cannot be written, such as on a full disk; earlier states are whole.
     """
     path = folder / STATE_FILE
-    partial = path.with_suffix(".partial")
     cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    with partial.open("wb") as output:
-        torch.save(
-            {
-                "fingerprint": fingerprint,
-                "transformer": transformer.state_dict(),
-                "optimiser": optimiser.state_dict(),
-                "progress": asdict(progress),
-                "random": {"cpu": torch.get_rng_state(), "cuda": cuda},
-            },
-            output,
-        )
-        output.flush()
-        os.fsync(output.fileno())
-    partial.replace(path)
+    state = {
+        "fingerprint": fingerprint,
+        "transformer": transformer.state_dict(),
+        "optimiser": optimiser.state_dict(),
+        "progress": asdict(progress),
+        "random": {"cpu": torch.get_rng_state(), "cuda": cuda},
+    }
+    if average is not None:
+        state["average"] = {
+            "num_updates": average.num_updates,
+            "weights": dict(average.weights),
+        }
+    with _whole_file(path, f"the state of update {progress.update}") as partial:
+        with partial.open("wb") as output:
+            torch.save(state, output)
+        _flush(partial)
+        if path.exists():
+            path.replace(path.with_name(PREVIOUS_STATE_FILE))
 
 
 def load_state(
@@ -91,33 +144,119 @@ def load_state(
     optimiser: torch.optim.Optimizer,
     fingerprint: str,
     device: torch.device,
-) -> Progress:
+) -> LoadedState:
     """Restore what `save_state` wrote, the random generators included.
 
+    If the latest state is missing or damaged, the one before it is taken, and a line of the log
+    says so.
+
     Raises:
-        TrainingError: There is no state, it is damaged, or it belongs to another experiment.
+        TrainingError: There is no whole state, or it belongs to another experiment.
     """
-    path = folder / STATE_FILE
-    if not zipfile.is_zipfile(path):  # torch's older format, a bare pickle, is not even tried
-        raise TrainingError(f"{path}: no state to resume from: missing, or not a state")
-    try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-        found = state["fingerprint"]
-    except (OSError, EOFError, RuntimeError, pickle.UnpicklingError, KeyError, TypeError) as error:
-        raise TrainingError(f"{path}: no state to resume from: {error}") from error
+    path, state = _read_latest(folder, device)
+    found = state["fingerprint"]
     if found != fingerprint:
         raise TrainingError(
             f"{path}: the state belongs to another experiment (fingerprint {found}, now"
             f" {fingerprint}); resume with the experiment file it was made by"
         )
-    transformer.load_state_dict(state["transformer"])
-    optimiser.load_state_dict(state["optimiser"])
+    try:
+        transformer.load_state_dict(state["transformer"])
+        optimiser.load_state_dict(state["optimiser"])
+    except (RuntimeError, ValueError) as error:
+        raise TrainingError(f"{path}: of another network: {error}") from error
     torch.set_rng_state(state["random"]["cpu"].cpu())
     if device.type == "cuda":
-        torch.cuda.set_rng_state_all([item.cpu() for item in state["random"]["cuda"]])
+        num_devices = torch.cuda.device_count()
+        torch.cuda.set_rng_state_all([item.cpu() for item in state["random"]["cuda"][:num_devices]])
     counters = dict(state["progress"])
     position = BatchPosition(**counters.pop("position"))
-    return Progress(position=position, **counters)
+    return LoadedState(
+        progress=Progress(position=position, **counters),
+        average=AverageState(**state["average"]) if "average" in state else None,
+    )
+
+
+def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, Any]]:
+    latest, previous = folder / STATE_FILE, folder / PREVIOUS_STATE_FILE
+    try:
+        return latest, _read_state(latest, device)
+    except TrainingError as error:
+        if not previous.exists():
+            raise
+        state = _read_state(previous, device)
+        update = state["progress"]["update"]
+        LOGGER.warning("%s; going on from %s, of update %d", error, previous.name, update)
+        return previous, state
+
+
+def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
+    """A whole state: every byte is checked, which torch does not do by itself.
+
+    Raises:
+        TrainingError: It is missing, damaged, or no state.
+    """
+    if not zipfile.is_zipfile(path):  # torch's older format, a bare pickle, is not even tried
+        raise TrainingError(f"{path}: no state to resume from: missing, or not a state")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            damaged = archive.testzip()
+        if damaged is not None:
+            raise TrainingError(f"{path}: no state to resume from: {damaged} is damaged")
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+        missing = {"fingerprint", "transformer", "optimiser", "progress", "random"} - set(state)
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+        zlib.error,
+    ) as error:
+        raise TrainingError(f"{path}: no state to resume from: {error}") from error
+    if missing:
+        raise TrainingError(f"{path}: no state to resume from: lacks {', '.join(sorted(missing))}")
+    return state
+
+
+@contextmanager
+def _whole_file(path: Path, what: str) -> Iterator[Path]:
+    """Where to write a file that replaces `path` when the block ends, and only then.
+
+    Raises:
+        TrainingError: The file cannot be written; nothing is left of it.
+    """
+    partial = path.with_suffix(".partial")
+    try:
+        yield partial
+        partial.replace(path)
+        _flush(path.parent)
+    except (OSError, RuntimeError, SafetensorError) as error:
+        partial.unlink(missing_ok=True)
+        raise TrainingError(
+            f"{path}: {what} cannot be written: {_reason(error)}; what was saved before is whole"
+        ) from error
+
+
+def _flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _reason(error: BaseException) -> str:
+    """What the system said, however torch has wrapped it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
 
 
 def snapshot_path(folder: Path, update: int) -> Path:
@@ -125,14 +264,23 @@ def snapshot_path(folder: Path, update: int) -> Path:
     return folder / f"snapshot-{update:08d}.safetensors"
 
 
+def average_path(folder: Path, update: int) -> Path:
+    """Where the moving average of the weights after one update lies."""
+    return folder / f"ema-{update:08d}.safetensors"
+
+
 def save_snapshot(folder: Path, transformer: nn.Module, update: int) -> Path:
-    """Write the weights of one update, atomically, and return the path."""
-    path = snapshot_path(folder, update)
-    partial = path.with_suffix(".partial")
-    tensors = {name: t.detach().cpu().contiguous() for name, t in transformer.state_dict().items()}
-    save_file(tensors, partial)
-    partial.replace(path)
-    return path
+    """Write the weights of one update, atomically, and return the path.
+
+    Raises:
+        TrainingError: They cannot be written, such as on a full disk.
+    """
+    return _save_weights(snapshot_path(folder, update), transformer)
+
+
+def save_average(folder: Path, transformer: nn.Module, update: int) -> Path:
+    """Write a network that has the averages for weights, as `save_snapshot` does."""
+    return _save_weights(average_path(folder, update), transformer)
 
 
 def list_snapshots(folder: Path) -> list[Path]:
@@ -140,10 +288,20 @@ def list_snapshots(folder: Path) -> list[Path]:
     return sorted(folder.glob("snapshot-*.safetensors"))
 
 
-def prune_snapshots(folder: Path, *, num_kept: int, keep: frozenset[Path]) -> None:
-    """Remove all but the latest `num_kept` snapshots and those in `keep`."""
-    for path in list_snapshots(folder)[:-num_kept]:
-        if path not in keep:
+def list_averages(folder: Path) -> list[Path]:
+    """Moving averages of a run, oldest first."""
+    return sorted(folder.glob("ema-*.safetensors"))
+
+
+def update_of(path: Path) -> int:
+    """The update that a snapshot or an average is of."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def prune(paths: Sequence[Path], *, num_kept: int, keep: Set[int]) -> None:
+    """Remove all but the latest `num_kept` of `paths` and those of the updates in `keep`."""
+    for path in paths[:-num_kept]:
+        if update_of(path) not in keep:
             path.unlink()
 
 
@@ -172,3 +330,11 @@ def load_snapshot(path: Path) -> Mapping[str, Tensor]:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: not a snapshot: {error}") from error
+
+
+def _save_weights(path: Path, transformer: nn.Module) -> Path:
+    tensors = {name: t.detach().cpu().contiguous() for name, t in transformer.state_dict().items()}
+    with _whole_file(path, "a snapshot") as partial:
+        save_file(tensors, partial)
+        _flush(partial)
+    return path

@@ -1,27 +1,24 @@
 """The training loop: batches in, updates out.
 
-Owns one update (accumulate, clip, step) and the loop around it. Does not own text, files, dev
-scores or progress lines: those are the `Observer`'s.
+Owns one update (accumulate, clip, step, or skip) and the loop around it. Does not own text, files,
+dev scores or progress lines: those are the `Observer`'s.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
-from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grad_norm_
 
 from model.errors import TrainingError
-from model.nn.masks import padding_mask
 from model.nn.transformer import Transformer
+from model.train.averaging import MovingAverage
 from model.train.batching import Batch, BatchStream
 from model.train.distributed import Group
-from model.train.experiment import OptimiserConfig, Precision, RunConfig
-from model.train.loss import IGNORED, label_smoothed_loss, projected_loss
+from model.train.experiment import OptimiserConfig, RunConfig
+from model.train.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
 from model.train.schedule import ScheduleConfig, learning_rate
 from model.train.state import Progress
 
@@ -35,11 +32,12 @@ class UpdateResult:
     Attributes:
         update: Its number, from 1.
         epoch: The epoch its last batch came from, from 0.
-        loss: Smoothed cross-entropy per target token, in nats.
+        loss: Smoothed cross-entropy per target token (with R-Drop: `paired_loss`), in nats.
         gradient_norm: Before clipping.
         learning_rate: Used for it.
         num_source_tokens: Without padding.
         num_target_tokens: Without padding.
+        is_skipped: Loss or gradient was not finite, so no weight has changed.
     """
 
     update: int
@@ -49,6 +47,7 @@ class UpdateResult:
     learning_rate: float
     num_source_tokens: int
     num_target_tokens: int
+    is_skipped: bool = False
 
 
 class Observer(Protocol):
@@ -86,51 +85,6 @@ def build_optimiser(transformer: Transformer, config: OptimiserConfig) -> torch.
     )
 
 
-@contextmanager
-def compute_context(device: torch.device, precision: Precision) -> Iterator[None]:
-    """The precision of a run, and on a CPU the attention kernel that trains fastest.
-
-    torch's fused CPU kernel is slower in bfloat16 than the plain formula: at 60 x 20 tokens and
-    4 heads forward and backward take 25 ms against 9 ms on one core.
-    """
-    contexts: list[AbstractContextManager[None]] = []
-    if precision == "bfloat16":
-        contexts.append(torch.autocast(device.type, torch.bfloat16))
-        if device.type == "cpu":
-            contexts.append(sdpa_kernel(SDPBackend.MATH))
-    with ExitStack() as stack:
-        for context in contexts:
-            stack.enter_context(context)
-        yield
-
-
-def batch_loss(transformer: Transformer, batch: Batch, *, smoothing: float) -> Tensor:
-    """Sum of the smoothed cross-entropies of a batch, over labels that are not padding.
-
-    When training on a CPU, the output projection and the loss are one function that never holds
-    all logits.
-    """
-    source_mask = padding_mask(batch.source_ids, transformer.config.pad_id)
-    memory = transformer.encode(batch.source_ids, source_mask)
-    projection, bias = transformer.output_projection, transformer.output_bias
-    weight = transformer.target_embedding.weight if projection is None else projection.weight
-    if batch.labels.device.type != "cpu" or not torch.is_grad_enabled():
-        logits = transformer.decode(batch.target_ids, memory, source_mask)
-        return label_smoothed_loss(logits.to(weight.dtype), batch.labels, smoothing=smoothing)
-    hidden = transformer.decoder(transformer.embed_target(batch.target_ids), memory, source_mask)
-    is_real = batch.labels != IGNORED
-    is_low = torch.is_autocast_enabled("cpu")
-    return projected_loss(
-        hidden[is_real].to(weight.dtype),
-        weight,
-        weight.new_zeros(len(weight)) if bias is None else bias,
-        batch.labels[is_real],
-        smoothing=smoothing,
-        compute_dtype=torch.bfloat16 if is_low else weight.dtype,
-        fixed_id=transformer.config.pad_id if projection is None else None,
-    )
-
-
 class Trainer:
     """Trains a network on a stream of batches.
 
@@ -138,12 +92,16 @@ class Trainer:
         transformer: The network, on its device.
         optimiser: From `build_optimiser`.
         stream: Batches.
-        optimiser_config: Clipping and smoothing.
+        optimiser_config: Clipping, smoothing, R-Drop.
         schedule: Learning rate.
         run: Length and batches per update.
         clock: Seconds, only ever going up.
         progress: Where to begin.
         group: The workers that train together.
+        average: Moves after every update that changed the weights; None is no average.
+
+    Raises:
+        ConfigError: The stacks are to be compiled and cannot be.
     """
 
     def __init__(
@@ -158,6 +116,7 @@ class Trainer:
         clock: Clock,
         progress: Progress | None = None,
         group: Group | None = None,
+        average: MovingAverage | None = None,
     ) -> None:
         self._transformer = transformer
         self._optimiser = optimiser
@@ -168,6 +127,8 @@ class Trainer:
         self._clock = clock
         self._device = next(transformer.parameters()).device
         self._group = group or Group()
+        self._average = average
+        self._stacks = (compiled_stacks if run.compile else plain_stacks)(transformer)
         self.progress = progress or Progress()
 
     def fraction(self) -> float:
@@ -185,7 +146,7 @@ class Trainer:
         What the observer does (saving, scoring) is not counted as training time.
 
         Raises:
-            TrainingError: The loss is no longer finite.
+            TrainingError: More updates in a row than are allowed had to be skipped.
         """
         while self._goes_on(should_stop):
             started = self._clock()
@@ -199,6 +160,8 @@ class Trainer:
                 elapsed_seconds=done.elapsed_seconds + elapsed,
                 num_source_tokens=done.num_source_tokens + result.num_source_tokens,
                 num_target_tokens=done.num_target_tokens + result.num_target_tokens,
+                num_skipped_updates=done.num_skipped_updates + result.is_skipped,
+                num_skipped_in_a_row=done.num_skipped_in_a_row + 1 if result.is_skipped else 0,
             )
             self.progress = observer.after_update(result, self.progress, self.fraction())
 
@@ -209,8 +172,11 @@ class Trainer:
     def update(self, batches: Sequence[Batch]) -> UpdateResult:
         """One update from the exact gradient of all `batches` together.
 
+        If the loss or the gradient is not finite, nothing changes: neither weights nor moments
+        nor their average.
+
         Raises:
-            TrainingError: The loss or the gradient is not finite; no weight has changed.
+            TrainingError: It was so for the last of the updates that may be skipped in a row.
         """
         self._transformer.train()
         update = self.progress.update + 1
@@ -224,14 +190,11 @@ class Trainer:
         self._group.seed_dropout(self._run.seed, update)
         loss = self.accumulate(batches)
         norm = self._clip()
-        if not math.isfinite(loss) or not math.isfinite(norm):
-            raise TrainingError(
-                f"update {update}: loss {loss}, gradient norm {norm}; the run has diverged"
-                f" (learning rate {rate:.3g})"
-            )
-        for group in self._optimiser.param_groups:
-            group["lr"] = rate
-        self._optimiser.step()
+        is_skipped = not (math.isfinite(loss) and math.isfinite(norm))
+        if is_skipped:
+            self._check_skips(update, loss=loss, norm=norm, rate=rate)
+        else:
+            self._step(rate)
         self._optimiser.zero_grad(set_to_none=True)
         return UpdateResult(
             update=update,
@@ -241,6 +204,7 @@ class Trainer:
             learning_rate=rate,
             num_source_tokens=sum(batch.num_source_tokens for batch in batches),
             num_target_tokens=num_target,
+            is_skipped=is_skipped,
         )
 
     def accumulate(self, batches: Sequence[Batch]) -> float:
@@ -254,11 +218,17 @@ class Trainer:
             The mean loss per target token, in nats.
         """
         num_target = sum(batch.num_target_tokens for batch in batches)
-        smoothing = self._optimiser_config.label_smoothing
+        config = self._optimiser_config
         total = 0.0
         for batch in self._group.deal(batches):
             with compute_context(self._device, self._run.precision):
-                loss = batch_loss(self._transformer, batch.to(self._device), smoothing=smoothing)
+                loss = batch_loss(
+                    self._transformer,
+                    batch.to(self._device),
+                    smoothing=config.label_smoothing,
+                    rdrop_alpha=config.rdrop_alpha,
+                    stacks=self._stacks,
+                )
             (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
             total += loss.item()
         self._group.sum_gradients(self._transformer.parameters())
@@ -267,3 +237,20 @@ class Trainer:
     def _clip(self) -> float:
         limit = self._optimiser_config.max_gradient_norm or math.inf
         return clip_grad_norm_(self._transformer.parameters(), limit).item()
+
+    def _step(self, rate: float) -> None:
+        for group in self._optimiser.param_groups:
+            group["lr"] = rate
+        self._optimiser.step()
+        if self._average is not None:
+            self._average.move()
+
+    def _check_skips(self, update: int, *, loss: float, norm: float, rate: float) -> None:
+        num_in_a_row = self.progress.num_skipped_in_a_row + 1
+        limit = self._run.max_skipped_updates
+        if num_in_a_row > limit:
+            raise TrainingError(
+                f"update {update}: loss {loss}, gradient norm {norm}; the run has diverged"
+                f" (learning rate {rate:.3g}; {num_in_a_row} such updates in a row,"
+                f" run.max_skipped_updates is {limit})"
+            )

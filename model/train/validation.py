@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import torch
 
 from model.config import SearchConfig
-from model.evaluate import Evaluation, evaluate
+from model.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
-from model.train.experiment import Experiment, Precision
+from model.train.experiment import Experiment, Metric, Precision
 from model.train.export import language_pair, memory_checkpoint
-from model.train.trainer import batch_loss, compute_context
+from model.train.objective import batch_loss, compute_context
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
 
@@ -43,6 +43,12 @@ class DevScore:
     bleu: float | None = None
     chrf: float | None = None
 
+    def value(self, metric: Metric) -> float:
+        """The score that a metric asks for, so that larger is better."""
+        value = {"bleu": self.bleu, "chrf": self.chrf, "loss": -self.loss}[metric]
+        assert value is not None  # the experiment's own check: these metrics need `score_dev`
+        return value
+
 
 class Validator:
     """Scores networks of one experiment.
@@ -51,6 +57,9 @@ class Validator:
         experiment: Says how dev text is scored.
         vocabularies: Of the run.
         dev: Held-out text by name.
+
+    Raises:
+        ConfigError: BLEU's tokenizer is not installed.
     """
 
     def __init__(
@@ -59,6 +68,10 @@ class Validator:
         self._experiment = experiment
         self._vocabularies = vocabularies
         self._dev = dev
+        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(
+            language_pair(experiment).target
+        )
+        score(["."], ["."], tokenizer=tokenizer)  # fails now, not after hours of training
 
     def score(self, transformer: Transformer) -> dict[str, DevScore]:
         """Scores by corpus, the network left in the mode it was in."""
@@ -94,6 +107,7 @@ class Validator:
             text.source,
             text.target,
             search=search,
+            tokenizer=self._experiment.run.bleu_tokenizer,
         )
 
 

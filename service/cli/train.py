@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ConfigError: The experiment file or the flags are impossible.
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, or its state does not fit.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
     import torch
 

@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from model.errors import TrainingError
-from model.train.averaging import average_snapshots, last_snapshots
-from model.train.state import save_snapshot
+from model.train.averaging import MovingAverage, average_snapshots, last_snapshots
+from model.train.state import AverageState, save_snapshot
 
 
 def snapshots(folder: Path, values: list[float], *, width: int = 2) -> list[Path]:
@@ -45,3 +45,39 @@ def test_snapshots_of_different_networks_are_refused(tmp_path: Path) -> None:
 def test_nothing_has_no_average() -> None:
     with pytest.raises(TrainingError, match="no snapshot"):
         average_snapshots([])
+
+
+def test_the_moving_average_is_the_recursion_with_a_short_memory_at_first() -> None:
+    layer = nn.Linear(2, 1, bias=False).double()
+    average = MovingAverage(layer, decay=0.3)
+    expected = layer.weight.detach().clone()
+    for number, decay in enumerate((2 / 11, 3 / 12, 0.3, 0.3), start=1):
+        with torch.no_grad():
+            layer.weight.fill_(float(number**2))
+        average.move()
+        expected = decay * expected + (1 - decay) * layer.weight.detach()
+        found = average.state().weights["weight"]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_the_network_has_its_own_weights_again_after_an_error() -> None:
+    layer = nn.Linear(2, 1, bias=False)
+    average = MovingAverage(layer, decay=0.5)
+    with torch.no_grad():
+        layer.weight.fill_(7.0)
+
+    def fail() -> None:
+        with average.in_place():
+            assert not torch.equal(layer.weight, torch.full((1, 2), 7.0))
+            raise TrainingError
+
+    with pytest.raises(TrainingError):
+        fail()
+    assert torch.equal(layer.weight, torch.full((1, 2), 7.0))
+
+
+def test_another_networks_average_is_refused() -> None:
+    average = MovingAverage(nn.Linear(2, 1, bias=False), decay=0.5)
+    state = AverageState(num_updates=1, weights={"weight": torch.zeros(3, 1)})
+    with pytest.raises(TrainingError, match="of another network"):
+        average.restore(state)

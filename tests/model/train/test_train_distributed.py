@@ -1,18 +1,32 @@
 """Two workers over Gloo against one: the same run, only shared out."""
 
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from model.errors import ConfigError
 from model.train.distributed import Group, joined_group
+from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
+from support.forked import Send, run_workers
 from support.tiny_checkpoint import generated_pairs
+from support.training import (
+    Recorder,
+    SecondPassDiffers,
+    cut,
+    gradients,
+    network,
+    reversal_pairs,
+    trainer,
+)
 
 ROOT = Path(__file__).parents[3]
 EXPERIMENT = """
@@ -52,7 +66,6 @@ def arguments(folder: Path, output: str) -> list[str]:
     return ["train", experiment, *flags, "--threads", "1"]
 
 
-@pytest.mark.workers
 def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     workers = subprocess.run(
@@ -70,6 +83,93 @@ def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
     alone, shared = (load_snapshot(list_snapshots(folder / name)[-1]) for name in ("one", "two"))
     for name, value in alone.items():
         torch.testing.assert_close(shared[name], value, rtol=0, atol=1e-5)
+
+
+def accumulate(send: Send, group: Group) -> None:
+    """Eight batches of four sentences: the loss and the gradient of all of them."""
+    for rdrop_alpha in (0.0, 3.0):
+        transformer = network(dtype=torch.float64)
+        if rdrop_alpha:
+            transformer.encoder.dropout = SecondPassDiffers()
+        config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
+        loss = trainer(transformer, optimiser=config, group=group).accumulate(
+            cut(reversal_pairs(32), 4)
+        )
+        send((loss, {name: value.numpy() for name, value in gradients(transformer).items()}))
+
+
+def test_two_workers_accumulate_the_gradient_of_the_large_batch() -> None:
+    sent, exits = run_workers(accumulate, size=2)
+    assert exits == [0, 0]
+    for number, rdrop_alpha in enumerate((0.0, 3.0)):
+        transformer = network(dtype=torch.float64)
+        if rdrop_alpha:
+            transformer.encoder.dropout = SecondPassDiffers()
+        config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
+        loss = trainer(transformer, optimiser=config).accumulate(cut(reversal_pairs(32), 32))
+        expected = gradients(transformer)
+        for found_loss, found in (messages[number] for messages in sent):
+            assert found_loss == pytest.approx(loss, abs=1e-12)
+            assert found.keys() == expected.keys()
+            for name, gradient in expected.items():
+                assert np.abs(found[name] - gradient.numpy()).max() < 1e-12, name
+
+
+def learn(send: Send, group: Group) -> None:
+    """A run of 20 updates of four batches each: its losses, and what is left of it."""
+    recorder = Recorder()
+    transformer = network(dtype=torch.float64)
+    run = RunConfig(max_updates=20, update_freq=4)
+    trainer(transformer, run=run, group=group).train(recorder)
+    send([result.loss for result in recorder.results])
+    send([result.gradient_norm for result in recorder.results])
+
+
+def meet_a_nan(send: Send, group: Group) -> None:
+    """The second worker's part of the second update has no finite gradient."""
+    recorder = Recorder()
+    transformer = network()
+    numbers = iter(range(1, 99))
+    if not group.is_first:
+        transformer.get_parameter("output_bias").register_hook(
+            lambda gradient: gradient * math.nan if next(numbers) == 2 else gradient
+        )
+    run = RunConfig(max_updates=3, update_freq=2)
+    trainer(transformer, run=run, group=group).train(recorder)
+    send([result.is_skipped for result in recorder.results])
+    send({name: value.numpy() for name, value in transformer.state_dict().items()})
+
+
+def test_what_one_worker_cannot_use_both_skip() -> None:
+    sent, exits = run_workers(meet_a_nan, size=2)
+    assert exits == [0, 0]
+    assert [skipped for skipped, *_ in sent] == [[False, True, False]] * 2
+    weights = [found for _, found, _ in sent]
+    for name, value in weights[0].items():
+        assert np.isfinite(value).all()
+        assert np.array_equal(weights[1][name], value), name
+
+
+@pytest.fixture(scope="module")
+def learnt_by_two() -> list[list[Any]]:
+    sent, exits = run_workers(learn, size=2)
+    assert exits == [0, 0]
+    return sent
+
+
+def test_two_workers_have_the_loss_curve_of_one(learnt_by_two: list[list[Any]]) -> None:
+    alone: list[list[float]] = []
+    learn(alone.append, Group())  # type: ignore[arg-type]  # it sends these lists
+    for losses, norms, _ in learnt_by_two:
+        np.testing.assert_allclose(losses, alone[0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(norms, alone[1], rtol=0, atol=1e-8)
+    assert alone[0][-1] < 0.9 * alone[0][0]
+
+
+def test_leaving_a_group_ends_its_threads(learnt_by_two: list[list[Any]]) -> None:
+    # Were they alive while the interpreter ends, they would now and then abort the process.
+    for _, _, threads in learnt_by_two:
+        assert not [name for name in threads if "gloo" in name]
 
 
 def test_batches_are_dealt_out_without_remainder() -> None:

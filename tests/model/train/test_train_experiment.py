@@ -1,9 +1,11 @@
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from model.errors import ConfigError
-from model.train.experiment import Experiment, read_experiment
+from model.evaluate import TOKENIZERS
+from model.train.experiment import BleuTokenizer, Experiment, read_experiment
 
 MINIMAL = """
 name: tiny
@@ -50,6 +52,11 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
         ("schedule: {peak: fast}", "schedule.peak is 'fast'; it must be of type float"),
         ("schedule: [1]", r"schedule is \[1\]; it must be a mapping"),
         ("optimiser: {label_smoothing: 1.0}", "optimiser.label_smoothing is 1.0; it must be in"),
+        ("optimiser: {ema_decay: 1.0}", r"optimiser.ema_decay is 1.0; it must be in \[0, 1\)"),
+        ("optimiser: {rdrop_alpha: -1}", "optimiser.rdrop_alpha is -1.0; it must be at least 0"),
+        ("optimiser: {rdrop_alpha: .inf}", "optimiser.rdrop_alpha is inf; it must be at least 0"),
+        ("schedule: {kind: linear}", "schedule.kind is 'linear'; it must be one of noam"),
+        ("schedule: {floor: 1}", "schedule.floor is 1.0; it must be from 0 to schedule.peak"),
         ("description: [a]", r"description is \['a'\]; it must be of type str"),
     ],
 )
@@ -69,6 +76,36 @@ def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, mes
         ("[held-out]", "held-out", "data.dev is 'held-out'; it must be a list"),
         ("max_updates: 10", "max_updates: 0", "the run has no end"),
         ("max_updates: 10", "max_updates: -1", "run.max_updates is -1; it must be at least 0"),
+        (
+            "max_updates: 10",
+            "max_updates: 10, max_skipped_updates: -1",
+            "run.max_skipped_updates is -1; it must be at least 0",
+        ),
+        (
+            "max_updates: 10",
+            "max_updates: 10, save_every_updates: -1",
+            "run.save_every_updates is -1; it must be at least 0",
+        ),
+        (
+            "max_updates: 10",
+            "max_updates: 10, metric: ter",
+            "run.metric is 'ter'; it must be one of bleu, chrf, loss",
+        ),
+        (
+            "max_updates: 10",
+            "max_updates: 10, metric: chrf, score_dev: false",
+            "run.metric is 'chrf'; it must be loss when run.score_dev is false",
+        ),
+        (
+            "max_updates: 10",
+            "max_updates: 10, bleu_tokenizer: moses",
+            "run.bleu_tokenizer is 'moses'; it must be one of 13a, intl",
+        ),
+        (
+            "max_updates: 10",
+            "max_updates: 10, compile: 1",
+            "run.compile is 1; it must be of type bool",
+        ),
     ],
 )
 def test_a_file_that_lacks_something_is_refused(
@@ -77,6 +114,23 @@ def test_a_file_that_lacks_something_is_refused(
     assert old in MINIMAL
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, MINIMAL.replace(old, new))
+
+
+def test_snapshots_go_by_bleu_or_else_by_loss_unless_the_file_says_so(tmp_path: Path) -> None:
+    metrics = [
+        read(tmp_path, MINIMAL.replace("max_updates: 10", f"max_updates: 10{more}"))
+        for more in ("", ", score_dev: false", ", metric: chrf", ", metric: loss")
+    ]
+    assert [experiment.run.snapshot_metric for experiment in metrics] == [
+        "bleu",
+        "loss",
+        "chrf",
+        "loss",
+    ]
+
+
+def test_the_tokenizers_are_those_of_the_scores() -> None:
+    assert get_args(BleuTokenizer) == TOKENIZERS
 
 
 def test_a_missing_file_and_broken_yaml_are_named(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def test_a_report_has_means_speeds_and_times_left(caplog: pytest.LogCaptureFixtu
         "tokens_per_second": 26.7,  # 800 tokens in 30 seconds
         "num_source_tokens": 300,
         "num_target_tokens": 500,
+        "num_skipped_updates": 0,
         "elapsed_seconds": 30.0,
         "seconds_left": 970,
         "next_evaluation_seconds": 50,

@@ -1,5 +1,6 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -15,15 +16,26 @@ from model.train.experiment import (
     CorpusConfig,
     DataConfig,
     Experiment,
+    Metric,
     NetworkConfig,
+    OptimiserConfig,
     RunConfig,
     VocabularyConfig,
     read_experiment,
 )
 from model.train.journal import Journal, read_journal
+from model.train.observer import fingerprint
+from model.train.progress import ProgressReporter
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
-from model.train.state import list_snapshots, load_snapshot
+from model.train.state import (
+    STATE_FILE,
+    Progress,
+    has_state,
+    list_snapshots,
+    load_snapshot,
+    snapshot_path,
+)
 from model.translator import Translator
 from support.tiny_checkpoint import EN_ZH, generated_pairs
 
@@ -231,6 +243,84 @@ def test_a_run_without_a_better_snapshot_ends_early(data_folder: Path, tmp_path:
     assert run(data_folder, tmp_path, experiment=hopeless)
     card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
     assert "500 updates" not in card
+
+
+def test_the_moving_average_is_scored_and_competes_at_the_end(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    averaged = replace(EXPERIMENT, optimiser=OptimiserConfig(ema_decay=0.9))
+    assert run(data_folder, tmp_path, experiment=averaged)
+    best = {line.partition(": dev")[0] for line in caplog.messages if ": dev/held-out" in line}
+    assert "the average of the last 2 snapshots" in best
+    assert "the moving average at update 12" in best
+    assert not any("the snapshot of" in name for name in best)
+
+
+@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2"), ("loss", "loss")])
+def test_the_metric_chooses_the_best_snapshot_and_the_weights(
+    data_folder: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    metric: Metric,
+    shown: str,
+) -> None:
+    caplog.set_level("INFO")
+    changed = replace(EXPERIMENT, run=replace(EXPERIMENT.run, metric=metric))
+    assert run(data_folder, tmp_path, experiment=changed)
+    progress = torch.load(tmp_path / STATE_FILE, weights_only=True)["progress"]
+    assert progress["metric"] == metric
+    chosen_by = [line for line in caplog.messages if ": dev/held-out " in line]
+    assert len(chosen_by) == 3
+    assert all(f"dev/held-out {shown} " in line for line in chosen_by)
+
+
+def test_text_that_is_tokenised_already_is_scored_as_it_stands(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    changed = replace(EXPERIMENT, run=replace(EXPERIMENT.run, bleu_tokenizer="none"))
+    assert run(data_folder, tmp_path, experiment=changed)
+    card = (tmp_path / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "tok:none" in card
+    assert "tok:zh" not in card
+
+
+def test_the_end_of_a_run_can_be_stopped_and_done_again(data_folder: Path, tmp_path: Path) -> None:
+    def is_over() -> bool:
+        return snapshot_path(tmp_path, 12).exists() and has_state(tmp_path)
+
+    arguments = {"data_folder": data_folder, "output": tmp_path, "device": CPU, "command": ""}
+    assert not train(EXPERIMENT, resume=False, should_stop=is_over, **arguments)  # type: ignore[arg-type]
+    assert not (tmp_path / "checkpoint").exists()
+    assert run(data_folder, tmp_path, resume=True)
+    assert (tmp_path / "checkpoint").exists()
+
+
+def test_a_run_can_be_resumed_from_its_first_moment(data_folder: Path, tmp_path: Path) -> None:
+    assert not run(data_folder, tmp_path, num_updates=0)
+    assert run(data_folder, tmp_path, resume=True)
+
+
+def test_a_key_at_its_default_does_not_change_what_a_state_fits() -> None:
+    said = fingerprint(EXPERIMENT)
+    assert fingerprint(replace(EXPERIMENT, optimiser=OptimiserConfig(beta1=0.9))) == said
+    assert fingerprint(replace(EXPERIMENT, optimiser=OptimiserConfig(beta1=0.8))) != said
+    assert fingerprint(replace(EXPERIMENT, run=replace(EXPERIMENT.run, max_updates=99))) == said
+    corpus = replace(EXPERIMENT.data.train[0], copies=3)
+    data = replace(EXPERIMENT.data, train=(corpus,))
+    assert fingerprint(replace(EXPERIMENT, data=data)) != said
+
+
+def test_lines_of_progress_count_skipped_updates(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with ProgressReporter(
+        stream=io.StringIO(), progress=Progress(), fraction=0.0, evaluate_every=8
+    ) as reporter:
+        for num_skipped in (0, 2):
+            progress = Progress(update=9, num_skipped_updates=num_skipped)
+            reporter.report(progress, fraction=0.5)
+    assert "skipped" not in caplog.messages[0]
+    assert caplog.messages[1].endswith(" skipped 2")
 
 
 def test_a_folder_with_a_run_is_not_overwritten(data_folder: Path, whole_run: Path) -> None:

@@ -34,6 +34,15 @@ def test_constant_stays_at_its_peak_after_the_warm_up() -> None:
     assert learning_rate(config, update=5000, d_model=8) == pytest.approx(2e-3)
 
 
+def test_cosine_falls_from_its_peak_to_its_floor_as_half_a_cosine() -> None:
+    config = ScheduleConfig(kind="cosine", peak=3e-3, floor=1e-3, warmup_updates=10)
+    rates = [
+        learning_rate(config, update=update, progress=progress, d_model=8)
+        for update, progress in ((5, 0.0), (10, 0.0), (500, 1 / 3), (750, 0.5), (1500, 1.0))
+    ]
+    assert rates == pytest.approx([1.5e-3, 3e-3, 2.5e-3, 2e-3, 1e-3])
+
+
 def test_the_tail_begins_late_and_ends_at_zero() -> None:
     assert tail_factor(0.4, 0.0) == 1.0
     assert tail_factor(0.4, 0.6) == 1.0
@@ -43,7 +52,7 @@ def test_the_tail_begins_late_and_ends_at_zero() -> None:
 
 
 def test_the_tail_multiplies_every_kind() -> None:
-    for kind in ("noam", "inverse-sqrt", "constant"):
+    for kind in ("noam", "inverse-sqrt", "cosine", "constant"):
         plain = ScheduleConfig(kind=kind)
         tailed = ScheduleConfig(kind=kind, tail_fraction=0.5)
         rate = learning_rate(plain, update=9000, progress=0.75, d_model=32)
@@ -54,7 +63,9 @@ def test_the_tail_multiplies_every_kind() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"kind": "cosine"}, "cosine"),
+        ({"kind": "linear"}, "must be one of noam, inverse-sqrt, cosine, constant"),
+        ({"peak": 1e-3, "floor": 2e-3}, r"schedule.floor is 0.002; it must be from 0 to .*0.001"),
+        ({"floor": -1.0}, "schedule.floor is -1.0"),
         ({"peak": 0.0}, "schedule.peak is 0.0"),
         ({"warmup_updates": 0}, "schedule.warmup_updates is 0"),
         ({"tail_fraction": 1.5}, "schedule.tail_fraction is 1.5"),

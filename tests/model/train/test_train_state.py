@@ -1,4 +1,5 @@
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,12 +9,13 @@ from torch import nn
 from model.errors import TrainingError
 from model.train.batching import BatchPosition
 from model.train.state import (
+    PREVIOUS_STATE_FILE,
     STATE_FILE,
     Progress,
     list_snapshots,
     load_snapshot,
     load_state,
-    prune_snapshots,
+    prune,
     save_snapshot,
     save_state,
     snapshot_path,
@@ -25,9 +27,11 @@ PROGRESS = Progress(
     elapsed_seconds=1.5,
     num_source_tokens=100,
     num_target_tokens=90,
-    metric="BLEU",
+    metric="bleu",
     best_score=12.5,
     best_update=6,
+    num_skipped_updates=4,
+    num_skipped_in_a_row=1,
 )
 
 
@@ -50,7 +54,7 @@ def load(folder: Path, layer: nn.Module, optimiser: torch.optim.Optimizer) -> Pr
         optimiser=optimiser,
         fingerprint="abc",
         device=torch.device("cpu"),
-    )
+    ).progress
 
 
 def test_a_state_comes_back_whole(tmp_path: Path) -> None:
@@ -76,8 +80,9 @@ def test_a_crash_while_saving_leaves_the_old_state(
         raise OSError("no space left")
 
     monkeypatch.setattr("model.train.state.os.fsync", crash)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(TrainingError, match=r"state\.pt: the state of update 7 cannot be written"):
         save(tmp_path, layer, optimiser)
+    assert not (tmp_path / "state.partial").exists()
     assert (tmp_path / STATE_FILE).read_bytes() == before
 
 
@@ -92,6 +97,37 @@ def test_another_experiments_state_is_refused(tmp_path: Path) -> None:
             fingerprint="xyz",
             device=torch.device("cpu"),
         )
+
+
+def flip_a_byte(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("damage", [flip_a_byte, cut_in_half, Path.unlink])
+def test_the_state_before_a_damaged_one_is_taken_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    before = layer.weight.detach().clone()
+    with torch.no_grad():
+        layer.weight.add_(1.0)
+    save(tmp_path, layer, optimiser)
+    damage(tmp_path / STATE_FILE)
+    other, other_optimiser = parts()
+    assert load(tmp_path, other, other_optimiser) == PROGRESS
+    assert torch.equal(other.weight, before)
+    assert "state.pt: no state to resume from" in caplog.text
+    assert "going on from state-previous.pt, of update 7" in caplog.text
+    damage(tmp_path / PREVIOUS_STATE_FILE)
+    with pytest.raises(TrainingError, match="no state to resume from"):
+        load(tmp_path, other, other_optimiser)
 
 
 def test_a_missing_state_is_named(tmp_path: Path) -> None:
@@ -126,7 +162,7 @@ def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
     for update in (5, 10, 15, 20):
         save_snapshot(tmp_path, layer, update)
     assert torch.equal(load_snapshot(snapshot_path(tmp_path, 15))["weight"], layer.weight)
-    prune_snapshots(tmp_path, num_kept=2, keep=frozenset({snapshot_path(tmp_path, 5)}))
+    prune(list_snapshots(tmp_path), num_kept=2, keep={5})
     assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
 
 

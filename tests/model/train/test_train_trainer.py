@@ -1,115 +1,43 @@
-from collections.abc import Iterator
+import math
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
-from model.config import ModelConfig
 from model.errors import TrainingError
-from model.nn.transformer import Transformer
-from model.train.batching import Batch, BatchStream, make_batch
+from model.train.averaging import MovingAverage
+from model.train.batching import Batch, make_batch
 from model.train.data import TokenisedPairs
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.loss import label_smoothed_loss
-from model.train.schedule import ScheduleConfig
-from model.train.state import Progress, load_state, save_state
-from model.train.trainer import Trainer, UpdateResult, batch_loss, build_optimiser
-
-VOCABULARY = 23
-
-
-def network(*, dropout: float = 0.0, dtype: torch.dtype = torch.float32) -> Transformer:
-    torch.manual_seed(11)
-    config = ModelConfig(
-        vocab_size=VOCABULARY,
-        d_model=16,
-        num_heads=2,
-        d_ff=24,
-        num_encoder_layers=1,
-        num_decoder_layers=1,
-        dropout=dropout,
-    )
-    return Transformer(config).to(dtype)
+from model.train.objective import batch_loss
+from model.train.paired_loss import paired_loss
+from model.train.state import load_state, save_state
+from model.train.trainer import Trainer
+from support.training import (
+    Recorder,
+    SecondPassDiffers,
+    cut,
+    gradients,
+    network,
+    reversal_pairs,
+    stream,
+    trainer,
+)
 
 
-def reversal_pairs(num_pairs: int = 64) -> TokenisedPairs:
-    """Targets are their sources read backwards: something that can be learnt."""
-    generator = np.random.default_rng(3)
-    bodies = [
-        list(generator.integers(3, VOCABULARY, size=generator.integers(1, 9)))
-        for _ in range(num_pairs)
-    ]
-    return TokenisedPairs(
-        [[*body, 1] for body in bodies],
-        [[*reversed(body), 1] for body in bodies],
-        [1] * num_pairs,
-    )
-
-
-def stream(pairs: TokenisedPairs, progress: Progress | None = None) -> BatchStream:
-    position = progress.position if progress else None
-    return BatchStream(pairs, max_tokens=60, seed=5, pad_id=0, start_id=0, position=position)
-
-
-class Ticks:
-    """A clock that goes up by a second whenever it is read."""
-
-    def __init__(self) -> None:
-        self._now: Iterator[int] = iter(range(1_000_000))
-
-    def __call__(self) -> float:
-        return float(next(self._now))
-
-
-class Recorder:
-    def __init__(self) -> None:
-        self.results: list[UpdateResult] = []
-
-    def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
-        self.results.append(result)
-        return progress
-
-
-def trainer(
-    transformer: Transformer, *, run: RunConfig | None = None, progress: Progress | None = None
-) -> Trainer:
-    optimiser_config = OptimiserConfig()
-    return Trainer(
-        transformer,
-        build_optimiser(transformer, optimiser_config),
-        stream(reversal_pairs(), progress),
-        optimiser_config=optimiser_config,
-        schedule=ScheduleConfig(peak=3e-3, warmup_updates=5),
-        run=run or RunConfig(max_updates=12),
-        clock=Ticks(),
-        progress=progress,
-    )
-
-
-def gradients(transformer: Transformer) -> dict[str, torch.Tensor]:
-    return {
-        name: parameter.grad.clone()
-        for name, parameter in transformer.named_parameters()
-        if parameter.grad is not None
-    }
-
-
-def cut(pairs: TokenisedPairs, size: int) -> list[Batch]:
-    return [
-        make_batch(pairs, range(begin, begin + size), pad_id=0, start_id=0)
-        for begin in range(0, 32, size)
-    ]
-
-
+@pytest.mark.parametrize("rdrop_alpha", [0.0, 3.0])
 @pytest.mark.parametrize("size", [1, 4, 16])
-def test_accumulated_gradients_are_those_of_the_large_batch(size: int) -> None:
+def test_accumulated_gradients_are_those_of_the_large_batch(size: int, rdrop_alpha: float) -> None:
     pairs = reversal_pairs(32)
     found = []
     for batches in (cut(pairs, 32), cut(pairs, size)):
         transformer = network(dtype=torch.float64)
-        loss = trainer(transformer).accumulate(batches)
+        if rdrop_alpha:
+            transformer.encoder.dropout = SecondPassDiffers()
+        config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
+        loss = trainer(transformer, optimiser=config).accumulate(batches)
         found.append((loss, gradients(transformer)))
     (large_loss, large), (small_loss, small) = found
     assert small_loss == pytest.approx(large_loss, abs=1e-12)
@@ -203,15 +131,108 @@ def test_a_run_stops_between_updates_when_it_is_asked_to() -> None:
     assert [result.update for result in recorder.results] == [1, 2, 3]
 
 
-def test_a_diverged_loss_is_refused_before_a_weight_changes() -> None:
-    transformer = network()
+def poison(transformer: torch.nn.Module) -> None:
+    """From now on every loss is NaN."""
     with torch.no_grad():
-        transformer.encoder.layers[0].feed_forward.up_proj.weight.fill_(float("nan"))
+        transformer.get_parameter("encoder.layers.0.feed_forward.up_proj.weight").fill_(math.nan)
+
+
+def test_a_diverged_run_ends_before_a_weight_changes() -> None:
+    transformer = network()
+    poison(transformer)
     before = {name: value.clone() for name, value in transformer.state_dict().items()}
-    with pytest.raises(TrainingError, match="update 1: loss nan"):
-        trainer(transformer).train(Recorder())
+    recorder = Recorder()
+    learner = trainer(transformer, run=RunConfig(max_updates=99, max_skipped_updates=3))
+    with pytest.raises(
+        TrainingError,
+        match=r"update 4: loss nan, gradient norm nan; .* 4 such .* run\.max_skipped_updates is 3",
+    ):
+        learner.train(recorder)
+    assert [result.is_skipped for result in recorder.results] == [True] * 3
+    assert learner.progress.num_skipped_updates == learner.progress.num_skipped_in_a_row == 3
     for name, value in transformer.state_dict().items():
         torch.testing.assert_close(value, before[name], equal_nan=True)
+
+
+def test_an_update_that_is_not_finite_changes_nothing() -> None:
+    transformer = network()
+    average = MovingAverage(transformer, decay=0.5)
+    learner = trainer(transformer, average=average)
+    batches = cut(reversal_pairs(32), 16)
+
+    def everything() -> list[torch.Tensor]:
+        moments = learner._optimiser.state_dict()["state"].values()
+        found = [*transformer.state_dict().values(), *average.state().weights.values()]
+        found += [tensor for state in moments for tensor in state.values()]
+        return [tensor.clone() for tensor in found]
+
+    learner.update(batches)  # now there are moments
+    before = everything()
+    assert transformer.output_bias is not None
+    hook = transformer.output_bias.register_hook(lambda gradient: gradient * math.inf)
+    result = learner.update(batches)
+    hook.remove()
+    assert result.is_skipped
+    assert math.isfinite(result.loss)
+    assert not math.isfinite(result.gradient_norm)
+    assert all(map(torch.equal, everything(), before))
+    assert not learner.update(batches).is_skipped
+    assert not any(map(torch.equal, everything()[:3], before[:3]))
+
+
+def test_skipped_updates_are_counted_and_forgiven_when_one_is_finite() -> None:
+    transformer = network()
+    numbers = iter(range(1, 100))
+    assert transformer.output_bias is not None
+    transformer.output_bias.register_hook(
+        lambda gradient: gradient * math.nan if next(numbers) in {4, 5, 8} else gradient
+    )
+    recorder = Recorder()
+    learner = trainer(transformer, run=RunConfig(max_updates=9, max_skipped_updates=2))
+    learner.train(recorder)
+    assert [result.update for result in recorder.results if result.is_skipped] == [4, 5, 8]
+    assert learner.progress.update == 9
+    assert learner.progress.num_skipped_updates == 3
+    assert learner.progress.num_skipped_in_a_row == 0
+
+
+def test_rdrop_is_the_formula_over_two_passes_side_by_side() -> None:
+    batch = cut(reversal_pairs(32), 32)[0]
+    found = []
+    for is_plain in (True, False):
+        transformer = network(dropout=0.3, dtype=torch.float64).train()
+        torch.manual_seed(7)
+        if is_plain:
+            logits = transformer(batch.source_ids.repeat(2, 1), batch.target_ids.repeat(2, 1))
+            passes = logits.view(2, *batch.labels.shape, -1)
+            assert not torch.equal(passes[0], passes[1])
+            loss = paired_loss(passes, batch.labels, smoothing=0.1, alpha=3.0)
+        else:
+            loss = batch_loss(transformer, batch, smoothing=0.1, rdrop_alpha=3.0)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch's own
+        found.append((loss, gradients(transformer)))
+    (plain_loss, plain), (fused_loss, fused) = found
+    torch.testing.assert_close(fused_loss, plain_loss, rtol=0, atol=1e-9)
+    for name, gradient in plain.items():
+        torch.testing.assert_close(fused[name], gradient, rtol=0, atol=1e-11)
+
+
+def test_rdrop_without_gradients_is_rdrop_with_them() -> None:
+    transformer = network(dtype=torch.float64)
+    transformer.encoder.dropout = SecondPassDiffers()
+    batch = cut(reversal_pairs(32), 32)[0]
+    fused = batch_loss(transformer, batch, smoothing=0.1, rdrop_alpha=2.0)
+    with torch.no_grad():
+        plain = batch_loss(transformer, batch, smoothing=0.1, rdrop_alpha=2.0)
+    torch.testing.assert_close(fused, plain, rtol=0, atol=1e-9)
+
+
+def test_rdrop_trains() -> None:
+    recorder = Recorder()
+    config = OptimiserConfig(rdrop_alpha=1.0)
+    trainer(network(dropout=0.1), run=RunConfig(max_updates=150), optimiser=config).train(recorder)
+    losses = [result.loss for result in recorder.results]
+    assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
 
 def run_updates(learner: Trainer) -> dict[str, torch.Tensor]:
@@ -246,7 +267,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(tmp_path: Path, update_
         optimiser=second._optimiser,
         fingerprint="f",
         device=torch.device("cpu"),
-    )
+    ).progress
     second.progress = progress
     second._stream = stream(reversal_pairs(), progress)
     found = run_updates(second)

@@ -102,7 +102,10 @@ def test_a_killed_run_goes_on_with_one_record_an_update(folder: Path) -> None:
     assert [record["event"] for record in records].count("start") == 2
 
 
-def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
+    folder: Path, number: signal.Signals
+) -> None:
     (folder / "tiny.yaml").write_text(EXPERIMENT % 1_000_000, encoding="utf-8")
     command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
     command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
@@ -118,7 +121,7 @@ def test_sigterm_saves_the_state_and_the_run_can_be_resumed(folder: Path) -> Non
             if (event["event"], event.get("update")) == ("progress", 1):
                 break
             assert time.monotonic() < deadline
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         rest = process.stderr.read()
         assert process.wait(timeout=60) == 130
     assert "go on with --resume" in rest

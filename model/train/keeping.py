@@ -1,0 +1,170 @@
+"""What of a run is on the disk, and what of it is kept.
+
+Owns which snapshots stay, and that what a saved state speaks of stays as long as somebody may
+resume from it. Does not own the files' formats (`state`), nor when something is saved.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from model.errors import TrainingError
+from model.nn.transformer import Transformer
+from model.train.averaging import MovingAverage
+from model.train.state import (
+    Progress,
+    list_averages,
+    list_snapshots,
+    load_state,
+    prune,
+    save_average,
+    save_snapshot,
+    save_state,
+    snapshot_path,
+    update_of,
+)
+
+LOGGER = logging.getLogger("dragoman.train")
+
+
+class RunFiles:
+    """The states and snapshots of one run.
+
+    Args:
+        folder: Of the run.
+        transformer: The network that is trained.
+        optimiser: Its optimiser.
+        average: The moving average of its weights, if it has one.
+        fingerprint: Of the experiment.
+        num_snapshots: Snapshots kept, the latest ones.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        transformer: Transformer,
+        optimiser: torch.optim.Optimizer,
+        average: MovingAverage | None,
+        fingerprint: str,
+        num_snapshots: int,
+    ) -> None:
+        self._folder = folder
+        self._transformer = transformer
+        self._optimiser = optimiser
+        self._average = average
+        self._fingerprint = fingerprint
+        self._num_snapshots = num_snapshots
+        self._saved_best: tuple[int | None, ...] = ()
+
+    def save(self, progress: Progress) -> None:
+        """Save the state; the one before it stays.
+
+        Raises:
+            TrainingError: It cannot be written; the states before it are whole.
+        """
+        save_state(
+            self._folder,
+            transformer=self._transformer,
+            optimiser=self._optimiser,
+            progress=progress,
+            fingerprint=self._fingerprint,
+            average=None if self._average is None else self._average.state(),
+        )
+        self._saved_best = (*self._saved_best[-1:], progress.best_update)
+
+    def restore(self) -> Progress:
+        """Take up the latest state that is whole.
+
+        Raises:
+            TrainingError: There is none, or it belongs to another experiment.
+        """
+        state = load_state(
+            self._folder,
+            transformer=self._transformer,
+            optimiser=self._optimiser,
+            fingerprint=self._fingerprint,
+            device=next(self._transformer.parameters()).device,
+        )
+        if self._average is not None and state.average is not None:
+            self._average.restore(state.average)
+        self._saved_best = (state.progress.best_update,)
+        return state.progress
+
+    def forget_later(self, progress: Progress) -> None:
+        """Remove snapshots of updates after `progress`: the run will make them once more.
+
+        They were written after the state that a run is resumed from; left there, they would be
+        taken for this run's own. Files that a killed run had only begun go with them.
+        """
+        later = [
+            path
+            for path in (*list_snapshots(self._folder), *list_averages(self._folder))
+            if update_of(path) > progress.update
+        ]
+        for path in (*later, *self._folder.glob("*.partial")):
+            path.unlink()
+        if later:
+            LOGGER.info(
+                "resuming at update %d: %d later snapshots removed, to be made again",
+                progress.update,
+                len(later),
+            )
+
+    def has_snapshot(self, update: int) -> bool:
+        """Whether the weights of an update are there."""
+        return snapshot_path(self._folder, update).exists()
+
+    def snapshot(self, update: int) -> None:
+        """Write the weights, and their moving average if there is one.
+
+        Raises:
+            TrainingError: They cannot be written.
+        """
+        save_snapshot(self._folder, self._transformer, update)
+        if self._average is not None:
+            with self._average.in_place():
+                save_average(self._folder, self._transformer, update)
+
+    @contextmanager
+    def scored_weights(self) -> Iterator[None]:
+        """The network has the weights that dev text scores: the moving average if there is one."""
+        if self._average is None:
+            yield
+        else:
+            with self._average.in_place():
+                yield
+
+    def prune(self, progress: Progress) -> None:
+        """Remove old snapshots that nothing speaks of.
+
+        The best one stays, and so does the one that a saved state takes for the best: the run may
+        be resumed from there. Of moving averages only the latest stays besides.
+        """
+        spoken_of = (*self._saved_best, progress.best_update)
+        keep = {update for update in spoken_of if update is not None}
+        prune(list_snapshots(self._folder), num_kept=self._num_snapshots, keep=keep)
+        prune(list_averages(self._folder), num_kept=1, keep=keep)
+
+
+def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:
+    """Refuse to begin a run where another one is, or to resume none.
+
+    Raises:
+        TrainingError: The message says what to do.
+    """
+    if resume:
+        if not has_state:
+            raise TrainingError(f"{folder}: holds no state to resume from")
+    elif has_state:
+        raise TrainingError(
+            f"{folder}: holds a run already; resume it, or choose another output folder"
+        )
+    elif list_snapshots(folder) or list_averages(folder):
+        raise TrainingError(
+            f"{folder}: holds snapshots but no state to resume from; move them away, or choose"
+            " another output folder"
+        )

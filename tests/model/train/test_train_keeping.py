@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.errors import TrainingError
+from model.train.averaging import MovingAverage
+from model.train.experiment import OptimiserConfig
+from model.train.keeping import RunFiles, check_folder
+from model.train.state import (
+    Progress,
+    average_path,
+    list_averages,
+    list_snapshots,
+    load_snapshot,
+    snapshot_path,
+    update_of,
+)
+from model.train.trainer import build_optimiser
+from support.training import network
+
+
+def files_of(folder: Path, *, average: MovingAverage | None = None) -> RunFiles:
+    transformer = network()
+    return RunFiles(
+        folder,
+        transformer=transformer,
+        optimiser=build_optimiser(transformer, OptimiserConfig()),
+        average=average or MovingAverage(transformer, decay=0.5),
+        fingerprint="f",
+        num_snapshots=2,
+    )
+
+
+def updates_of(paths: list[Path]) -> list[int]:
+    return [update_of(path) for path in paths]
+
+
+def test_a_snapshot_comes_with_the_moving_average(tmp_path: Path) -> None:
+    transformer = network()
+    average = MovingAverage(transformer, decay=0.5)
+    files = RunFiles(
+        tmp_path,
+        transformer=transformer,
+        optimiser=build_optimiser(transformer, OptimiserConfig()),
+        average=average,
+        fingerprint="f",
+        num_snapshots=2,
+    )
+    before = transformer.source_embedding.weight.detach().clone()
+    with torch.no_grad():
+        transformer.source_embedding.weight.add_(1.0)
+    files.snapshot(5)
+    with files.scored_weights():
+        assert torch.equal(transformer.source_embedding.weight, before)
+    assert torch.equal(transformer.source_embedding.weight, before + 1.0)
+    name = "source_embedding.weight"
+    assert torch.equal(load_snapshot(snapshot_path(tmp_path, 5))[name], before + 1.0)
+    assert torch.equal(load_snapshot(average_path(tmp_path, 5))[name], before)
+
+
+def test_the_best_snapshot_of_every_saved_state_stays(tmp_path: Path) -> None:
+    files = files_of(tmp_path)
+    best_then = {1: 1, 2: 2, 3: 3, 4: 4, 5: 4, 6: 4, 7: 7}
+    for update, best in best_then.items():
+        files.snapshot(update)
+        progress = Progress(update=update, best_update=best)
+        files.prune(progress)
+        if update in {2, 5}:
+            files.save(progress)
+    # 6 and 7 are the latest, 7 is the best, 4 was it in the latest state, 2 in the one before.
+    assert updates_of(list_snapshots(tmp_path)) == [2, 4, 6, 7]
+    assert updates_of(list_averages(tmp_path)) == [2, 4, 7]
+
+
+def test_snapshots_later_than_the_state_are_forgotten(tmp_path: Path) -> None:
+    files = files_of(tmp_path)
+    for update in (3, 6, 9):
+        files.snapshot(update)
+    (tmp_path / "snapshot-00000012.partial").write_bytes(b"half")
+    files.forget_later(Progress(update=6))
+    assert updates_of(list_snapshots(tmp_path)) == [3, 6]
+    assert updates_of(list_averages(tmp_path)) == [3, 6]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_run_goes_on_with_the_average_it_had(tmp_path: Path) -> None:
+    transformer = network()
+    average = MovingAverage(transformer, decay=0.5)
+    with torch.no_grad():
+        transformer.source_embedding.weight.add_(1.0)
+    average.move()
+    files_of(tmp_path, average=average).save(Progress(update=1))
+    other = MovingAverage(network(), decay=0.5)
+    assert files_of(tmp_path, average=other).restore() == Progress(update=1)
+    assert other.state().num_updates == 1
+    for name, value in average.state().weights.items():
+        assert torch.equal(other.state().weights[name], value)
+
+
+def test_a_run_begins_only_where_there_is_none_and_resumes_only_where_there_is_one(
+    tmp_path: Path,
+) -> None:
+    check_folder(tmp_path, has_state=False, resume=False)
+    check_folder(tmp_path, has_state=True, resume=True)
+    with pytest.raises(TrainingError, match="holds a run already"):
+        check_folder(tmp_path, has_state=True, resume=False)
+    with pytest.raises(TrainingError, match="holds no state to resume from"):
+        check_folder(tmp_path, has_state=False, resume=True)
+    files_of(tmp_path).snapshot(3)
+    with pytest.raises(TrainingError, match="holds snapshots but no state"):
+        check_folder(tmp_path, has_state=False, resume=False)

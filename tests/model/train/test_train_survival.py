@@ -1,0 +1,125 @@
+"""Runs that are killed, stopped, starved of disk or robbed of their last save, against one that
+was left alone: the same losses and, at the end, the same bytes."""
+
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.train.state import PREVIOUS_STATE_FILE, STATE_FILE, snapshot_path
+from support.forked import Forked
+from support.recorded_runs import NUM_UPDATES, recorded_run, write_text
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("data"))
+
+
+def start(
+    data_folder: Path, output: Path, *, full_after: int | None = None, stop_after: int | None = None
+) -> Forked:
+    return Forked(recorded_run, data_folder, output, full_after, stop_after)
+
+
+@pytest.fixture(scope="module")
+def unbroken(
+    data_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, dict[int, str]]:
+    output = tmp_path_factory.mktemp("runs") / "unbroken"
+    *losses, is_complete = start(data_folder, output).rest()
+    assert is_complete is True
+    assert [update for update, _ in losses] == list(range(1, NUM_UPDATES + 1))
+    return output, dict(losses)
+
+
+def assert_same(found: object, expected: object, where: str = "state") -> None:
+    """Every tensor bit for bit, everything else equal; only times differ."""
+    if isinstance(expected, dict):
+        assert isinstance(found, dict)
+        assert found.keys() == expected.keys(), where
+        for key, value in expected.items():
+            if key != "elapsed_seconds":
+                assert_same(found[key], value, f"{where}.{key}")
+    elif isinstance(expected, torch.Tensor):
+        assert isinstance(found, torch.Tensor)
+        assert torch.equal(found, expected), where
+    else:
+        assert found == expected, where
+
+
+def assert_same_end(output: Path, unbroken: Path) -> None:
+    states = [torch.load(folder / STATE_FILE, weights_only=True) for folder in (output, unbroken)]
+    assert_same(*states)
+    names = [{path.name for path in folder.glob("*.safetensors")} for folder in (output, unbroken)]
+    assert names[0] == names[1]
+    assert not list(output.glob("*.partial"))
+    for name in (*names[1], "checkpoint/model.safetensors"):
+        assert (output / name).read_bytes() == (unbroken / name).read_bytes(), name
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_killed_again_and_again_ends_with_the_bits_of_one_left_alone(
+    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path, seed: int
+) -> None:
+    folder, losses = unbroken
+    choices = random.Random(seed)
+    heard: list[Any] = []
+    for _ in range(4):
+        running = start(data_folder, tmp_path)
+        heard += [running.next() for _ in range(choices.randrange(5, 15))]
+        time.sleep(choices.uniform(0, 0.02))  # in the middle of whatever it does then
+        running.process.kill()
+        heard += running.rest()
+        assert running.process.exitcode == -9
+    heard += start(data_folder, tmp_path).rest()
+    assert heard.pop() is True
+    assert all(losses[update] == loss for update, loss in heard)
+    updates = [update for update, _ in heard]
+    repeated = [last - first + 1 for last, first in pairwise(updates) if first <= last]
+    assert len(repeated) <= 4
+    assert all(num_lost <= 3 + 1 for num_lost in repeated)  # saved every third update
+    assert_same_end(tmp_path, folder)
+
+
+def test_a_full_disk_ends_a_run_with_one_error_and_spares_its_state(
+    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path
+) -> None:
+    folder, losses = unbroken
+    *heard, message = start(data_folder, tmp_path, full_after=14).rest()
+    assert heard[-1][0] == 15  # saved every third update
+    assert message == (
+        f"{tmp_path / STATE_FILE}: the state of update 15 cannot be written: File too large; what"
+        " was saved before is whole"
+    )
+    assert not list(tmp_path.glob("*.partial"))
+    heard = start(data_folder, tmp_path).rest()
+    assert heard[0] == (13, losses[13])
+    assert_same_end(tmp_path, folder)
+
+
+def test_a_damaged_save_costs_only_the_updates_since_the_one_before(
+    data_folder: Path,
+    unbroken: tuple[Path, dict[int, str]],
+    tmp_path: Path,
+) -> None:
+    folder, losses = unbroken
+    assert start(data_folder, tmp_path, stop_after=17).rest()[-1] is False
+    path = tmp_path / STATE_FILE
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    path.write_bytes(damaged)
+    assert snapshot_path(tmp_path, 16).exists()  # later than the state before, of update 15
+    heard = start(data_folder, tmp_path).rest()
+    assert heard[0] == (16, losses[16])
+    assert heard[-1] is True
+    assert_same_end(tmp_path, folder)
+
+
+def test_the_state_before_the_last_one_is_kept(unbroken: tuple[Path, dict[int, str]]) -> None:
+    previous = torch.load(unbroken[0] / PREVIOUS_STATE_FILE, weights_only=True)
+    assert previous["progress"]["update"] == NUM_UPDATES - 1
