@@ -73,7 +73,11 @@ class RunRecorder:
         if self._draw_curves is None:
             return False
         self._drawn_at = self._clock()
-        return self._draw_curves(self.records, self._folder)
+        try:
+            return self._draw_curves(self.records, self._folder)
+        except OSError as error:  # no reason to end a run: the journal has the figures
+            LOGGER.warning("the curves cannot be drawn: %s", error)
+            return False
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -84,6 +88,8 @@ class RunRecorder:
             self._events = stack.enter_context(writer)
         except ImportError:
             missing.append("tensorboard (live events)")
+        except OSError as error:
+            LOGGER.warning("no TensorBoard events are written: %s", error)
         try:
             from model.train.curves import draw_curves  # noqa: PLC0415  # an extra
 

@@ -55,3 +55,19 @@ def test_without_the_extra_a_run_is_recorded_and_what_is_missing_is_said_once(
     (warning,) = caplog.messages
     assert "tensorboard (live events), matplotlib (curves.png)" in warning
     assert "pip install 'dragoman[train]'" in warning
+
+
+def test_a_picture_that_cannot_be_written_does_not_end_a_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "curves.partial").mkdir()
+    (tmp_path / "tensorboard").write_text("", encoding="utf-8")
+    with (
+        caplog.at_level(logging.WARNING),
+        RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder,
+    ):
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+        assert not recorder.draw()
+    assert len(read_journal(tmp_path)) == 1
+    assert "no TensorBoard events are written" in caplog.messages[0]
+    assert "the curves cannot be drawn" in caplog.messages[1]

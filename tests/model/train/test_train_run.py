@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
@@ -176,6 +177,9 @@ def test_a_run_leaves_a_report_and_a_journal_that_agree_with_the_card(whole_run:
     assert records[1].number("chrf") is not None
     assert [f"{record.number('bleu'):.2f}" in scores for record in records[-2:]] == [True, True]
     assert (whole_run / "curves.png").is_file()
+    events = EventAccumulator(str(whole_run / "tensorboard")).Reload()
+    assert [item.step for item in events.Scalars("bleu/held-out")] == [4, 8, 12]
+    assert [item.step for item in events.Scalars("loss/train")] == [12]
     assert read_experiment(whole_run / "experiment.yaml") == EXPERIMENT
     hypotheses = whole_run / "translations" / "test" / "held-out.hypothesis.txt"
     assert len(hypotheses.read_text(encoding="utf-8").splitlines()) == 10
