@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -100,8 +101,7 @@ def _work(
 
 def native_threads() -> set[str]:
     """Names of this process's threads, those of libraries too."""
-    names = set()
-    for thread in os.listdir("/proc/self/task"):  # noqa: PTH208  # the kernel's list
-        with open(f"/proc/self/task/{thread}/comm", encoding="utf-8") as name:  # noqa: PTH123
-            names.add(name.read().strip())
-    return names
+    return {
+        (thread / "comm").read_text(encoding="utf-8").strip()
+        for thread in Path("/proc/self/task").iterdir()
+    }

@@ -107,6 +107,30 @@ def test_training_learns() -> None:
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 
+def test_a_step_is_adamw_with_the_experiments_values() -> None:
+    config = OptimiserConfig(
+        beta1=0.7, beta2=0.9, epsilon=1e-3, weight_decay=0.2, max_gradient_norm=0.0
+    )
+    transformer = network(dtype=torch.float64)
+    learner = trainer(transformer, optimiser=config)
+    batches = cut(reversal_pairs(32), 32)
+    weight = transformer.get_parameter("encoder.layers.0.feed_forward.up_proj.weight")
+    mean = squares = torch.zeros_like(weight)
+    for number in (1, 2, 3):
+        expected = weight.detach().clone()
+        learner.accumulate(batches)
+        assert weight.grad is not None
+        gradient = weight.grad.clone()
+        transformer.zero_grad()
+        learner.progress = replace(learner.progress, update=number - 1)
+        rate = learner.update(batches).learning_rate
+        mean = 0.7 * mean + 0.3 * gradient
+        squares = 0.9 * squares + 0.1 * gradient.square()
+        expected *= 1 - 0.2 * rate
+        step = mean / (1 - 0.7**number) / ((squares / (1 - 0.9**number)).sqrt() + 1e-3)
+        torch.testing.assert_close(weight.detach(), expected - rate * step, rtol=0, atol=1e-12)
+
+
 def test_gradients_are_clipped_to_the_norm() -> None:
     transformer = network()
     learner = trainer(transformer)
@@ -230,7 +254,8 @@ def test_rdrop_without_gradients_is_rdrop_with_them() -> None:
 def test_rdrop_trains() -> None:
     recorder = Recorder()
     config = OptimiserConfig(rdrop_alpha=1.0)
-    trainer(network(dropout=0.1), run=RunConfig(max_updates=150), optimiser=config).train(recorder)
+    run = RunConfig(max_updates=150, precision="bfloat16")
+    trainer(network(dropout=0.1), run=run, optimiser=config).train(recorder)
     losses = [result.loss for result in recorder.results]
     assert sum(losses[-10:]) < 0.9 * sum(losses[:10])
 
