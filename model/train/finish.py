@@ -5,8 +5,9 @@ final scores. Scores are of the stored int8 weights, read back from the disk.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 
 from model.config import SearchConfig
 from model.evaluate import Scores, evaluate
@@ -14,9 +15,10 @@ from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
 from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
-from model.train.data import ParallelText
 from model.train.experiment import Experiment
-from model.train.export import export_checkpoint, language_pair, memory_checkpoint
+from model.train.export import export_checkpoint, memory_checkpoint
+from model.train.filtering import CorpusReport
+from model.train.reading import ReportText, held_out_name
 from model.train.state import Progress, list_snapshots, snapshot_path
 from model.train.vocabulary import Vocabularies
 from model.translator import Translator
@@ -32,8 +34,8 @@ def finish_run(
     vocabularies: Vocabularies,
     transformer: Transformer,
     progress: Progress,
-    num_pairs: Mapping[str, int],
-    report: Mapping[str, ParallelText],
+    reports: Sequence[CorpusReport],
+    report: Mapping[str, ReportText],
     command: str,
 ) -> dict[str, Scores]:
     """Choose weights, store them, score what was stored, write the card.
@@ -45,9 +47,9 @@ def finish_run(
         vocabularies: Of the run.
         transformer: Gets the chosen weights.
         progress: Of the run.
-        num_pairs: Training pairs by corpus.
-        report: Text by split and corpus; the first corpus of the dev split chooses the weights,
-            the others are looked at only when they are chosen.
+        reports: What became of each training corpus.
+        report: Text by split and corpus; the first corpus of each direction's dev split chooses
+            the weights, the others are looked at only when they are chosen.
         command: For the card.
 
     Returns:
@@ -61,7 +63,13 @@ def finish_run(
         candidates,
         vocabularies=vocabularies,
         transformer=transformer,
-        text=report[f"dev/{experiment.data.dev[0]}"],
+        texts={
+            name: report[name]
+            for name in (
+                held_out_name(experiment, direction, f"dev/{direction.dev[0]}")
+                for direction in experiment.data.directions
+            )
+        },
         search=search,
     )
     transformer.load_state_dict(average_snapshots(candidates[weights]))
@@ -70,7 +78,7 @@ def finish_run(
     def write(compute_type: str) -> None:
         facts = CardFacts(
             progress=progress,
-            num_pairs=num_pairs,
+            reports=reports,
             weights=weights,
             scores=scores,
             beam_size=search.beam_size,
@@ -87,10 +95,8 @@ def finish_run(
     write("")  # without scores; these are of the weights as they are read back
     runnable = load_for_decoding(directory)
     translator = Translator(runnable)
-    for name, text in report.items():
-        found = evaluate(
-            translator, language_pair(experiment), text.source, text.target, search=search
-        )
+    for name, item in report.items():
+        found = evaluate(translator, item.pair, item.text.source, item.text.target, search=search)
         scores[name] = found.scores
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
@@ -116,20 +122,21 @@ def _choose(
     *,
     vocabularies: Vocabularies,
     transformer: Transformer,
-    text: ParallelText,
+    texts: Mapping[str, ReportText],
     search: SearchConfig,
 ) -> str:
-    """The candidate with the highest BLEU on `text`."""
+    """The candidate with the highest BLEU, the mean over `texts`."""
     values: dict[str, float] = {}
-    for name, paths in candidates.items():
+    for candidate, paths in candidates.items():
         transformer.load_state_dict(average_snapshots(paths))
-        found = evaluate(
-            Translator(as_served(memory_checkpoint(experiment, vocabularies, transformer))),
-            language_pair(experiment),
-            text.source,
-            text.target,
-            search=search,
-        )
-        values[name] = found.scores.bleu.value
-        LOGGER.info("%s: dev/%s %s", name, text.name, found.scores.bleu)
+        translator = Translator(as_served(memory_checkpoint(experiment, vocabularies, transformer)))
+        found = {
+            name: evaluate(
+                translator, item.pair, item.text.source, item.text.target, search=search
+            ).scores.bleu
+            for name, item in texts.items()
+        }
+        values[candidate] = mean(bleu.value for bleu in found.values())
+        for name, bleu in found.items():
+            LOGGER.info("%s: %s %s", candidate, name, bleu)
     return max(values, key=values.__getitem__)

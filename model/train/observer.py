@@ -30,8 +30,7 @@ def fingerprint(experiment: Experiment) -> str:
     """
     run = experiment.run
     fixed = (
-        experiment.data.train,
-        experiment.data.max_length,
+        experiment.data.trained_on(),
         experiment.vocabulary,
         experiment.network,
         experiment.optimiser,
@@ -124,7 +123,7 @@ class RunObserver:
         if self._reporter is not None:
             listed = ", ".join(f"{name} {_format(score)}" for name, score in scores.items())
             self._reporter.say(f"dev at update {progress.update}: {listed}")
-        progress = _with_best(progress, scores[self._experiment.data.dev[0]])
+        progress = _with_best(progress, self._validator.choosing(scores))
         assert progress.best_update is not None
         prune_snapshots(
             self._folder,

@@ -5,16 +5,18 @@ Owns the dev loss and BLEU by the decoder that serves. Does not own when they ar
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import mean
 
 import torch
 
+from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.evaluate import Evaluation, evaluate
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import Experiment, Precision
-from model.train.export import language_pair, memory_checkpoint
+from model.train.export import memory_checkpoint
 from model.train.trainer import batch_loss, compute_context
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
@@ -22,10 +24,19 @@ from model.translator import Translator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevText:
-    """A held-out corpus, as text and as tokens."""
+    """A held-out corpus, as text and as tokens.
+
+    Attributes:
+        text: Its lines.
+        pairs: Its tokens.
+        pair: Its direction.
+        is_choosing: It is the first of its direction, which chooses the best weights.
+    """
 
     text: ParallelText
     pairs: TokenisedPairs
+    pair: LanguagePair
+    is_choosing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,22 +85,24 @@ class Validator:
             bleu = None
             if run.score_dev:
                 search = SearchConfig(beam_size=run.dev_beam_size)
-                bleu = self.translate(transformer, dev.text, search).scores.bleu.value
+                bleu = self.translate(transformer, dev, search).scores.bleu.value
             scores[name] = DevScore(loss=loss, bleu=bleu)
         transformer.train(was_training)
         return scores
 
-    def translate(
-        self, transformer: Transformer, text: ParallelText, search: SearchConfig
-    ) -> Evaluation:
+    def translate(self, transformer: Transformer, dev: DevText, search: SearchConfig) -> Evaluation:
         """Translate a corpus by a network in eval mode, and score it."""
         checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
         return evaluate(
-            Translator(checkpoint),
-            language_pair(self._experiment),
-            text.source,
-            text.target,
-            search=search,
+            Translator(checkpoint), dev.pair, dev.text.source, dev.text.target, search=search
+        )
+
+    def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
+        """What decides between snapshots: the mean over the directions' first corpora."""
+        chosen = [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
+        bleus = [score.bleu for score in chosen if score.bleu is not None]
+        return DevScore(
+            loss=mean(score.loss for score in chosen), bleu=mean(bleus) if bleus else None
         )
 
 

@@ -1,0 +1,194 @@
+"""What an epoch reads: how often each pair occurs, and in which segmentation.
+
+Owns the weights of corpora, the temperature over directions, and that whatever is random depends
+on nothing but the seed and the batch's position, so that a resumed run reads the same. Does not
+own the order of batches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import sentencepiece
+from numpy.typing import NDArray
+
+from model.errors import DataError
+from model.train.regularisation import RegularisationConfig, draw_segmentations
+from model.train.store import StoredPairs
+
+_STREAM = 2_718_281  # keeps these random numbers apart from those of the order of batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureEntry:
+    """Neighbouring pairs that are drawn alike.
+
+    Attributes:
+        direction: Number of their direction.
+        num_pairs: How many there are.
+        copies: How often each occurs in an epoch.
+    """
+
+    direction: int
+    num_pairs: int
+    copies: float
+
+
+def heat(entries: Sequence[MixtureEntry], temperature: float) -> tuple[MixtureEntry, ...]:
+    """Change copies so that a direction with n pairs an epoch has a share of n^(1/T) of them.
+
+    The length of an epoch stays as it is (Arivazhagan et al. 2019, section 4.2).
+
+    Args:
+        entries: With the copies that the experiment gives.
+        temperature: T, at least 1.
+    """
+    if temperature == 1.0:
+        return tuple(entries)
+    sizes: dict[int, float] = {}
+    for entry in entries:
+        size = entry.num_pairs * entry.copies
+        sizes[entry.direction] = sizes.get(entry.direction, 0.0) + size
+    powers = {number: size ** (1.0 / temperature) for number, size in sizes.items()}
+    scale = sum(sizes.values()) / sum(powers.values())
+    return tuple(
+        replace(
+            entry,
+            copies=entry.copies * powers[entry.direction] * scale / sizes[entry.direction],
+        )
+        for entry in entries
+    )
+
+
+def epoch_copies(entries: Sequence[MixtureEntry], *, seed: int, epoch: int) -> NDArray[np.int64]:
+    """(P,) how often each pair occurs in one epoch.
+
+    Pairs of an entry are dealt out from an endless repetition of one random order, so after k
+    epochs each has occurred k · copies times, rounded down or up.
+    """
+    parts = [
+        _entry_copies(entry, seed=(seed, _STREAM, number), epoch=epoch)
+        for number, entry in enumerate(entries)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How segmentations are drawn anew.
+
+    Attributes:
+        config: What is drawn, and how.
+        source: Model of the source.
+        target: Model of the target.
+        eos_id: Put at the end of both sides.
+        num_tags: Tokens before the text of a source, which stay.
+        max_length: A segmentation with more tokens gives way to the stored one.
+    """
+
+    config: RegularisationConfig
+    source: sentencepiece.SentencePieceProcessor
+    target: sentencepiece.SentencePieceProcessor
+    eos_id: int
+    num_tags: int
+    max_length: int
+
+
+class TrainingPairs:
+    """Stored pairs as a run reads them; see `model.train.batching.Pairs`.
+
+    Args:
+        stored: The pairs.
+        entries: How often they occur, entry after entry.
+        seed: Of the run.
+        drawing: None to read every pair in its best segmentation.
+
+    Raises:
+        DataError: The copies leave less than one pair an epoch.
+    """
+
+    def __init__(
+        self,
+        stored: StoredPairs,
+        entries: Sequence[MixtureEntry],
+        *,
+        seed: int,
+        drawing: Drawing | None = None,
+    ) -> None:
+        num_pairs = sum(entry.num_pairs * entry.copies for entry in entries)
+        if num_pairs < 1.0:
+            raise DataError(f"data.train.copies leave {num_pairs:g} pairs an epoch; at least 1")
+        self._stored = stored
+        self._entries = tuple(entries)
+        self._seed = seed
+        self._drawing = drawing
+        self.source_lengths = stored.source_lengths
+        self.target_lengths = stored.target_lengths
+        if drawing is not None:
+            self._plan_for_longer_rows(drawing)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+    def epoch_copies(self, epoch: int) -> NDArray[np.int64]:
+        """(P,) how often each pair occurs in one epoch."""
+        return epoch_copies(self._entries, seed=self._seed, epoch=epoch)
+
+    def rows(
+        self, indices: Sequence[int], *, epoch: int, number: int
+    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """Both sides of the pairs of a batch."""
+        sources = [self._stored.source(index) for index in indices]
+        targets = [self._stored.target(index) for index in indices]
+        drawing = self._drawing
+        if drawing is None:
+            return sources, targets
+        texts = [self._stored.text(index) for index in indices]
+        seed = (self._seed, epoch, number)
+        if drawing.config.is_source_drawn:
+            lines = [text[0] for text in texts]
+            found = draw_segmentations(drawing.source, lines, drawing.config, seed=(*seed, 0))
+            sources = _redrawn(sources, found, drawing, num_tags=drawing.num_tags)
+        if drawing.config.is_target_drawn:
+            lines = [text[1] for text in texts]
+            found = draw_segmentations(drawing.target, lines, drawing.config, seed=(*seed, 1))
+            targets = _redrawn(targets, found, drawing, num_tags=0)
+        return sources, targets
+
+    def _plan_for_longer_rows(self, drawing: Drawing) -> None:
+        """Let batches be planned by the lengths that drawn rows have on average."""
+        places = np.linspace(0, len(self) - 1, min(len(self), _NUM_MEASURED)).astype(np.int64)
+        rows = self.rows(places.tolist(), epoch=0, number=_MEASURED)
+        lengths = (self._stored.source_lengths, self._stored.target_lengths)
+        longer = [
+            np.minimum(
+                np.ceil(known * (sum(map(len, drawn)) / known[places].sum())).astype(np.int64),
+                drawing.max_length,
+            )
+            for known, drawn in zip(lengths, rows, strict=True)
+        ]
+        self.source_lengths, self.target_lengths = longer
+
+
+_NUM_MEASURED = 1000
+_MEASURED = 2**31  # the number of no batch
+
+
+def _redrawn(
+    stored: list[NDArray[np.int32]], drawn: list[list[int]], drawing: Drawing, *, num_tags: int
+) -> list[NDArray[np.int32]]:
+    rows = []
+    for best, ids in zip(stored, drawn, strict=True):
+        row = np.asarray([*best[:num_tags], *ids, drawing.eos_id], dtype=np.int32)
+        rows.append(row if ids and len(row) <= drawing.max_length else best)
+    return rows
+
+
+def _entry_copies(entry: MixtureEntry, *, seed: tuple[int, ...], epoch: int) -> NDArray[np.int64]:
+    begin, end = (int(number * entry.copies * entry.num_pairs) for number in (epoch, epoch + 1))
+    rounds, rest = divmod(end - begin, entry.num_pairs)
+    copies = np.full(entry.num_pairs, rounds, dtype=np.int64)
+    if rest:
+        order = np.random.default_rng(seed).permutation(entry.num_pairs)
+        copies[order[np.arange(begin, begin + rest) % entry.num_pairs]] += 1
+    return copies
