@@ -5,8 +5,10 @@ on nothing but the seed and the batch's position, so that a resumed run reads th
 own the order of batches.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import sentencepiece
@@ -185,7 +187,8 @@ def _redrawn(
 
 
 def _entry_copies(entry: MixtureEntry, *, seed: tuple[int, ...], epoch: int) -> NDArray[np.int64]:
-    begin, end = (int(number * entry.copies * entry.num_pairs) for number in (epoch, epoch + 1))
+    size = Fraction(entry.copies).limit_denominator(10**6) * entry.num_pairs  # 0.3 is 3/10 here
+    begin, end = (math.floor(number * size) for number in (epoch, epoch + 1))
     rounds, rest = divmod(end - begin, entry.num_pairs)
     copies = np.full(entry.num_pairs, rounds, dtype=np.int64)
     if rest:
