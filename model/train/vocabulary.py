@@ -4,6 +4,7 @@ Owns the training of pieces and the ids of the special ones: padding, also the s
 0, EOS is 1, unknown is 2, so that a piece's id is SentencePiece's own.
 """
 
+import io
 import os
 import re
 import tempfile
@@ -147,8 +148,9 @@ def _chain(*sides: Iterable[str]) -> Iterator[str]:
 
 def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Sequence[str]) -> None:
     partial = path.with_suffix(".partial")
+    output = io.BytesIO()
     try:
-        with partial.open("wb") as output, _rules_file(config.denormalisation) as rules:
+        with _rules_file(config.denormalisation) as rules:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=lines,
                 model_writer=output,
@@ -169,10 +171,13 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Seq
                 minloglevel=2,
             )
     except RuntimeError as error:
-        partial.unlink()
         raise DataError(
             f"{path}: the vocabulary cannot be trained: {_problem(config, str(error))}"
         ) from error
+    data, rules_path = output.getvalue(), rules.encode()
+    if rules_path:  # the file tells where its rules lay; the same text has to give the same bytes
+        data = data.replace(rules_path, b"rules.tsv".ljust(len(rules_path), b"_"))
+    partial.write_bytes(data)
     partial.replace(path)
 
 

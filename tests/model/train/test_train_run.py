@@ -19,6 +19,7 @@ from model.train.experiment import (
     RunConfig,
     VocabularyConfig,
 )
+from model.train.regularisation import RegularisationConfig
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot
@@ -97,6 +98,7 @@ def run(
     resume: bool = False,
     num_updates: int = 10_000,
     start_from: Path | None = None,
+    cache: Path | None = None,
 ) -> bool:
     return train(
         experiment,
@@ -106,6 +108,7 @@ def run(
         device=CPU,
         command="dragoman train tiny.yaml",
         start_from=start_from,
+        cache=cache,
         should_stop=StopAfter(num_updates),
     )
 
@@ -165,6 +168,63 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
             assert torch.equal(found[name], value), name
 
 
+def test_a_run_that_draws_its_segments_and_mixes_directions_resumes_exactly(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    there = EXPERIMENT.data.directions[0]
+    back = replace(
+        there,
+        source_language="zh",
+        target_language="en",
+        source_tag="zh-Hans",
+        target_tag=None,
+        train=(replace(there.train[0], copies=0.5),),
+    )
+    data = DataConfig(
+        pairs=(there, back), temperature=2.0, regularisation=RegularisationConfig(alpha=0.2)
+    )
+    experiment = replace(
+        EXPERIMENT,
+        data=data,
+        run=replace(EXPERIMENT.run, max_updates=6, snapshot_every_updates=6, average_counts=()),
+    )
+    cache = tmp_path / "cache"
+    assert run(data_folder, tmp_path / "whole", experiment=experiment, cache=cache)
+    part = tmp_path / "part"
+    assert not run(data_folder, part, experiment=experiment, num_updates=4, cache=cache)
+    assert run(data_folder, part, experiment=experiment, resume=True, cache=cache)
+    assert len(list(cache.iterdir())) == 1
+    expected, found = (
+        load_snapshot(list_snapshots(tmp_path / name)[-1]) for name in ("whole", "part")
+    )
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+    checkpoint = load_checkpoint(part / "checkpoint")
+    assert [(pair.source, pair.target) for pair in checkpoint.manifest.pairs] == [
+        ("en", "zh-Hans"),
+        ("zh-Hans", "en"),
+    ]
+    translator = Translator(checkpoint)
+    for pair, line in zip(checkpoint.manifest.pairs, ("The cat waits.", "猫等待。"), strict=True):
+        (translation,) = translator.translate([line], pair)
+        assert translation.num_source_tokens > 2
+    card = (part / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    for row in (
+        "| en-zh: [talk](https://example.org) | 100 | 2 |",
+        "| zh-en: [talk](https://example.org) | 100 | 0.5 |",
+        "| en-zh/dev/held-out |",
+        "| zh-en/test/held-out |",
+    ):
+        assert row in card
+
+
+def test_a_resumed_run_refuses_other_text(data_folder: Path, tmp_path: Path) -> None:
+    assert not run(data_folder, tmp_path, num_updates=1)
+    shorter = replace(EXPERIMENT, data=replace(EXPERIMENT.data, max_length=20))
+    with pytest.raises(TrainingError, match=r"changed: data\.max_length"):
+        run(data_folder, tmp_path, experiment=shorter, resume=True)
+
+
 def test_a_finished_run_can_be_finished_again(data_folder: Path, tmp_path: Path) -> None:
     assert run(data_folder, tmp_path)
     first = (tmp_path / "checkpoint" / "model.safetensors").read_bytes()
@@ -211,8 +271,11 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
     with pytest.raises(DataError, match=r"joint\.spm: No such file"):
         run(data_folder, tmp_path / "one", start_from=tmp_path)
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
+    with pytest.raises(
+        TrainingError, match=r"of another network: .*feed_forward.* is \[16, 32\] in"
+    ):
         run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
+    assert not (tmp_path / "two").exists()
 
 
 def test_a_run_can_begin_with_a_checkpoint(
@@ -231,8 +294,11 @@ def test_a_checkpoint_of_another_kind_is_no_beginning(
 ) -> None:
     checkpoint = whole_run / "checkpoint"
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
+    with pytest.raises(
+        TrainingError, match=r"of another network: network\.d_ff is 32, the checkpoint's is 16"
+    ):
         run(data_folder, tmp_path / "one", experiment=wider, start_from=checkpoint)
+    assert not (tmp_path / "one").exists()
     apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
     with pytest.raises(DataError, match="a vocabulary for each side, the checkpoint has not"):
         run(data_folder, tmp_path / "two", experiment=apart, start_from=checkpoint)

@@ -1,3 +1,4 @@
+import gzip
 import os
 import pty
 import subprocess
@@ -84,6 +85,56 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     os.close(screen)
 
 
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_an_output_file_holds_what_standard_output_would(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    expected = "\n".join([*_output(capfd, str(source), *flags), ""]).encode()
+    packed = tmp_path / "source.txt.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    output = tmp_path / "out" / f"lines.{suffix}"
+    output.parent.mkdir()
+    for _ in range(2):  # the second time it is replaced
+        assert _output(capfd, str(packed), *flags, "--output", str(output)) == []
+        raw = output.read_bytes()
+        assert (gzip.decompress(raw) if suffix.endswith(".gz") else raw) == expected
+        assert list(output.parent.iterdir()) == [output]
+
+
+def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "1", "--output", str(output)]
+    source.write_bytes(b"7.30\n8.30\n\xff\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert not output.exists()
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    partial.write_text("of another input\n")
+    source.write_bytes(b"7.30\n8.30\n")
+    assert main(["translate", str(source), *flags]) == 0
+    assert output.read_text() == "7.30\n8.30\n"
+
+
+def test_lines_that_are_there_are_not_translated_again(checkpoint: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    source.write_text("".join(f"The cat sees {number} rivers.\n" for number in range(30)))
+    command = ["translate", str(source), "--checkpoint", str(checkpoint), "--beam-size", "1"]
+    arguments = [*command, "--output", str(output)]
+    blocked = tmp_path / "output.txt"
+    blocked.mkdir()  # the last step, giving the file its name, fails
+    (blocked / "file").touch()
+    assert main(arguments) == 1
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    whole = partial.read_bytes()
+    lines = whole.split(b"\n")
+    partial.write_bytes(b"\n".join([b"kept", *lines[1:20], b"half a li"]))
+    (blocked / "file").unlink()
+    blocked.rmdir()
+    assert main(arguments) == 0
+    assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
+    assert not partial.exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "error", "message"),
     [
@@ -104,7 +155,13 @@ def test_what_cannot_be_done_is_said(
 def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.txt"
     wrong.write_bytes(b"good\n\xff\n")
-    for path, message in ((wrong, "not valid UTF-8"), (tmp_path / "none", "No such file")):
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(b"text\n" * 100)[:20])
+    for path, message in (
+        (wrong, "not valid UTF-8"),
+        (tmp_path / "none", "No such file"),
+        (cut, "Compressed file ended"),
+    ):
         parsed = build_parser().parse_args(
             ["translate", str(path), "--checkpoint", str(checkpoint)]
         )
