@@ -9,9 +9,10 @@ import gzip
 import hashlib
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_search_arguments(parser)
     parser.add_argument(
+        "--nearest-to",
+        metavar="REFERENCE",
+        help="of each line's beam, write the translation nearest to this file's line by chrF, as a"
+        " student's text",
+    )
+    parser.add_argument(
         "--max-rows", type=int, default=128, help="beam rows decoded at once (%(default)s)"
     )
 
@@ -67,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
+    from model.evaluate import nearest
     from model.loading import load_for_decoding
     from model.translator import Translator
     from service.engine.runner import resolve_device
@@ -94,10 +102,22 @@ def run(arguments: argparse.Namespace) -> int:
             bar.update(num_segments)
 
         num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
-        pieces = _pieces(stream, arguments.file, num_lines)
-        for lines in pieces if output is None else _remaining(pieces, output.num_done):
-            found = translator.translate(lines, pair, search, on_finished=advance)
-            _write([translation.text for translation in found], output)
+        references = None
+        if arguments.nearest_to is not None:
+            references = stack.enter_context(_opened(arguments.nearest_to))
+        rows = _rows(_lines(stream, arguments.file), references, arguments)
+        rows = islice(rows, 0 if output is None else output.num_done, None)
+        num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
+        while chunk := list(islice(rows, num_lines)):
+            lines = [line for line, _ in chunk]
+            if references is None:
+                translations = translator.translate(lines, pair, search, on_finished=advance)
+                _write([translation.text for translation in translations], output)
+                continue
+            wide = replace(search, num_hypotheses=search.beam_size)
+            found = translator.alternatives(lines, pair, wide, on_finished=advance)
+            choices = zip(found, chunk, strict=True)
+            _write([nearest([t.text for t in own], row[1]) for own, row in choices], output)
     return 0
 
 
@@ -109,13 +129,22 @@ def _write(lines: list[str], output: LineOutput | None) -> None:
     sys.stdout.flush()
 
 
-def _remaining(pieces: Iterator[Sequence[str]], num_done: int) -> Iterator[Sequence[str]]:
-    """The lines after the first `num_done`."""
-    for lines in pieces:
-        rest = lines[num_done:]
-        num_done = max(0, num_done - len(lines))
-        if rest:
-            yield rest
+def _rows(
+    lines: Iterator[str], references: TextIO | None, arguments: argparse.Namespace
+) -> Iterator[tuple[str, str]]:
+    """Each line with its reference, which is empty where there is no file of them."""
+    if references is None:
+        yield from ((line, "") for line in lines)
+        return
+    reference_lines = _lines(references, arguments.nearest_to)
+    for number, (line, reference) in enumerate(zip_longest(lines, reference_lines), start=1):
+        if line is None or reference is None:
+            shorter = arguments.file if line is None else arguments.nearest_to
+            raise DataError(
+                f"{shorter}:{number}: no such line; {arguments.file} and {arguments.nearest_to}"
+                " need the same number of lines"
+            )
+        yield line, reference
 
 
 def _identity(
@@ -126,15 +155,17 @@ def _identity(
 
     if arguments.file == "-":
         return None
-    listing = arguments.checkpoint / CHECKSUMS_FILE
-    try:
-        with Path(arguments.file).open("rb") as stream:
-            text = hashlib.file_digest(stream, "sha256").hexdigest()
-        weights = hashlib.sha256(listing.read_bytes()).hexdigest()
-    except OSError as error:
-        raise DataError(f"{error.filename}: {error.strerror}") from error
-    parts = repr((weights, text, pair, search, compute_type))
-    return hashlib.sha256(parts.encode()).hexdigest()[:16]
+    names = [str(arguments.checkpoint / CHECKSUMS_FILE), arguments.file]
+    if arguments.nearest_to is not None:
+        names.append(arguments.nearest_to)
+    parts = [repr((pair, search, compute_type))]
+    for name in names:
+        try:
+            with Path(name).open("rb") as stream:
+                parts.append(hashlib.file_digest(stream, "sha256").hexdigest())
+        except OSError as error:
+            raise DataError(f"{name}: {error.strerror}") from error
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
 def _opened(name: str) -> TextIO:
@@ -148,10 +179,10 @@ def _opened(name: str) -> TextIO:
         raise DataError(f"{name}: {error.strerror}") from error
 
 
-def _pieces(stream: TextIO, name: str, num_lines: int) -> Iterator[Sequence[str]]:
+def _lines(stream: TextIO, name: str) -> Iterator[str]:
     try:
-        while lines := [line.removesuffix("\n") for line in islice(stream, num_lines)]:
-            yield lines
+        for line in stream:
+            yield line.removesuffix("\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name}: not valid UTF-8 ({error.reason} at byte {error.start})"

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from model.config import SearchConfig
 from model.errors import CheckpointError, ConfigError, DataError
+from model.loading import load_for_decoding
+from model.translator import Translator
 from service.cli.main import build_parser, main
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
@@ -133,6 +136,29 @@ def test_lines_that_are_there_are_not_translated_again(checkpoint: Path, tmp_pat
     assert main(arguments) == 0
     assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
     assert not partial.exists()
+
+
+def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    translator = Translator(load_for_decoding(checkpoint))
+    wide = SearchConfig(beam_size=4, num_hypotheses=4)
+    found = translator.alternatives(LINES, EN_ZH, wide)
+    best = [translation.text for translation in translator.translate(LINES, EN_ZH, wide)]
+    assert [own[0].text for own in found] == best
+    assert [len(own) for own in found][1:3] == [1, 1]  # nothing to translate
+    assert len({translation.text for translation in found[0]}) == 4
+    wanted = [own[-1].text for own in found]
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes("".join(f"{line}\n" for line in wanted).encode())
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "4", "--nearest-to", str(reference)]
+    lines = _output(capfd, str(source), *flags)
+    # A reference that is a hypothesis is its own nearest; the blank and the copied are themselves.
+    assert lines == wanted
+    assert lines != best
+    reference.write_text("one\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert "reference.txt:2: no such line" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
