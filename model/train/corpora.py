@@ -128,7 +128,7 @@ def text_ingredients(
     found = {
         "data.max_length": str(data.max_length),
         "data.filters": json.dumps(asdict(data.filters)),
-        "text of its own": str(data.regularisation is not None),
+        "data.regularisation": "set" if data.regularisation else "not set",
     }
     for number, item in enumerate(files):
         tag = tag_piece(item.direction) if data.pairs else ""

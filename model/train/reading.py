@@ -24,6 +24,7 @@ from model.train.data_config import DirectionConfig
 from model.train.experiment import Experiment
 from model.train.export import direction_pair
 from model.train.filtering import CorpusReport
+from model.train.regularisation import RegularisationConfig, SegmentDrawer
 from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, heat
 from model.train.store import StoredPairs
 from model.train.validation import DevText
@@ -215,16 +216,36 @@ def _mixed(
     ]
     drawing = None
     if data.regularisation is not None:
-        drawing = Drawing(
-            config=data.regularisation,
-            source=load_pieces(vocabularies.source_path),
-            target=load_pieces(vocabularies.target_path),
-            eos_id=EOS_ID,
-            num_tags=1 if data.pairs else 0,
-            max_length=data.max_length,
-        )
+        drawing = _drawing(experiment, data.regularisation, vocabularies)
     return TrainingPairs(
         stored, heat(entries, data.temperature), seed=experiment.run.seed, drawing=drawing
+    )
+
+
+def _drawing(
+    experiment: Experiment, config: RegularisationConfig, vocabularies: Vocabularies
+) -> Drawing:
+    source, target = (
+        SegmentDrawer(
+            load_pieces(path),
+            kind=experiment.vocabulary.kind,
+            config=config,
+            user_symbols=experiment.vocabulary.user_symbols,
+            seed=experiment.run.seed,
+        )
+        if is_drawn
+        else None
+        for path, is_drawn in (
+            (vocabularies.source_path, config.is_source_drawn),
+            (vocabularies.target_path, config.is_target_drawn),
+        )
+    )
+    return Drawing(
+        source=source,
+        target=target,
+        eos_id=EOS_ID,
+        num_tags=1 if experiment.data.pairs else 0,
+        max_length=experiment.data.max_length,
     )
 
 

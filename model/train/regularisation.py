@@ -1,18 +1,32 @@
 """Subword regularisation: another segmentation of a sentence each time it is read.
 
-Owns how segmentations are drawn so that they depend on nothing but the seed of the run and the
-batch's position: a resumed run, and every one of several workers, draws the same ones.
-Kudo 2018 (unigram: samples of the lattice), Provilkov et al. 2020 (BPE-dropout).
+Owns where chance comes from. SentencePiece can draw too, but from one seed it draws differently
+in every process, so that a resumed run, or a second worker, would read other rows.
+
+Words are drawn apart, because no piece reaches across a space. A word has `NUM_VARIANTS` variants,
+each drawn from a seed of its own when it is first needed; an occurrence picks one of them. So
+rows depend on the seed and the lines alone, and frequent words cost a look-up.
 """
 
-import threading
-from collections.abc import Sequence
+import itertools
+import math
+import random
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import sentencepiece
 
 from model.errors import ConfigError
+from model.train.segmentation import PieceTable, best_paths, merge_pieces, sample_path
+
+NUM_VARIANTS = 64
+"""How many segmentations of a word a run sees at most."""
+
+_MAX_VARIANTS = 1_000_000  # remembered at once
+_SPACE = "\u2581"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +34,9 @@ class RegularisationConfig:
     """How segmentations are drawn.
 
     Attributes:
-        alpha: BPE: the probability that a merge is left out. Unigram: how much the likely
-            segmentations are preferred; smaller is more random.
-        nbest_size: Unigram only: draw among so many best ones; -1 for all there are.
+        alpha: BPE: the probability that a merge is left out. Unigram: the power of a
+            segmentation's probability; smaller is more random.
+        nbest_size: Unigram only: draw among so many best segmentations of a word; -1 for all.
         is_source_drawn: Draw for the source.
         is_target_drawn: Draw for the target.
     """
@@ -33,7 +47,7 @@ class RegularisationConfig:
     is_target_drawn: bool = True
 
     def __post_init__(self) -> None:
-        """Reject what SentencePiece does not draw from."""
+        """Reject what cannot be drawn from."""
         if not 0.0 < self.alpha <= 1.0:
             raise ConfigError(
                 f"data.regularisation.alpha is {self.alpha}; it must be above 0 and at most 1"
@@ -45,40 +59,99 @@ class RegularisationConfig:
             )
 
 
-def draw_segmentations(
-    pieces: sentencepiece.SentencePieceProcessor,
-    lines: Sequence[str],
-    config: RegularisationConfig,
-    *,
-    seed: Sequence[int],
-) -> list[list[int]]:
-    """Token ids of `lines` in segmentations that only `seed` decides.
+class SegmentDrawer:
+    """Draws segmentations of lines by one SentencePiece model.
 
     Args:
-        pieces: A loaded model.
-        lines: Texts.
+        pieces: The model.
+        kind: Of the model.
         config: How to draw.
-        seed: Any non-negative integers; others give other segmentations.
+        user_symbols: Texts that are one piece whatever is drawn.
+        seed: Of the variants of words.
     """
-    word = int(np.random.SeedSequence(seed).generate_state(1)[0]) >> 1  # all ones mean no seed
-    found: list[list[int]] = []
 
-    def draw() -> None:
-        found.extend(
-            pieces.encode(
-                list(lines),
-                enable_sampling=True,
-                alpha=config.alpha,
-                nbest_size=config.nbest_size,
-                num_threads=1,
-            )
-        )
+    def __init__(
+        self,
+        pieces: sentencepiece.SentencePieceProcessor,
+        *,
+        kind: Literal["bpe", "unigram"],
+        config: RegularisationConfig,
+        user_symbols: Sequence[str] = (),
+        seed: int,
+    ) -> None:
+        self._pieces = pieces
+        self._kind = kind
+        self._config = config
+        self._seed = seed
+        self._table = PieceTable(pieces, user_symbols)
+        self._symbols = {symbol: pieces.piece_to_id(symbol) for symbol in user_symbols}
+        crosses_spaces = any(_SPACE in piece[1:] for piece in self._table.ids)
+        word = ".+" if crosses_spaces else f"{_SPACE}?[^{_SPACE}]+|{_SPACE}"
+        self._word = re.compile(word, re.DOTALL)
+        longest_first = sorted(map(re.escape, user_symbols), key=len, reverse=True)
+        self._symbol = re.compile(f"({'|'.join(longest_first)})") if user_symbols else None
+        self._variants: dict[tuple[str, int], list[int]] = {}
 
-    # SentencePiece has one generator a thread, which takes the seed when it is first used.
-    sentencepiece.set_random_generator_seed(word)
-    thread = threading.Thread(target=draw, name="segmentations")
-    thread.start()
-    thread.join()
-    if len(found) != len(lines):
-        raise RuntimeError(f"{len(found)} segmentations of {len(lines)} lines")
-    return found
+    def draw(self, lines: Sequence[str], *, seed: Sequence[int]) -> list[list[int]]:
+        """Token ids of `lines`; the same for the same lines and seed, in every process."""
+        words = [list(self._words(line)) for line in lines]
+        generator = np.random.default_rng(seed)
+        picks = iter(generator.integers(NUM_VARIANTS, size=sum(map(len, words))).tolist())
+        return [
+            [
+                number
+                for word, pick in zip(own, itertools.islice(picks, len(own)), strict=True)
+                for number in self._variant(word, pick)
+            ]
+            for own in words
+        ]
+
+    def best(self, line: str) -> list[int]:
+        """Token ids without chance: SentencePiece's own, found by the code that draws."""
+        found: list[int] = []
+        for word in self._words(line):
+            if word in self._symbols:
+                found.append(self._symbols[word])
+            elif self._kind == "bpe":
+                parts = merge_pieces(word, self._table.scores, lambda: False)
+                found += self._table.numbers(parts)
+            else:
+                ((_, parts),) = best_paths(word, self._table, 1)
+                found += self._table.numbers(parts)
+        return found
+
+    def _words(self, line: str) -> Iterator[str]:
+        text = self._pieces.normalize(line)
+        parts = [text] if self._symbol is None else self._symbol.split(text)
+        for part in parts:
+            if part in self._symbols:
+                yield part
+            else:
+                yield from self._word.findall(part)
+
+    def _variant(self, word: str, pick: int) -> list[int]:
+        known = self._variants.get((word, pick))
+        if known is not None:
+            return known
+        if len(self._variants) >= _MAX_VARIANTS:
+            self._variants.clear()
+        if word in self._symbols:
+            found = [self._symbols[word]]
+        else:
+            # Seeding by text is the same in every process; hash() is not.
+            chance = random.Random(f"{self._seed} {pick} {word}")  # noqa: S311  # no secret
+            found = self._table.numbers(self._drawn(word, chance))
+        self._variants[word, pick] = found
+        return found
+
+    def _drawn(self, word: str, chance: random.Random) -> list[str]:
+        alpha = self._config.alpha
+        if self._kind == "bpe":
+            return merge_pieces(word, self._table.scores, lambda: chance.random() < alpha)
+        if self._config.nbest_size == -1:
+            return sample_path(word, self._table, alpha, chance)
+        paths = best_paths(word, self._table, self._config.nbest_size)
+        highest = paths[0][0]
+        weights = [math.exp(alpha * (score - highest)) for score, _ in paths]
+        ((_, parts),) = chance.choices(paths, weights)
+        return parts

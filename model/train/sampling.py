@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import sentencepiece
 from numpy.typing import NDArray
 
 from model.errors import DataError
-from model.train.regularisation import RegularisationConfig, draw_segmentations
+from model.train.regularisation import SegmentDrawer
 from model.train.store import StoredPairs
 
 _STREAM = 2_718_281  # keeps these random numbers apart from those of the order of batches
@@ -80,17 +79,15 @@ class Drawing:
     """How segmentations are drawn anew.
 
     Attributes:
-        config: What is drawn, and how.
-        source: Model of the source.
-        target: Model of the target.
+        source: For the sources; None leaves them alone.
+        target: For the targets, likewise.
         eos_id: Put at the end of both sides.
         num_tags: Tokens before the text of a source, which stay.
         max_length: A segmentation with more tokens gives way to the stored one.
     """
 
-    config: RegularisationConfig
-    source: sentencepiece.SentencePieceProcessor
-    target: sentencepiece.SentencePieceProcessor
+    source: SegmentDrawer | None
+    target: SegmentDrawer | None
     eos_id: int
     num_tags: int
     max_length: int
@@ -147,13 +144,11 @@ class TrainingPairs:
             return sources, targets
         texts = [self._stored.text(index) for index in indices]
         seed = (self._seed, epoch, number)
-        if drawing.config.is_source_drawn:
-            lines = [text[0] for text in texts]
-            found = draw_segmentations(drawing.source, lines, drawing.config, seed=(*seed, 0))
+        if drawing.source is not None:
+            found = drawing.source.draw([text[0] for text in texts], seed=(*seed, 0))
             sources = _redrawn(sources, found, drawing, num_tags=drawing.num_tags)
-        if drawing.config.is_target_drawn:
-            lines = [text[1] for text in texts]
-            found = draw_segmentations(drawing.target, lines, drawing.config, seed=(*seed, 1))
+        if drawing.target is not None:
+            found = drawing.target.draw([text[1] for text in texts], seed=(*seed, 1))
             targets = _redrawn(targets, found, drawing, num_tags=0)
         return sources, targets
 

@@ -1,13 +1,15 @@
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import sentencepiece
 from numpy.typing import NDArray
 
-from model.errors import ConfigError, DataError
+from model.errors import DataError
 from model.train.batching import BatchPosition, BatchStream
-from model.train.regularisation import RegularisationConfig, draw_segmentations
+from model.train.regularisation import RegularisationConfig, SegmentDrawer
 from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, epoch_copies, heat
 from model.train.store import StoredPairs, StoreWriter, open_or_build
 from model.train.vocabulary import EOS_ID, VocabularyConfig, load_pieces, train_vocabularies
@@ -66,53 +68,36 @@ def test_corpora_of_one_direction_keep_their_proportion() -> None:
     assert hot[0].copies / hot[1].copies == pytest.approx(3.0)
 
 
-@pytest.fixture(scope="module", params=["bpe", "unigram"])
-def drawing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Drawing:
-    folder = tmp_path_factory.mktemp(request.param)
-    size = 450 if request.param == "bpe" else 400
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> sentencepiece.SentencePieceProcessor:
     found = train_vocabularies(
-        VocabularyConfig(kind=request.param, size=size),
-        folder,
+        VocabularyConfig(size=450),
+        tmp_path_factory.mktemp("vocabulary"),
         source=[pair[0] for pair in PAIRS],
         target=[pair[1] for pair in PAIRS],
     )
-    pieces = load_pieces(found.source_path)
-    return Drawing(
-        config=RegularisationConfig(alpha=0.2),
-        source=pieces,
-        target=pieces,
-        eos_id=EOS_ID,
-        num_tags=1,
-        max_length=60,
-    )
+    return load_pieces(found.source_path)
 
 
-def stored(drawing: Drawing, folder: Path) -> StoredPairs:
+@pytest.fixture
+def drawing(pieces: sentencepiece.SentencePieceProcessor) -> Drawing:
+    drawer = SegmentDrawer(pieces, kind="bpe", config=RegularisationConfig(alpha=0.2), seed=1)
+    return Drawing(source=drawer, target=drawer, eos_id=EOS_ID, num_tags=1, max_length=60)
+
+
+def stored(pieces: sentencepiece.SentencePieceProcessor, folder: Path) -> StoredPairs:
     def fill(writer: StoreWriter) -> None:
         for pair in PAIRS:
-            source, target = drawing.source.encode(pair[0]), drawing.target.encode(pair[1])
+            source, target = pieces.encode(pair[0]), pieces.encode(pair[1])
             writer.add([3, *source, EOS_ID], [*target, EOS_ID], pair)
 
     return open_or_build(folder, {"text": "generated"}, fill, has_text=True)
 
 
-def test_segmentations_are_drawn_by_their_seed_alone(drawing: Drawing) -> None:
-    lines = [pair[0] for pair in PAIRS]
-
-    def draw(*seed: int) -> list[list[int]]:
-        return draw_segmentations(drawing.source, lines, drawing.config, seed=seed)
-
-    first, other, again = draw(1, 2), draw(1, 3), draw(1, 2)
-    assert first == again
-    assert first != other
-    assert first != drawing.source.encode(lines)
-    assert [drawing.source.decode(ids) for ids in first] == [
-        drawing.source.decode(ids) for ids in drawing.source.encode(lines)
-    ]
-
-
-def test_a_resumed_stream_draws_what_it_would_have_drawn(drawing: Drawing, tmp_path: Path) -> None:
-    pairs = TrainingPairs(stored(drawing, tmp_path), [entry(80, 1.5)], seed=1, drawing=drawing)
+def test_a_resumed_stream_draws_what_it_would_have_drawn(
+    pieces: sentencepiece.SentencePieceProcessor, drawing: Drawing, tmp_path: Path
+) -> None:
+    pairs = TrainingPairs(stored(pieces, tmp_path), [entry(80, 1.5)], seed=1, drawing=drawing)
 
     def stream(position: BatchPosition | None = None) -> BatchStream:
         return BatchStream(pairs, max_tokens=300, seed=1, pad_id=0, start_id=0, position=position)
@@ -129,56 +114,52 @@ def test_a_resumed_stream_draws_what_it_would_have_drawn(drawing: Drawing, tmp_p
         assert again.labels.tolist() == batch.labels.tolist()
 
 
-def test_drawn_rows_keep_tag_and_eos_and_say_the_same(drawing: Drawing, tmp_path: Path) -> None:
-    pairs = TrainingPairs(stored(drawing, tmp_path), [entry(80, 1)], seed=1, drawing=drawing)
+def test_drawn_rows_keep_tag_and_eos_and_say_the_same(
+    pieces: sentencepiece.SentencePieceProcessor, drawing: Drawing, tmp_path: Path
+) -> None:
+    pairs = TrainingPairs(stored(pieces, tmp_path), [entry(80, 1)], seed=1, drawing=drawing)
     sources, targets = pairs.rows(list(range(80)), epoch=0, number=0)
-    plain = TrainingPairs(stored(drawing, tmp_path), [entry(80, 1)], seed=1)
+    plain = TrainingPairs(stored(pieces, tmp_path), [entry(80, 1)], seed=1)
     before, _ = plain.rows(list(range(80)), epoch=0, number=0)
     for row, target, pair in zip(sources, targets, PAIRS, strict=True):
         assert (row[0], row[-1], target[-1]) == (3, EOS_ID, EOS_ID)
-        assert drawing.source.decode(row[1:-1].tolist()) == pair[0]
+        assert pieces.decode(row[1:-1].tolist()) == pair[0]
     assert sum(map(len, sources)) > sum(map(len, before))
     # Batches are planned by the lengths rows have when they are drawn.
     assert pairs.source_lengths.sum() >= 0.95 * sum(map(len, sources))
 
 
-def test_one_side_alone_can_be_drawn(drawing: Drawing, tmp_path: Path) -> None:
-    config = RegularisationConfig(alpha=0.3, is_target_drawn=False)
-    source_only = Drawing(
-        config=config,
-        source=drawing.source,
-        target=drawing.target,
-        eos_id=EOS_ID,
-        num_tags=1,
-        max_length=60,
-    )
-    store = stored(drawing, tmp_path)
+def test_one_side_alone_can_be_drawn(
+    pieces: sentencepiece.SentencePieceProcessor, drawing: Drawing, tmp_path: Path
+) -> None:
+    store = stored(pieces, tmp_path)
+    source_only = replace(drawing, target=None)
     pairs = TrainingPairs(store, [entry(80, 1)], seed=1, drawing=source_only)
     sources, targets = pairs.rows(list(range(80)), epoch=0, number=0)
     assert [row.tolist() for row in targets] == [store.target(i).tolist() for i in range(80)]
     assert [row.tolist() for row in sources] != [store.source(i).tolist() for i in range(80)]
 
 
-def test_epochs_of_weighted_corpora_hold_what_their_copies_say(
-    drawing: Drawing, tmp_path: Path
+def test_a_row_that_would_be_too_long_stays_as_it_is_stored(
+    pieces: sentencepiece.SentencePieceProcessor, drawing: Drawing, tmp_path: Path
 ) -> None:
-    pairs = TrainingPairs(stored(drawing, tmp_path), [entry(60, 0.5), entry(20, 2)], seed=1)
+    store = stored(pieces, tmp_path)
+    short = replace(drawing, max_length=2)
+    pairs = TrainingPairs(store, [entry(80, 1)], seed=1, drawing=short)
+    sources, _ = pairs.rows(list(range(80)), epoch=0, number=0)
+    assert [row.tolist() for row in sources] == [store.source(i).tolist() for i in range(80)]
+
+
+def test_epochs_of_weighted_corpora_hold_what_their_copies_say(
+    pieces: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    pairs = TrainingPairs(stored(pieces, tmp_path), [entry(60, 0.5), entry(20, 2)], seed=1)
     counts = Counter(pairs.epoch_copies(0).tolist())
     assert counts == {0: 30, 1: 30, 2: 20}
 
 
-def test_copies_that_leave_nothing_are_refused(drawing: Drawing, tmp_path: Path) -> None:
+def test_copies_that_leave_nothing_are_refused(
+    pieces: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
     with pytest.raises(DataError, match=r"data\.train\.copies leave 0.8 pairs an epoch"):
-        TrainingPairs(stored(drawing, tmp_path), [entry(80, 0.01)], seed=1)
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"alpha": 0.0}, "data.regularisation.alpha is 0.0; it must be above 0"),
-        ({"nbest_size": 1}, "data.regularisation.nbest_size is 1; it must be -1, or from 2"),
-    ],
-)
-def test_impossible_draws_are_refused(values: dict[str, float], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        RegularisationConfig(**values)  # type: ignore[arg-type]
+        TrainingPairs(stored(pieces, tmp_path), [entry(80, 0.01)], seed=1)
