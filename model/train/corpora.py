@@ -232,17 +232,15 @@ def _judge_direction(
 ) -> list[NDArray[np.uint8]]:
     filters = data.filters
     line_filter = LineFilter(filters, source=direction.source, target=direction.target)
-    verdicts, hashes = bytearray(), []
+    verdicts = bytearray()
+    hashes: list[NDArray[np.uint64]] = []
     ends = [0]
     for item in files:
         lines = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
-        corpus_hashes = np.zeros(0, dtype=np.uint64)
         while chunk := list(islice(lines, _LINES_AT_ONCE)):
             verdicts += bytes(line_filter.judge(*pair) for pair in chunk)
             if filters.drop_duplicates:
-                found = np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64)
-                corpus_hashes = np.concatenate([corpus_hashes, found])
-        hashes.append(corpus_hashes)
+                hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
     judged = np.frombuffer(verdicts, dtype=np.uint8)
     if filters.drop_duplicates:

@@ -176,7 +176,7 @@ class DataConfig:
     def trained_on(self) -> tuple[object, ...]:
         """Everything here that changes the batches: a resumed run must find the same.
 
-        Licences, addresses and held-out text may change; so may the names of the files.
+        Licences, addresses and held-out text may change.
         """
         return (
             [

@@ -25,7 +25,8 @@ from model.train.segmentation import PieceTable, best_paths, merge_pieces, sampl
 NUM_VARIANTS = 64
 """How many segmentations of a word a run sees at most."""
 
-_MAX_VARIANTS = 1_000_000  # remembered at once
+_MAX_VARIANTS = 400_000  # remembered at once
+_MAX_REMEMBERED_LENGTH = 32  # longer ones, such as Chinese without spaces, hardly come again
 _SPACE = "\u2581"
 
 
@@ -133,15 +134,16 @@ class SegmentDrawer:
         known = self._variants.get((word, pick))
         if known is not None:
             return known
-        if len(self._variants) >= _MAX_VARIANTS:
-            self._variants.clear()
         if word in self._symbols:
             found = [self._symbols[word]]
         else:
             # Seeding by text is the same in every process; hash() is not.
             chance = random.Random(f"{self._seed} {pick} {word}")  # noqa: S311  # no secret
             found = self._table.numbers(self._drawn(word, chance))
-        self._variants[word, pick] = found
+        if len(word) <= _MAX_REMEMBERED_LENGTH:
+            if len(self._variants) >= _MAX_VARIANTS:
+                self._variants.clear()
+            self._variants[word, pick] = found
         return found
 
     def _drawn(self, word: str, chance: random.Random) -> list[str]:
