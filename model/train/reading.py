@@ -246,6 +246,7 @@ def _drawing(
         eos_id=EOS_ID,
         num_tags=1 if experiment.data.pairs else 0,
         max_length=experiment.data.max_length,
+        batch_tokens=experiment.run.batch_tokens,
     )
 
 

@@ -84,6 +84,7 @@ class Drawing:
         eos_id: Put at the end of both sides.
         num_tags: Tokens before the text of a source, which stay.
         max_length: A segmentation with more tokens gives way to the stored one.
+        batch_tokens: Limit of a batch's padded side; one that would exceed it, likewise.
     """
 
     source: SegmentDrawer | None
@@ -91,6 +92,7 @@ class Drawing:
     eos_id: int
     num_tags: int
     max_length: int
+    batch_tokens: int
 
 
 class TrainingPairs:
@@ -142,43 +144,58 @@ class TrainingPairs:
         drawing = self._drawing
         if drawing is None:
             return sources, targets
+        limit = min(drawing.max_length, drawing.batch_tokens // len(indices))
+        drawn_sources, drawn_targets = self._draw(drawing, indices, (self._seed, epoch, number))
+        return _limited(drawn_sources, sources, limit), _limited(drawn_targets, targets, limit)
+
+    def _draw(
+        self, drawing: Drawing, indices: Sequence[int], seed: tuple[int, ...]
+    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """Both sides, drawn where they are to be drawn, however long they become."""
+        sources = [self._stored.source(index) for index in indices]
+        targets = [self._stored.target(index) for index in indices]
         texts = [self._stored.text(index) for index in indices]
-        seed = (self._seed, epoch, number)
         if drawing.source is not None:
             found = drawing.source.draw([text[0] for text in texts], seed=(*seed, 0))
-            sources = _redrawn(sources, found, drawing, num_tags=drawing.num_tags)
+            tags = [row[: drawing.num_tags].tolist() for row in sources]
+            sources = [
+                np.asarray([*tag, *ids, drawing.eos_id], dtype=np.int32)
+                for tag, ids in zip(tags, found, strict=True)
+            ]
         if drawing.target is not None:
             found = drawing.target.draw([text[1] for text in texts], seed=(*seed, 1))
-            targets = _redrawn(targets, found, drawing, num_tags=0)
+            targets = [np.asarray([*ids, drawing.eos_id], dtype=np.int32) for ids in found]
         return sources, targets
 
     def _plan_for_longer_rows(self, drawing: Drawing) -> None:
-        """Let batches be planned by the lengths that drawn rows have on average."""
-        places = np.linspace(0, len(self) - 1, min(len(self), _NUM_MEASURED)).astype(np.int64)
-        rows = self.rows(places.tolist(), epoch=0, number=_MEASURED)
-        lengths = (self._stored.source_lengths, self._stored.target_lengths)
-        longer = [
-            np.minimum(
-                np.ceil(known * (sum(map(len, drawn)) / known[places].sum())).astype(np.int64),
-                drawing.max_length,
-            )
-            for known, drawn in zip(lengths, rows, strict=True)
-        ]
+        """Let batches be planned by the widths they have, on average, when rows are drawn.
+
+        The widest row decides, so growth is measured on neighbours in length, as batches are.
+        """
+        known = (self._stored.source_lengths, self._stored.target_lengths)
+        order = np.lexsort(known)
+        size = min(len(self), _GROUP_SIZE)
+        begins = np.linspace(0, len(self) - size, _NUM_GROUPS).astype(np.int64)
+        groups = [order[begin : begin + size].tolist() for begin in begins]
+        drawn = [self._draw(drawing, group, (self._seed, 0, _MEASURED)) for group in groups]
+        longer = []
+        for side, lengths in enumerate(known):
+            before = sum(int(lengths[group].max()) for group in groups)
+            after = sum(max(map(len, rows[side])) for rows in drawn)
+            planned = np.ceil(lengths * (after / before)).astype(np.int64)
+            longer.append(np.minimum(planned, drawing.max_length))
         self.source_lengths, self.target_lengths = longer
 
 
-_NUM_MEASURED = 1000
+_NUM_GROUPS = 16
+_GROUP_SIZE = 64
 _MEASURED = 2**31  # the number of no batch
 
 
-def _redrawn(
-    stored: list[NDArray[np.int32]], drawn: list[list[int]], drawing: Drawing, *, num_tags: int
+def _limited(
+    drawn: list[NDArray[np.int32]], stored: list[NDArray[np.int32]], limit: int
 ) -> list[NDArray[np.int32]]:
-    rows = []
-    for best, ids in zip(stored, drawn, strict=True):
-        row = np.asarray([*best[:num_tags], *ids, drawing.eos_id], dtype=np.int32)
-        rows.append(row if ids and len(row) <= drawing.max_length else best)
-    return rows
+    return [row if len(row) <= limit else best for row, best in zip(drawn, stored, strict=True)]
 
 
 def _entry_copies(entry: MixtureEntry, *, seed: tuple[int, ...], epoch: int) -> NDArray[np.int64]:

@@ -82,7 +82,9 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> sentencepiece.SentencePi
 @pytest.fixture
 def drawing(pieces: sentencepiece.SentencePieceProcessor) -> Drawing:
     drawer = SegmentDrawer(pieces, kind="bpe", config=RegularisationConfig(alpha=0.2), seed=1)
-    return Drawing(source=drawer, target=drawer, eos_id=EOS_ID, num_tags=1, max_length=60)
+    return Drawing(
+        source=drawer, target=drawer, eos_id=EOS_ID, num_tags=1, max_length=60, batch_tokens=10**6
+    )
 
 
 def stored(pieces: sentencepiece.SentencePieceProcessor, folder: Path) -> StoredPairs:
@@ -138,6 +140,21 @@ def test_one_side_alone_can_be_drawn(
     sources, targets = pairs.rows(list(range(80)), epoch=0, number=0)
     assert [row.tolist() for row in targets] == [store.target(i).tolist() for i in range(80)]
     assert [row.tolist() for row in sources] != [store.source(i).tolist() for i in range(80)]
+
+
+def test_a_batch_stays_as_small_as_it_has_to(
+    pieces: sentencepiece.SentencePieceProcessor, drawing: Drawing, tmp_path: Path
+) -> None:
+    limited = replace(drawing, batch_tokens=200)
+    store = stored(pieces, tmp_path)
+    pairs = TrainingPairs(store, [entry(80, 1)], seed=1, drawing=limited)
+    stream = BatchStream(pairs, max_tokens=200, seed=1, pad_id=0, start_id=0)
+    num_drawn = 0
+    for _ in range(2 * stream.num_batches):
+        batch = next(stream)
+        assert max(batch.source_ids.numel(), batch.labels.numel()) <= 200
+        num_drawn += batch.num_source_tokens
+    assert num_drawn > 2 * store.source_lengths.sum()
 
 
 def test_a_row_that_would_be_too_long_stays_as_it_is_stored(
