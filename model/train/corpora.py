@@ -178,7 +178,7 @@ def open_text(
 def write_text_facts(
     folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
 ) -> None:
-    """Leave `text.json` in a run's folder."""
+    """Leave `text.json` in a run's folder, unless it says so already: other workers come later."""
     path = folder / TEXT_FILE
     partial = path.with_suffix(".partial")
     facts = {
@@ -186,7 +186,10 @@ def write_text_facts(
         "corpora": [asdict(report) for report in reports],
         "made_of": dict(ingredients),
     }
-    partial.write_text(json.dumps(facts, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    data = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
+    if path.exists() and path.read_bytes() == data:
+        return
+    partial.write_bytes(data)
     partial.replace(path)
 
 
