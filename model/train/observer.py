@@ -6,7 +6,7 @@ Owns when each of them happens. How they are done is `progress`, `recorder`, `ke
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from model.nn.transformer import Transformer
@@ -19,35 +19,44 @@ from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
 
+_CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
+"""Keys of `data`, at any depth, that a resumed run may change."""
+
 
 def fingerprint(experiment: Experiment) -> str:
     """Identifies what must not change between a save and a resume.
 
     A longer run, another schedule, other intervals of saving or other dev text do not change it.
+    What the files of text hold is not looked at here: `model.train.corpora` compares it.
     """
     run = experiment.run
     fixed = (
-        experiment.data.train,
-        experiment.data.max_length,
-        experiment.vocabulary,
-        experiment.network,
-        experiment.optimiser,
+        _told(experiment.data, but=_CHANGES_NO_BATCH),
+        _told(experiment.vocabulary),
+        _told(experiment.network),
+        _told(experiment.optimiser),
         (run.batch_tokens, run.update_freq, run.seed),
     )
-    return hashlib.sha256(repr(_told(fixed)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
 
 
-def _told(value: object) -> object:
+def _told(value: object, but: Set[str] = frozenset()) -> object:
     """What was said of a configuration: keys at their defaults, later ones too, are left out."""
     if isinstance(value, tuple):
-        return tuple(map(_told, value))
+        return tuple(_told(item, but) for item in value)
     if not dataclasses.is_dataclass(value):
-        return value
+        return float(value) if isinstance(value, int) else value  # 2 copies are 2.0
     return [
-        (item.name, _told(getattr(value, item.name)))
+        (item.name, _told(getattr(value, item.name), but))
         for item in dataclasses.fields(value)
-        if getattr(value, item.name) != item.default
+        if item.name not in but and not _is_default(item, getattr(value, item.name))
     ]
+
+
+def _is_default(item: dataclasses.Field[object], value: object) -> bool:
+    if item.default_factory is not dataclasses.MISSING:
+        return value == item.default_factory()
+    return value == item.default
 
 
 class RunObserver:
@@ -147,8 +156,8 @@ class RunObserver:
         with self._files.scored_weights():
             scores = self._validator.score(self._transformer)
         self._note_scores(progress, scores)
-        data, run = self._experiment.data, self._experiment.run
-        progress = _with_best(progress, scores[data.dev[0]], run.snapshot_metric)
+        metric = self._experiment.run.snapshot_metric
+        progress = _with_best(progress, self._validator.choosing(scores), metric)
         self._files.prune(progress)
         return progress
 

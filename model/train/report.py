@@ -18,7 +18,9 @@ from model.errors import TrainingError
 from model.evaluate import Evaluation
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
+from model.train.filtering import CorpusReport
 from model.train.journal import Record, Value
+from model.train.reading import choosing_names
 from model.train.state import Progress
 
 REPORT_FILE = "report.md"
@@ -44,16 +46,15 @@ class ReportFacts:
     Attributes:
         progress: How far the run came.
         records: The run's journal.
-        num_pairs: Training pairs that are learnt from.
+        reports: What became of each training corpus.
         has_curves: Whether there is a picture of them.
         card: The checkpoint's card; None when the run was stopped.
-        scored: The final evaluations by split and corpus, such as "test/newstest2019"; the one
-            that chose the weights first.
+        scored: The final evaluations by split and corpus, such as "test/newstest2019".
     """
 
     progress: Progress
     records: Sequence[Record]
-    num_pairs: int
+    reports: Sequence[CorpusReport]
     has_curves: bool
     card: str | None
     scored: Mapping[str, Scored]
@@ -98,8 +99,8 @@ def format_experiment(experiment: Experiment) -> str:
 def write_translations(folder: Path, scored: Mapping[str, Scored]) -> None:
     """Write sources, translations and references of every scored corpus for outside scorers.
 
-    One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, which
-    `comet-score -s … -t … -r …` reads.
+    One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, below a
+    folder for each direction if there are several; `comet-score -s … -t … -r …` reads them.
     """
     for name, item in scored.items():
         sides = {
@@ -125,8 +126,9 @@ def write_report(folder: Path, experiment: Experiment, facts: ReportFacts) -> No
     sections = [
         f"# {experiment.name}: report of a run",
         _outcome(facts),
+        _pairs(facts),
         _curves(facts),
-        _samples(facts),
+        _samples(experiment, facts),
         _outside_scores(facts),
         _machines(facts),
         "" if facts.card is None else f"## Model card\n\n{_demoted(facts.card)}",
@@ -138,7 +140,8 @@ def write_report(folder: Path, experiment: Experiment, facts: ReportFacts) -> No
 def _outcome(facts: ReportFacts) -> str:
     progress = facts.progress
     length = f"{progress.update:,} updates, {progress.elapsed_seconds / 60:.0f} minutes of training"
-    length += f", {facts.num_pairs:,} pairs of sentences"
+    num_pairs = sum(report.num_kept for report in facts.reports)
+    length += f", {num_pairs:,} pairs of sentences"
     if facts.card is None:
         return f"Stopped after {length}."
     rows = [
@@ -153,6 +156,11 @@ def _outcome(facts: ReportFacts) -> str:
         f"{length}. The checkpoint is in `checkpoint/`; its card, which is repeated below, has the"
         f" scores' signatures.\n\n{_table(('corpus', 'BLEU', 'chrF2'), rows)}"
     )
+
+
+def _pairs(facts: ReportFacts) -> str:
+    listed = "\n".join(f"- {report}" for report in facts.reports)
+    return f"## Pairs of sentences\n\n{listed}"
 
 
 def _outside_scores(facts: ReportFacts) -> str:
@@ -175,10 +183,15 @@ def _curves(facts: ReportFacts) -> str:
     )
 
 
-def _samples(facts: ReportFacts) -> str:
+def _samples(experiment: Experiment, facts: ReportFacts) -> str:
+    """Of the texts that chose the weights."""
     if not facts.scored:
         return ""
-    name, item = next(iter(facts.scored.items()))
+    found = [_samples_of(name, facts.scored[name]) for name in choosing_names(experiment)]
+    return "\n\n".join(("## Sample translations", *found))
+
+
+def _samples_of(name: str, item: Scored) -> str:
     text, hypotheses = item.text, item.evaluation.hypotheses
     count = min(NUM_SAMPLES, len(text))
     chosen = [index * len(text) // count for index in range(count)]
@@ -193,8 +206,8 @@ def _samples(facts: ReportFacts) -> str:
         for number, index in enumerate(chosen, start=1)
     ]
     return (
-        f"## Sample translations\n\n{count} of the {len(text):,} sentences of {name}, evenly"
-        " spaced, by the stored weights.\n\n" + "\n".join(blocks)
+        f"{count} of the {len(text):,} sentences of {name}, evenly spaced, by the stored"
+        " weights.\n\n" + "\n".join(blocks)
     )
 
 

@@ -1,7 +1,7 @@
 """A YAML file as a dataclass: keys, types and choices checked against the class's annotations.
 
-Owns the conversion and its messages, which name the file and the key. Does not own any class; the
-limits of values are their classes' own, in `__post_init__`.
+Owns the conversion and its messages, which name the file, the line and the key. Does not own any
+class; the limits of values are their classes' own, in `__post_init__`.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from model.errors import ConfigError
+from model.train.yaml_lines import key_lines, line_of
 
 T = TypeVar("T")
 
@@ -21,19 +22,25 @@ def read_yaml(path: Path, kind: type[T]) -> T:
     """Read a file that describes one `kind`, a dataclass of dataclasses and plain values.
 
     Raises:
-        ConfigError: The file is missing or is not YAML, a key is unknown or missing, or a value
-            has the wrong type or is out of its range; the message names the file and the key.
+        ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
+            or a value has the wrong type or is out of its range; the message names the file, the
+            line and the key.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
+    lines: dict[str, int] = {}
     try:
+        lines = key_lines(text)
         converted = _convert(document, kind, "")
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        line = line_of(str(error), lines)
+        where = str(path) if line is None else f"{path}:{line}"
+        raise ConfigError(f"{where}: {error}") from error
     assert isinstance(converted, kind)
     return converted
 

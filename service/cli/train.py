@@ -49,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " checkpoint directory",
     )
     parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FOLDER",
+        help="keep tokenised text here, for other runs too (default: OUTPUT/text)",
+    )
+    parser.add_argument(
         "--threads", type=int, help="CPU threads; the default is one a core that may be used"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -90,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             device=device,
             command=_command(arguments),
             start_from=arguments.start_from,
+            cache=arguments.cache,
             group=group,
             should_stop=stop_request.is_set,
         )

@@ -7,7 +7,9 @@ import pytest
 from model.errors import TrainingError
 from model.evaluate import Evaluation, score
 from model.train.data import ParallelText
-from model.train.experiment import CorpusConfig, DataConfig, Experiment, RunConfig, read_experiment
+from model.train.data_config import CorpusConfig, DataConfig
+from model.train.experiment import Experiment, RunConfig, read_experiment
+from model.train.filtering import CorpusReport
 from model.train.journal import Record
 from model.train.report import (
     EXPERIMENT_FILE,
@@ -68,7 +70,15 @@ def facts(*, is_over: bool, records: Sequence[Record] = RECORDS) -> ReportFacts:
     return ReportFacts(
         progress=Progress(update=1200, elapsed_seconds=90.0),
         records=records,
-        num_pairs=5678,
+        reports=(
+            CorpusReport(
+                direction="en-zh",
+                name="talk",
+                num_pairs=6000,
+                num_kept=5678,
+                dropped={"duplicate": 322},
+            ),
+        ),
         has_curves=is_over,
         card="# tiny\n\nA test\n\n## Network\n\nSmall.\n" if is_over else None,
         scored={"dev/talk": scored, "test/talk": scored} if is_over else {},
@@ -92,6 +102,7 @@ def test_a_report_tells_what_was_run_on_what_where_and_what_came_of_it(tmp_path:
         "# tiny: report of a run",
         "1,200 updates, 2 minutes of training, 5,678 pairs of sentences.",
         f"| test/talk | {score(HYPOTHESES, TEXT.target, tokenizer='zh').bleu.value:.2f} | ",
+        "- en-zh talk: 5,678 of 6,000 pairs; left out: duplicate 322",
         "![Curves of the run](curves.png)",
         "1. `` One `tick` here. ``\n   - translation: `一个。`\n   - reference: `这里一下。`",
         "3. `Three.`",

@@ -13,9 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
+from model.train.data_config import CorpusConfig, DataConfig
 from model.train.experiment import (
-    CorpusConfig,
-    DataConfig,
     Experiment,
     Metric,
     NetworkConfig,
@@ -27,6 +26,7 @@ from model.train.experiment import (
 from model.train.journal import Journal, read_journal
 from model.train.observer import fingerprint
 from model.train.progress import ProgressReporter
+from model.train.regularisation import RegularisationConfig
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
 from model.train.state import (
@@ -112,6 +112,7 @@ def run(
     resume: bool = False,
     num_updates: int = 10_000,
     start_from: Path | None = None,
+    cache: Path | None = None,
 ) -> bool:
     return train(
         experiment,
@@ -121,6 +122,7 @@ def run(
         device=CPU,
         command="dragoman train tiny.yaml",
         start_from=start_from,
+        cache=cache,
         should_stop=StopAfter(num_updates),
     )
 
@@ -229,6 +231,63 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     for expected, found in zip(*(map(load_snapshot, paths) for paths in snapshots), strict=True):
         for name, value in expected.items():
             assert torch.equal(found[name], value), name
+
+
+def test_a_run_that_draws_its_segments_and_mixes_directions_resumes_exactly(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    there = EXPERIMENT.data.directions[0]
+    back = replace(
+        there,
+        source_language="zh",
+        target_language="en",
+        source_tag="zh-Hans",
+        target_tag=None,
+        train=(replace(there.train[0], copies=0.5),),
+    )
+    data = DataConfig(
+        pairs=(there, back), temperature=2.0, regularisation=RegularisationConfig(alpha=0.2)
+    )
+    experiment = replace(
+        EXPERIMENT,
+        data=data,
+        run=replace(EXPERIMENT.run, max_updates=6, snapshot_every_updates=6, average_counts=()),
+    )
+    cache = tmp_path / "cache"
+    assert run(data_folder, tmp_path / "whole", experiment=experiment, cache=cache)
+    part = tmp_path / "part"
+    assert not run(data_folder, part, experiment=experiment, num_updates=4, cache=cache)
+    assert run(data_folder, part, experiment=experiment, resume=True, cache=cache)
+    assert len(list(cache.iterdir())) == 1
+    expected, found = (
+        load_snapshot(list_snapshots(tmp_path / name)[-1]) for name in ("whole", "part")
+    )
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+    checkpoint = load_checkpoint(part / "checkpoint")
+    assert [(pair.source, pair.target) for pair in checkpoint.manifest.pairs] == [
+        ("en", "zh-Hans"),
+        ("zh-Hans", "en"),
+    ]
+    translator = Translator(checkpoint)
+    for pair, line in zip(checkpoint.manifest.pairs, ("The cat waits.", "猫等待。"), strict=True):
+        (translation,) = translator.translate([line], pair)
+        assert translation.num_source_tokens > 2
+    card = (part / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    for row in (
+        "| en-zh: [talk](https://example.org) | 100 | 2 |",
+        "| zh-en: [talk](https://example.org) | 100 | 0.5 |",
+        "| en-zh/dev/held-out |",
+        "| zh-en/test/held-out |",
+    ):
+        assert row in card
+
+
+def test_a_resumed_run_refuses_other_text(data_folder: Path, tmp_path: Path) -> None:
+    assert not run(data_folder, tmp_path, num_updates=1)
+    shorter = replace(EXPERIMENT, data=replace(EXPERIMENT.data, max_length=20))
+    with pytest.raises(TrainingError, match=r"changed: data\.max_length"):
+        run(data_folder, tmp_path, experiment=shorter, resume=True)
 
 
 def test_a_finished_run_can_be_finished_again(data_folder: Path, tmp_path: Path) -> None:
@@ -355,8 +414,11 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
     with pytest.raises(DataError, match=r"joint\.spm: No such file"):
         run(data_folder, tmp_path / "one", start_from=tmp_path)
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
+    with pytest.raises(
+        TrainingError, match=r"of another network: .*feed_forward.* is \[16, 32\] in"
+    ):
         run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
+    assert not (tmp_path / "two").exists()
 
 
 def test_a_run_can_begin_with_a_checkpoint(
@@ -375,8 +437,11 @@ def test_a_checkpoint_of_another_kind_is_no_beginning(
 ) -> None:
     checkpoint = whole_run / "checkpoint"
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
+    with pytest.raises(
+        TrainingError, match=r"of another network: network\.d_ff is 32, the checkpoint's is 16"
+    ):
         run(data_folder, tmp_path / "one", experiment=wider, start_from=checkpoint)
+    assert not (tmp_path / "one").exists()
     apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
     with pytest.raises(DataError, match="a vocabulary for each side, the checkpoint has not"):
         run(data_folder, tmp_path / "two", experiment=apart, start_from=checkpoint)
