@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz audit sbom image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -72,5 +72,29 @@ bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGO
 fuzz: install ## Send 10,000 generated requests to a running service
 	$(BIN)/python benchmarks/fuzz.py
 
+# The tools that look at the environment are not in it.
+AUDIT_VENV ?= .venv-audit
+
+$(AUDIT_VENV)/.installed: constraints.txt
+	$(PYTHON) -m venv $(AUDIT_VENV)
+	$(AUDIT_VENV)/bin/pip install --quiet --constraint constraints.txt pip-audit cyclonedx-bom
+	@touch $@
+
+audit: install $(AUDIT_VENV)/.installed ## Look every pinned package up for vulnerabilities; a skipped one fails
+	$(BIN)/python -m tools.audit constraints.txt $(AUDIT_VENV)/bin/pip-audit
+
+sbom: install $(AUDIT_VENV)/.installed ## Write build/sbom.cdx.json, the bill of materials (CycloneDX)
+	$(BIN)/python -m tools.sbom build/sbom.cdx.json $(AUDIT_VENV)/bin/cyclonedx-py
+
+image: ## Build the image dragoman:cpu; IMAGE_FLAGS are docker build's, docs/deployment.md has some
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag dragoman:cpu .
+
+test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
+	.ci/containers
+
+manifests: install ## Write what is generated in k8s/, then build and validate all of it
+	k8s/overlays/monitoring/generate
+	.ci/manifests
+
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUDIT_VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

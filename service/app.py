@@ -5,18 +5,21 @@ starts with the application's lifespan and leaves with it.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
+from pydantic import SecretStr
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.api import health, libretranslate, native
+from service.api import docs, health, libretranslate, native
+from service.api.access import Access
 from service.api.body import BodyReader
 from service.api.edge import Edge
 from service.api.record import record_of
@@ -24,6 +27,7 @@ from service.api.replies import error_reply
 from service.errors import problem_of
 from service.front import Front
 from service.metrics import Metrics, distribution_version
+from service.rates import RateLimiter
 from service.settings import Settings, load_settings
 from service.tracing import open_tracing
 
@@ -50,26 +54,35 @@ def create_app(
         new_request_id: Makes an id for a request that brings none.
 
     Raises:
-        ConfigError: The environment has an impossible setting, or one whose extra is missing.
+        ConfigError: The environment has an impossible setting, one whose extra is missing, or a
+            keys file that is none.
     """
     if front is None:
         metrics = Metrics(CollectorRegistry())
         settings = settings or load_settings()
         front = Front(settings, metrics, clock=clock, spans=open_tracing(settings))
+    settings = front.settings
+    limiter = RateLimiter(clock, _secret(settings.redis_url))
+    access = Access(settings, limiter)
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
         version=distribution_version(),
-        lifespan=_lifespan(front),
+        lifespan=_lifespan(front, limiter),
+        # Its pages load scripts from elsewhere; `service.api.docs` has its own.
+        docs_url=None,
         redoc_url=None,
         # A redirect would repeat the request's host and query string.
         redirect_slashes=False,
         # FastAPI's own spans would carry the query string, and with it texts and keys.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    paths = _add_routes(app, front)
+    paths = _add_routes(app, front, access)
+    app.state.access = access  # for who reloads keys
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
+    if settings.cors_origins:
+        _allow_origins(app, settings.cors_origins)
     app.add_middleware(
         Edge,
         metrics=front.metrics,
@@ -82,16 +95,25 @@ def create_app(
     return app
 
 
-def _lifespan(front: Front) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+def _secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+def _lifespan(
+    front: Front, limiter: RateLimiter
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        async with front.running():
-            yield
+        try:
+            async with front.running():
+                yield
+        finally:
+            await limiter.close()
 
     return lifespan
 
 
-def _add_routes(app: FastAPI, front: Front) -> list[str]:
+def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     settings = front.settings
@@ -101,13 +123,26 @@ def _add_routes(app: FastAPI, front: Front) -> list[str]:
         executor=front.text_thread,
     )
     for router in (
-        libretranslate.build_router(front, reader),
-        native.build_router(front, reader),
-        health.build_router(front),
+        libretranslate.build_router(front, reader, access),
+        native.build_router(front, reader, access),
+        health.build_router(front, access),
+        docs.build_router(app.openapi),
     ):
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]
     return paths
+
+
+def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
+    """Let pages of these origins call the server; never with cookies, which it has none of."""
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=origins,
+        allow_methods=("GET", "POST"),
+        allow_headers=("authorization", "content-type", "x-request-id"),
+        expose_headers=("retry-after", "x-request-id"),
+        allow_credentials=False,
+    )
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:

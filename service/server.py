@@ -14,15 +14,13 @@ from contextlib import contextmanager
 
 import uvicorn
 from prometheus_client import CollectorRegistry
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from model.errors import ConfigError, DragomanError
-from service.api.replies import error_reply
 from service.app import create_app
 from service.engine.messages import Ready
-from service.errors import Problem
 from service.front import Front
 from service.metrics import Metrics
+from service.protocol import WireLimits, protocol_factory
 from service.settings import Settings
 from service.tracing import open_tracing
 
@@ -31,20 +29,6 @@ _LOGGER = logging.getLogger("dragoman")
 # Answers are there when the sockets close; this bounds clients that do not read theirs.
 _CLOSE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
-
-
-class _Protocol(HttpToolsProtocol):
-    """HTTP/1.1; what cannot be parsed as such is refused in our own shape."""
-
-    def send_400_response(self, msg: str) -> None:
-        """Answer without an application, as there is no request for one; then close."""
-        reply = error_reply(Problem(status=400, code="invalid_http", message=msg))
-        headers = b"".join(b"%s: %s\r\n" % pair for pair in reply.raw_headers)
-        body = bytes(reply.body)
-        self.transport.write(
-            b"HTTP/1.1 400 Bad Request\r\n" + headers + b"connection: close\r\n\r\n" + body
-        )
-        self.transport.close()
 
 
 class _UvicornServer(uvicorn.Server):
@@ -122,9 +106,15 @@ class Server:
 
 
 def _uvicorn_config(front: Front) -> uvicorn.Config:
+    settings = front.settings
+    limits = WireLimits(
+        max_header_bytes=settings.max_header_bytes,
+        header_timeout_seconds=settings.header_timeout_seconds,
+        max_connections=settings.max_connections,
+    )
     return uvicorn.Config(
         create_app(front=front),
-        http=_Protocol,
+        http=protocol_factory(limits),
         ws="none",
         lifespan="on",
         log_config=None,

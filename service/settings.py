@@ -4,22 +4,50 @@ Owns names, defaults and safe maxima of every knob. Does not own what a single r
 for within them (`service.api`) nor the network's own limits (the checkpoint's manifest).
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from model.config import ComputeType, StoppingRule
 from model.errors import ConfigError
+from service.addresses import Network, parse_network
+from service.keys import MAX_LIMIT
 
 ENVIRONMENT_PREFIX = "DRAGOMAN_"
 MAX_BEAM_SIZE = 16
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
+Rate = Annotated[int, Field(ge=1, le=MAX_LIMIT)]
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
+
+_ORIGIN = re.compile(
+    r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
+)
+
+
+def _items(value: str) -> list[str]:
+    return [item for part in value.split(",") if (item := part.strip())]
+
+
+def _parse_networks(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(parse_network(item) for item in _items(value))
+
+
+def _parse_origins(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    origins = tuple(_items(value))
+    for origin in origins:
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise ValueError(f"{origin!r} is no origin such as https://example.org, nor *")
+    return origins
 
 
 class Settings(BaseSettings):
@@ -56,6 +84,20 @@ class Settings(BaseSettings):
         start_timeout_seconds: Time for the engine to load and to warm up.
         log_level: Least severe log line that is written.
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
+        api_keys_file: Keys, one a line; see `service.keys`.
+        api_keys: Further keys, written like such a file.
+        key_required: Where there are keys, whether a translation needs one.
+        metrics_key_required: Whether /metrics needs one.
+        requests_per_minute: Of a key that names no other limit, and of an address without a
+            key; None is no limit.
+        characters_per_minute: Likewise.
+        redis_url: Where several servers share these counts; None keeps them in the process.
+        trusted_proxies: Networks whose X-Forwarded-For is believed, separated by commas.
+        cors_origins: Origins whose pages may call the server, separated by commas, or "*".
+        max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the
+            text, and its headers.
+        header_timeout_seconds: Time for them to arrive.
+        max_connections: Connections open at once; further ones get a 503.
     """
 
     model_config = SettingsConfigDict(
@@ -92,6 +134,19 @@ class Settings(BaseSettings):
     start_timeout_seconds: Seconds = 120.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     traces: Literal["off", "otlp"] = "off"
+
+    api_keys_file: Path | None = None
+    api_keys: SecretStr = SecretStr("")
+    key_required: bool = True
+    metrics_key_required: bool = False
+    requests_per_minute: Rate | None = None
+    characters_per_minute: Rate | None = None
+    redis_url: SecretStr | None = None
+    trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_parse_networks)] = ()
+    cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_origins)] = ()
+    max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 64 * 1024
+    header_timeout_seconds: Seconds = 10.0
+    max_connections: Count = 1000
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:

@@ -1,6 +1,7 @@
 """The edge: every request passes it first and leaves through it last.
 
-Owns the request id, the log line, the request metrics, and the last resort that turns an
+Owns the request id, the log line, the request metrics, that every answer has the headers of
+`service.api.headers`, and the last resort that turns an
 unexpected exception into a plain 500. A pure ASGI middleware, so that `receive` stays the
 server's own and a disconnect is seen.
 """
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.headers import SECURITY_HEADERS
 from service.api.record import RequestRecord, attach_record
 from service.api.replies import error_reply
 from service.errors import problem_of
@@ -63,7 +65,10 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["x-request-id"] = record.request_id
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = record.request_id
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         self._metrics.request_started()
@@ -114,6 +119,7 @@ class Edge:
             "num_texts": record.num_texts,
             "num_characters": record.num_characters,
             "num_segments": record.num_segments,
+            "key": record.key_name,
         }
         fields |= {name: value for name, value in counts.items() if value is not None}
         _LOGGER.log(_level(route, status), "request", extra={"fields": fields})

@@ -6,11 +6,12 @@ means that a restart would not help; ready means that a translation would be acc
 
 from typing import Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from service.api.access import DOCUMENTED, Access
 from service.api.replies import JsonReply, error_responses
 from service.front import Front
 
@@ -21,7 +22,7 @@ class HealthReply(BaseModel):
     status: Literal["ok"]
 
 
-def build_router(front: Front) -> APIRouter:
+def build_router(front: Front, access: Access) -> APIRouter:
     """The routes that need no text."""
     router = APIRouter(tags=["Health"])
     responses = {200: {"model": HealthReply, "description": "Yes."}, **error_responses(503)}
@@ -41,9 +42,14 @@ def build_router(front: Front) -> APIRouter:
         "/metrics",
         summary="Metrics for Prometheus",
         response_class=Response,
-        responses={200: {"content": {CONTENT_TYPE_LATEST: {}}, "description": "Metrics."}},
+        responses={
+            200: {"content": {CONTENT_TYPE_LATEST: {}}, "description": "Metrics."},
+            **error_responses(401, 403),
+        },
+        dependencies=[DOCUMENTED],
     )
-    async def metrics() -> Response:
+    async def metrics(request: Request) -> Response:
+        access.check_metrics(request)
         return Response(front.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request
 
 from model.checkpoint.manifest import LanguagePair
+from service.api.access import DOCUMENTED, Access
 from service.api.body import BodyReader, without_surrogates
 from service.api.checks import default_priority, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
@@ -28,7 +29,7 @@ from service.translator import TranslatedText, TranslationRequest
 _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
-def build_router(front: Front, reader: BodyReader) -> APIRouter:
+def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(tags=["LibreTranslate"])
 
@@ -37,9 +38,13 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         summary="Translate texts",
         responses=TRANSLATE_RESPONSES,
         openapi_extra=translate_operation(front.settings),
+        dependencies=[DOCUMENTED],
     )
     async def translate(request: Request) -> JsonReply:
+        caller = await access.admit(request)
         values = await reader.read_values(request)
+        if caller is None:
+            caller = await access.admit_with(request, values.get("api_key"))
         texts, is_batch = _texts(values)
         chosen = choose_pair(
             front.manifest.pairs,
@@ -50,7 +55,7 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         _check_format(values)
         num_alternatives = _num_alternatives(values)
         job = _request(texts, chosen.pair, num_alternatives, front.settings)
-        results = await translate_for(request, front, job)
+        results = await translate_for(request, front, access, caller, job)
         content = _content(results, is_batch=is_batch, is_asked=num_alternatives > 0)
         if chosen.is_detected:
             detected = {"confidence": 0, "language": chosen.pair.source}

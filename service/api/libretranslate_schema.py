@@ -50,7 +50,7 @@ class LanguageReply(BaseModel):
 
 TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": LibreTranslateReply, "description": "The translation, in the shape of `q`."},
-    **error_responses(400, 408, 413, 429, 503, 504),
+    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
 }
 LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": list[LanguageReply], "description": "Loaded languages and their targets."},
@@ -104,5 +104,5 @@ def _properties(settings: Settings) -> dict[str, Any]:
             "default": 0,
             "description": "Further translations per text.",
         },
-        "api_key": {"type": "string", "description": "Ignored."},
+        "api_key": {"type": "string", "description": "A key, where the server has any."},
     }

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
+from service.api.access import DOCUMENTED, Access
 from service.api.body import BodyReader, without_surrogates
 from service.api.checks import (
     MAX_ALTERNATIVES,
@@ -84,7 +85,7 @@ class TranslateRequest(BaseModel):
     )
 
 
-def build_router(front: Front, reader: BodyReader) -> APIRouter:
+def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(prefix="/v1", tags=["Dragoman"])
 
@@ -93,18 +94,20 @@ def build_router(front: Front, reader: BodyReader) -> APIRouter:
         summary="Translate texts, with every option",
         responses={
             200: {"model": TranslateReply, "description": "One translation per text, in order."},
-            **error_responses(400, 408, 413, 429, 503, 504),
+            **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
         },
         openapi_extra={"requestBody": _request_body(front.settings)},
+        dependencies=[DOCUMENTED],
     )
     async def translate(request: Request) -> JsonReply:
+        caller = await access.admit(request) or await access.admit_with(request, None)
         wish = _parse(await reader.read_json(request))
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(
             front.manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
         )
         job = _job(wish, texts, chosen.pair, front.settings, front.manifest.limits)
-        results = await translate_for(request, front, job)
+        results = await translate_for(request, front, access, caller, job)
         return JsonReply(
             reply_content(
                 results,

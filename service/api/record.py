@@ -21,6 +21,7 @@ class RequestRecord:
         num_characters: Characters of its texts.
         num_segments: Segments they became.
         priority: The class they waited in.
+        key_name: Of the API key that was used; never the key.
     """
 
     request_id: str
@@ -29,6 +30,7 @@ class RequestRecord:
     num_characters: int | None = None
     num_segments: int | None = None
     priority: Priority | None = None
+    key_name: str | None = None
 
 
 def attach_record(scope: Scope, record: RequestRecord) -> None:

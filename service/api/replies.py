@@ -37,7 +37,7 @@ class JsonReply(Response):
 
 
 def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:
-    """`problem` as a response, with Retry-After where coming back helps."""
+    """`problem` as a response, with the headers that its status wants."""
     content = {
         "error": problem.message,
         "code": problem.code,
@@ -47,6 +47,8 @@ def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> J
     all_headers = dict(headers or {})
     if problem.retry_after_seconds is not None:
         all_headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    if problem.status == 401:
+        all_headers["www-authenticate"] = "Bearer"
     return JsonReply(content, problem.status, all_headers)
 
 
@@ -56,11 +58,14 @@ def _finite(value: object) -> object:
 
 _DESCRIPTIONS = {
     400: "The request is invalid.",
+    401: "An API key is required.",
+    403: "The API key is wrong.",
     404: "There is nothing here.",
     405: "The route does not have this method.",
     408: "The body did not arrive in time.",
     413: "The request is too long.",
-    429: "Too much is waiting; Retry-After says when to come back.",
+    429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
+    431: "The request line and the headers are too long.",
     503: "Booting, shutting down or without an engine; Retry-After says when to come back.",
     504: "Not finished within the deadline; the work was dropped.",
 }

@@ -6,6 +6,7 @@ that may leave.
 
 from starlette.requests import Request
 
+from service.api.access import Access, Caller
 from service.api.checks import check_texts
 from service.api.disconnect import unless_gone
 from service.api.record import record_of
@@ -14,7 +15,7 @@ from service.translator import TranslatedText, TranslationRequest
 
 
 async def translate_for(
-    request: Request, front: Front, job: TranslationRequest
+    request: Request, front: Front, access: Access, caller: Caller, job: TranslationRequest
 ) -> list[TranslatedText]:
     """One result per text, in order.
 
@@ -27,6 +28,7 @@ async def translate_for(
     record.priority = job.priority
     record.num_characters = check_texts(job.texts, front.settings)
     with front.translator() as translator:
+        await access.spend_characters(caller, record.num_characters)
         front.metrics.characters_accepted(record.num_characters)
         results = await unless_gone(request, translator.translate(job))
     record.num_segments = sum(len(result.hypotheses) for result in results)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from model.errors import DragomanError
-from service.cli import bench, evaluate, explain, export, serve, train, translate
+from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -29,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("explain", explain),
         ("export", export),
         ("bench", bench),
+        ("keys", keys),
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)

@@ -68,3 +68,59 @@ def test_a_start_that_fails_is_reported_once_and_the_app_says_so(tmp_path: Path)
     assert [str(error) for error in errors] == [
         f"{tmp_path / 'none'}: no such checkpoint directory"
     ]
+
+
+def _send(app: FastAPI, method: str, path: str, **headers: str) -> httpx.Response:
+    async def scenario() -> httpx.Response:
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            return await client.request(method, path, headers=headers)
+
+    return asyncio.run(scenario())
+
+
+_PREFLIGHT = {
+    "origin": "https://page.example",
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization,content-type",
+}
+
+
+def test_no_page_of_another_origin_may_call_it_unless_it_is_named(tmp_path: Path) -> None:
+    reply = _send(create_app(Settings(checkpoint=tmp_path)), "OPTIONS", "/translate", **_PREFLIGHT)
+    assert reply.status_code == 405
+    assert not [name for name in reply.headers if name.startswith("access-control")]
+    settings = Settings(checkpoint=tmp_path, cors_origins="https://other.example")  # type: ignore[arg-type]
+    reply = _send(create_app(settings), "OPTIONS", "/translate", **_PREFLIGHT)
+    assert reply.status_code == 400
+    assert "access-control-allow-origin" not in reply.headers
+
+
+def test_a_named_origin_may_call_it_without_cookies(tmp_path: Path) -> None:
+    for origins in ("https://other.example, https://page.example", "*"):
+        app = create_app(Settings(checkpoint=tmp_path, cors_origins=origins))  # type: ignore[arg-type]
+        reply = _send(app, "OPTIONS", "/translate", **_PREFLIGHT)
+        assert reply.status_code == 200
+        allowed = {"*", "https://page.example"}
+        assert reply.headers["access-control-allow-origin"] in allowed
+        assert "authorization" in reply.headers["access-control-allow-headers"].lower()
+        assert "x-request-id" in reply.headers
+        reply = _send(app, "GET", "/livez", origin="https://page.example")
+        assert reply.headers["access-control-allow-origin"] in allowed
+        assert "access-control-allow-credentials" not in reply.headers
+
+
+def test_every_answer_has_the_headers_that_protect_a_browser(app: FastAPI) -> None:
+    for method, path in (
+        ("GET", "/livez"),
+        ("GET", "/docs"),
+        ("POST", "/translate"),
+        ("GET", "/nowhere"),
+        ("DELETE", "/translate"),
+    ):
+        headers = _send(app, method, path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] == "no-store"
+        assert headers["content-security-policy"].startswith("default-src 'none';")
+        assert "server" not in headers

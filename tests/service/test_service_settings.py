@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_an_empty_variable_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
         ("timeout_seconds", "inf"),
         ("timeout_seconds", "301"),
         ("log_level", "loud"),
+        ("trusted_proxies", "10.0.0.1/8"),
+        ("trusted_proxies", "proxy.example"),
+        ("cors_origins", "page.example"),
+        ("cors_origins", "https://page.example/path"),
+        ("cors_origins", "https://*.example"),
+        ("requests_per_minute", "0"),
+        ("max_header_bytes", "10"),
+        ("key_required", "perhaps"),
     ],
 )
 def test_an_impossible_value_is_named_with_its_variable(
@@ -79,3 +88,29 @@ def test_the_stopping_rule_is_one_of_the_searchs(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("DRAGOMAN_STOPPING", "never")
     with pytest.raises(ConfigError, match="DRAGOMAN_STOPPING is 'never'"):
         load_settings()
+
+
+def test_lists_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_TRUSTED_PROXIES", "10.0.0.0/8, ::1")
+    monkeypatch.setenv("DRAGOMAN_CORS_ORIGINS", "https://a.example,http://localhost:3000")
+    settings = load_settings()
+    assert [str(network) for network in settings.trusted_proxies] == ["10.0.0.0/8", "::1/128"]
+    assert settings.cors_origins == ("https://a.example", "http://localhost:3000")
+
+
+def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a-secret")
+    monkeypatch.setenv("DRAGOMAN_REDIS_URL", "redis://:a-secret@host")
+    settings = load_settings()
+    assert "a-secret" not in repr(settings)
+    monkeypatch.setenv("DRAGOMAN_PORT", "http")
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert "a-secret" not in str(caught.value)
+
+
+def test_every_setting_that_the_security_page_names_exists() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    named = {name.lower() for name in re.findall("DRAGOMAN_([A-Z_]+)", page)}
+    assert named <= set(Settings.model_fields)
+    assert {"api_keys_file", "redis_url", "trusted_proxies", "max_header_bytes"} <= named

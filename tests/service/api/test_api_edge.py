@@ -91,6 +91,7 @@ def test_an_unexpected_error_is_a_plain_500_that_is_logged_without_its_message(
         "limit": None,
     }
     assert reply.headers["x-request-id"] == "made"
+    assert reply.headers["x-content-type-options"] == "nosniff"
     assert _fields(caplog, "unexpected error") == {"request_id": "made"}
     assert _fields(caplog, "request")["code"] == "internal"
     labels = {"route": "/known", "status": "500"}

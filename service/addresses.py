@@ -1,0 +1,77 @@
+"""Addresses: from where a request really comes, and which addresses are one client.
+
+Owns when `X-Forwarded-For` is believed: only as far as trusted proxies wrote it. Anybody can
+send that header, so without a trusted proxy it is not read at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+UNKNOWN = "unknown"
+
+_MAX_LENGTH = 64
+_CLIENT_BITS_IPV6 = 64
+
+
+def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Network]) -> str:
+    """The client that is counted: an IPv4 address, or the /64 of an IPv6 address.
+
+    The hops are walked from our own end: as long as one is a trusted proxy, the one it names
+    is next. A hop that is no address ends the walk at the proxy that wrote it.
+
+    Args:
+        peer: Who holds the connection; None or a path for a Unix socket.
+        forwarded: Every `X-Forwarded-For` header, in order.
+        trusted: The proxies whose word is taken.
+
+    Returns:
+        `UNKNOWN` for a peer that has no address.
+    """
+    address = _parse(peer or "")
+    if address is None:
+        return UNKNOWN
+    networks = tuple(trusted)
+    hops = [hop for header in forwarded for hop in header.split(",")] if networks else []
+    while hops and any(address in network for network in networks):
+        hop = _parse(hops.pop().strip())
+        if hop is None:
+            break
+        address = hop
+    return _client(address)
+
+
+def parse_network(text: str) -> Network:
+    """A network such as `10.0.0.0/8`, or one address.
+
+    Raises:
+        ValueError: It is neither, or has bits set behind its prefix.
+    """
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no address and no network such as 10.0.0.0/8") from None
+
+
+def _parse(text: str) -> Address | None:
+    """An address as proxies write it: bare, in brackets, with a port."""
+    if len(text) > _MAX_LENGTH:
+        return None
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _client(address: Address) -> str:
+    if isinstance(address, IPv4Address):
+        return str(address)
+    # Whoever has one address of a /64 has all of them.
+    return str(IPv6Network((address, _CLIENT_BITS_IPV6), strict=False))

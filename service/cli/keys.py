@@ -1,0 +1,46 @@
+"""`dragoman keys`: makes API keys.
+
+Owns what is printed: the line for the keys file on standard output, the key itself on standard
+error, once, so that `dragoman keys new NAME >> FILE` keeps the one and shows the other.
+"""
+
+import argparse
+import sys
+
+HELP = "make API keys"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """One action, `new`, and what the key may do."""
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    new = actions.add_parser(
+        "new",
+        help="make a key: its line for the keys file goes to standard output, the key to"
+        " standard error",
+    )
+    new.add_argument("name", help="who it is for; letters, digits, hyphens and underscores")
+    new.add_argument("--admin", action="store_true", help="it also opens the administration")
+    new.add_argument("--requests-per-minute", type=int, metavar="N", help="its limit")
+    new.add_argument("--characters-per-minute", type=int, metavar="N", help="its limit")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a fresh key once, and its line.
+
+    Raises:
+        ConfigError: The name or a limit is impossible.
+    """
+    from service.keys import ApiKey, check_name, new_key, parse_keys
+
+    key, digest = new_key()
+    line = ApiKey(
+        name=check_name(arguments.name),
+        sha256=digest,
+        requests_per_minute=arguments.requests_per_minute,
+        characters_per_minute=arguments.characters_per_minute,
+        is_admin=arguments.admin,
+    ).line()
+    parse_keys(line, "the new key")
+    print(line, flush=True)
+    print(f"The key, which is shown only now: {key}", file=sys.stderr)
+    return 0

@@ -1,0 +1,310 @@
+"""The protocol: HTTP/1.1 on one connection, bounded before there is a request.
+
+Owns what a connection may cost while nobody has asked for anything yet: how many there are, how
+large a request's head may be, how long it may take, and how long a client may take to read its
+answer. What is refused here has our own shape of error. Parsing, and the request from its head
+on, are uvicorn's; bodies are `service.api.body`.
+
+On every connection one of these is always running: the time for a head (from the first moment
+on, and again whenever bytes come between two requests), a request's own limits, uvicorn's
+keep-alive, or the time to leave.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NoReturn
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from service.api.headers import SECURITY_HEADERS
+from service.api.replies import error_reply
+from service.errors import RETRY_AFTER_SECONDS, Problem
+
+MAX_HEADERS = 100
+LEAVE_SECONDS = 5.0
+"""Time for a client to take its last answer, or to finish a body that was answered already."""
+WRITE_SECONDS = 30.0
+"""Time for a client to read anything of an answer that waits for it."""
+
+_OVERHEAD_BYTES = 4  # of a header: colon, space, CR, LF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireLimits:
+    """What a connection may cost.
+
+    Attributes:
+        max_header_bytes: Of the request line and the headers, trailers included.
+        header_timeout_seconds: Time for them to arrive.
+        max_connections: Connections open at once.
+        leave_seconds: As `LEAVE_SECONDS`.
+        write_seconds: As `WRITE_SECONDS`.
+    """
+
+    max_header_bytes: int
+    header_timeout_seconds: float
+    max_connections: int
+    leave_seconds: float = LEAVE_SECONDS
+    write_seconds: float = WRITE_SECONDS
+
+
+class _Timer:
+    """One call that is still to come, or none."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        return self._handle is not None
+
+    def start(self, seconds: float, callback: Callable[[], None]) -> None:
+        self.stop()
+        self._handle = self._loop.call_later(seconds, callback)
+
+    def stop(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection.
+
+    Args:
+        limits: Of all connections; the rest is uvicorn's.
+    """
+
+    def __init__(
+        self,
+        limits: WireLimits,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = limits
+        self._head_timer = _Timer(self.loop)
+        self._write_timer = _Timer(self.loop)
+        self._leave_timer = _Timer(self.loop)
+        self._problem: Problem | None = None
+        self._awaits_head = True
+        self._is_leaving = False
+        self._num_head_bytes = 0
+        self._num_buffered_bytes = 0
+
+    def connection_made(  # type: ignore[override]  # uvicorn narrows it too
+        self, transport: asyncio.Transport
+    ) -> None:
+        """Take the connection, or refuse it when there are too many."""
+        super().connection_made(transport)
+        limit = self._limits.max_connections
+        if len(self.connections) <= limit:
+            self._expect_head()
+            return
+        self._write_problem(
+            Problem(
+                status=503,
+                code="too_many_connections",
+                message=f"the server has {limit} connections, which is its limit",
+                limit=limit,
+                retry_after_seconds=RETRY_AFTER_SECONDS,
+            )
+        )
+        self._close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop every clock."""
+        for timer in (self._head_timer, self._write_timer, self._leave_timer):
+            timer.stop()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, unless the connection is being left."""
+        if not self._is_leaving:
+            self._num_buffered_bytes += len(data)
+            super().data_received(data)
+            self._bound_what_comes()
+
+    def on_message_begin(self) -> None:
+        """A request line begins."""
+        super().on_message_begin()
+        self._num_head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the request line."""
+        self._count_head_bytes(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header or a trailer is complete."""
+        if len(self.headers) >= MAX_HEADERS:
+            self._stop_parsing(
+                Problem(
+                    status=431,
+                    code="headers_too_large",
+                    message=f"the request has more than {MAX_HEADERS} headers",
+                    limit=MAX_HEADERS,
+                )
+            )
+        self._count_head_bytes(len(name) + len(value) + _OVERHEAD_BYTES)
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is there; from here the request has limits of its own."""
+        super().on_headers_complete()  # it fails where the path is no path
+        self._awaits_head = False
+        self._num_buffered_bytes = 0
+        self._head_timer.stop()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body went on to the application."""
+        self._num_buffered_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is there; what comes now is another's head."""
+        self._awaits_head = True
+        self._num_buffered_bytes = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, but not for ever for the rest of this one."""
+        has_next = bool(self.pipeline)
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close()
+        elif not self._awaits_head and not has_next:
+            self._unset_keepalive_if_required()
+            self._leave_timer.start(self._limits.leave_seconds, self._close)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing came for a while."""
+        self._close()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        super().pause_writing()
+        self._write_timer.start(self._limits.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read on."""
+        super().resume_writing()
+        self._write_timer.stop()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what could not be parsed, or what a callback of the parser refused."""
+        self._refuse(self._problem or Problem(status=400, code="invalid_http", message=msg))
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _bound_what_comes(self) -> None:
+        """Bound what the parser keeps (half a header, half a trailer), and its time."""
+        if self._is_leaving:
+            return
+        if self._num_buffered_bytes > self._limits.max_header_bytes:
+            self._refuse(_head_too_large(self._limits.max_header_bytes))
+        elif self._awaits_head and not self._head_timer and not self._is_answering:
+            # The beginning of a head, or the end of a request that had been answered before.
+            self._leave_timer.stop()
+            self._expect_head()
+
+    def _expect_head(self) -> None:
+        self._head_timer.start(self._limits.header_timeout_seconds, self._give_up_head)
+
+    def _give_up_head(self) -> None:
+        """A head did not arrive in time; a client that sent nothing is not told."""
+        if not self._num_buffered_bytes:
+            self._close()
+            return
+        seconds = self._limits.header_timeout_seconds
+        self._refuse(
+            Problem(
+                status=408,
+                code="header_timeout",
+                message=f"the headers were not complete after {seconds:g} seconds",
+                limit=seconds,
+            )
+        )
+
+    def _count_head_bytes(self, number: int) -> None:
+        self._num_head_bytes += number
+        if self._num_head_bytes > self._limits.max_header_bytes:
+            self._stop_parsing(_head_too_large(self._limits.max_header_bytes))
+
+    def _stop_parsing(self, problem: Problem) -> NoReturn:
+        """Uvicorn asks for `send_400_response` when a callback of the parser fails."""
+        self._problem = problem
+        raise ValueError(problem.code)
+
+    def _refuse(self, problem: Problem) -> None:
+        """Read no more; say why, if an answer is due now; close when the client has.
+
+        Bytes that arrive at a closed socket would reset it, and the client might never see the
+        answer. So only our own half is closed at first.
+        """
+        if self._is_leaving:
+            return
+        if self.transport.is_closing():  # uvicorn closes after a fault of the application
+            self._close()
+            return
+        self._is_leaving = True
+        self._head_timer.stop()
+        if self._awaits_head and self._is_answering:
+            # The fault is in the next request: this one's answer goes first and is the last.
+            self.cycle.keep_alive = False
+            return
+        if self._awaits_head or not self.cycle.response_started:
+            self._write_problem(problem)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.transport.write_eof()
+        self._leave_timer.start(self._limits.leave_seconds, self.transport.abort)
+
+    def _write_problem(self, problem: Problem) -> None:
+        """Answer without an application, as there is no request for one."""
+        reply = error_reply(problem, {**SECURITY_HEADERS, "connection": "close"})
+        headers = b"".join(b"%s: %s\r\n" % pair for pair in reply.raw_headers)
+        line = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
+        self.transport.write(line.encode() + headers + b"\r\n" + bytes(reply.body))
+
+    def _close(self) -> None:
+        """Close when everything is written, and in any case after a while."""
+        self._is_leaving = True
+        self._head_timer.stop()
+        self.transport.close()
+        self._leave_timer.start(self._limits.write_seconds, self.transport.abort)
+
+
+def protocol_factory(limits: WireLimits) -> type[HttpToolsProtocol]:
+    """The class that uvicorn makes one of for each connection."""
+
+    class Protocol(BoundedProtocol):
+        def __init__(
+            self,
+            config: Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> None:
+            super().__init__(limits, config, server_state, app_state, _loop)
+
+    return Protocol
+
+
+def _head_too_large(limit: int) -> Problem:
+    return Problem(
+        status=431,
+        code="headers_too_large",
+        message=f"the request line and the headers have more than {limit} bytes",
+        limit=limit,
+    )

@@ -1,0 +1,257 @@
+"""The manifests hold together: what one object names, another one has.
+
+Reads the sources, and every rendered overlay where kustomize has been run (`.ci/manifests`).
+"""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service.app import create_app
+from service.server import _CLOSE_SECONDS
+from service.settings import ENVIRONMENT_PREFIX, Settings
+from support.manifests import (
+    K8S,
+    Manifest,
+    container_of,
+    environment_of,
+    load,
+    of_kind,
+    pod_of,
+    rendered,
+    source,
+)
+from support.running_server import ROOT
+
+SERVER = {"app.kubernetes.io/name": "dragoman", "app.kubernetes.io/component": "server"}
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+STACKS = {"base": source("base")} | {
+    name: documents for name, documents in rendered() if of_kind(documents, "Deployment")
+}
+ALL = STACKS | {"training": source("training")} | dict(rendered())
+WORKLOADS = [
+    pytest.param(documents, workload, id=f"{name}-{workload['kind']}")
+    for name, documents in ALL.items()
+    for workload in of_kind(documents, "Deployment") + of_kind(documents, "Job")
+]
+
+stacks = pytest.mark.parametrize("documents", STACKS.values(), ids=STACKS.keys())
+workloads = pytest.mark.parametrize(("documents", "workload"), WORKLOADS)
+
+
+def _deployment(documents: list[Manifest]) -> Manifest:
+    [deployment] = of_kind(documents, "Deployment")
+    return deployment
+
+
+def _seconds(probe: Manifest) -> float:
+    """How long a probe fails before it counts."""
+    return float(probe["periodSeconds"] * probe["failureThreshold"])
+
+
+def _matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
+    return selector.items() <= labels.items()
+
+
+@stacks
+def test_every_selector_matches_the_pods_of_the_deployment(documents: list[Manifest]) -> None:
+    labels = _deployment(documents)["spec"]["template"]["metadata"]["labels"]
+    assert _matches(SERVER, labels)
+    [budget] = of_kind(documents, "PodDisruptionBudget")
+    [policy] = of_kind(documents, "NetworkPolicy")
+    [service] = of_kind(documents, "Service")
+    [spread] = pod_of(_deployment(documents))["topologySpreadConstraints"]
+    selectors = [
+        _deployment(documents)["spec"]["selector"]["matchLabels"],
+        budget["spec"]["selector"]["matchLabels"],
+        policy["spec"]["podSelector"]["matchLabels"],
+        spread["labelSelector"]["matchLabels"],
+        service["spec"]["selector"],
+    ]
+    for selector in selectors:
+        assert selector == SERVER
+
+
+@stacks
+def test_ports_have_one_name_and_the_number_the_server_listens_on(
+    documents: list[Manifest],
+) -> None:
+    deployment = _deployment(documents)
+    [port] = container_of(deployment)["ports"]
+    environment = environment_of(documents, deployment)
+    assert str(port["containerPort"]) == environment["DRAGOMAN_PORT"]
+    assert environment["DRAGOMAN_HOST"] == "0.0.0.0"
+    [service] = of_kind(documents, "Service")
+    [policy] = of_kind(documents, "NetworkPolicy")
+    targets = [each["targetPort"] for each in service["spec"]["ports"]]
+    targets += [each["port"] for rule in policy["spec"]["ingress"] for each in rule["ports"]]
+    targets += [container_of(deployment)[probe]["httpGet"]["port"] for probe in PROBES]
+    assert set(targets) == {port["name"]}
+
+
+@stacks
+def test_probes_ask_for_routes_that_are_there(documents: list[Manifest]) -> None:
+    container = container_of(_deployment(documents))
+    paths = {probe: container[probe]["httpGet"]["path"] for probe in PROBES}
+    assert paths == dict(zip(PROBES, ("/readyz", "/readyz", "/livez"), strict=True))
+    assert set(paths.values()) <= set(create_app(Settings()).openapi()["paths"])
+
+
+@stacks
+def test_the_configuration_is_one_the_server_accepts(
+    documents: list[Manifest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = environment_of(documents, _deployment(documents))
+    known = {f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    assert environment.keys() <= known
+    for name in [name for name in os.environ if name.startswith(ENVIRONMENT_PREFIX)]:
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    requested = int(container_of(_deployment(documents))["resources"]["requests"]["cpu"])
+    assert settings.num_threads == requested - 1
+
+
+@stacks
+def test_the_grace_period_holds_the_pre_stop_wait_the_drain_and_what_closes_after(
+    documents: list[Manifest],
+) -> None:
+    deployment = _deployment(documents)
+    environment = environment_of(documents, deployment)
+    command, wait = container_of(deployment)["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == "sleep"
+    grace = float(environment["DRAGOMAN_GRACE_SECONDS"])
+    # The sockets' time to close, and the engine's, which is as long.
+    needed = float(wait) + grace + 2 * _CLOSE_SECONDS
+    assert pod_of(deployment)["terminationGracePeriodSeconds"] > needed
+
+
+@stacks
+def test_startup_waits_longer_than_the_server_and_a_rollout_longer_than_both(
+    documents: list[Manifest],
+) -> None:
+    deployment = _deployment(documents)
+    start = float(environment_of(documents, deployment)["DRAGOMAN_START_TIMEOUT_SECONDS"])
+    startup = _seconds(container_of(deployment)["startupProbe"])
+    assert start < startup < deployment["spec"]["progressDeadlineSeconds"]
+
+
+@stacks
+def test_a_pod_leaves_the_service_before_it_is_told_to_stop(documents: list[Manifest]) -> None:
+    container = container_of(_deployment(documents))
+    wait = float(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert _seconds(container["readinessProbe"]) < wait
+    assert _seconds(container["readinessProbe"]) < _seconds(container["livenessProbe"])
+
+
+@stacks
+def test_a_rollout_and_a_drained_node_leave_pods_that_serve(documents: list[Manifest]) -> None:
+    deployment = _deployment(documents)
+    [autoscaler] = of_kind(documents, "HorizontalPodAutoscaler")
+    [budget] = of_kind(documents, "PodDisruptionBudget")
+    least = autoscaler["spec"]["minReplicas"]
+    rollout = deployment["spec"]["strategy"]["rollingUpdate"]
+    assert "replicas" not in deployment["spec"], "applying would undo the autoscaler"
+    assert autoscaler["spec"]["scaleTargetRef"] == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": deployment["metadata"]["name"],
+    }
+    assert rollout["maxUnavailable"] < least
+    assert rollout["maxUnavailable"] + rollout["maxSurge"] >= 1
+    assert budget["spec"]["maxUnavailable"] < least
+
+
+@workloads
+def test_containers_run_confined(documents: list[Manifest], workload: Manifest) -> None:
+    pod, container = pod_of(workload), container_of(workload)
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] == 10001
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["automountServiceAccountToken"] is False
+    # Otherwise the Service "dragoman" sets DRAGOMAN_PORT=tcp://… in every pod of its namespace.
+    assert pod["enableServiceLinks"] is False
+
+
+@workloads
+def test_whatever_is_mounted_is_there(documents: list[Manifest], workload: Manifest) -> None:
+    pod, container = pod_of(workload), container_of(workload)
+    volumes = {each["name"]: each for each in pod["volumes"]}
+    assert {each["name"] for each in container["volumeMounts"]} == volumes.keys()
+    claims = {each["metadata"]["name"] for each in of_kind(documents, "PersistentVolumeClaim")}
+    named = {
+        each["persistentVolumeClaim"]["claimName"]
+        for each in volumes.values()
+        if "persistentVolumeClaim" in each
+    }
+    assert named == claims
+    accounts = {each["metadata"]["name"] for each in of_kind(documents, "ServiceAccount")}
+    assert pod["serviceAccountName"] in accounts | {"default"}
+    assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+    assert "memory" in container["resources"]["limits"]
+
+
+def test_the_gpu_overlay_asks_for_one_gpu_and_tolerates_its_nodes() -> None:
+    [patch] = load(K8S / "overlays/gpu/deployment.yaml")
+    [merged] = load(K8S / "overlays/gpu/kustomization.yaml")
+    assert container_of(patch)["resources"]["limits"]["nvidia.com/gpu"] == 1
+    [toleration] = pod_of(patch)["tolerations"]
+    assert toleration == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    [generator] = merged["configMapGenerator"]
+    assert generator["literals"] == ["DRAGOMAN_DEVICE=cuda"]
+
+
+def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:
+    [patch] = yaml.safe_load((K8S / "components/queue-depth/metrics.yaml").read_text())
+    name = patch["value"]["pods"]["metric"]["name"]
+    instruments = (ROOT / "service/metrics.py").read_text(encoding="utf-8")
+    assert name.startswith("dragoman_")
+    assert f'"{name.removeprefix("dragoman_")}"' in instruments
+    [values] = load(K8S / "components/queue-depth/adapter-values.yaml")
+    [rule] = values["rules"]["custom"]
+    assert rule["seriesQuery"].startswith(f"{name}{{")
+    assert int(patch["value"]["pods"]["target"]["averageValue"]) < Settings().max_pending_segments
+
+
+def _run_job_script(tmp_path: Path, environment: dict[str, str]) -> list[str]:
+    """The job's own script, with a `dragoman` that says how it was called."""
+    [job] = of_kind(source("training"), "Job")
+    recorder = tmp_path / "dragoman"
+    recorder.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    recorder.chmod(0o755)
+    container: dict[str, Any] = container_of(job)
+    done = subprocess.run(
+        [*container["command"], *container["args"]],
+        env=environment | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return done.stdout.split()
+
+
+def test_the_training_job_resumes_what_has_a_state_and_only_that(tmp_path: Path) -> None:
+    documents = source("training")
+    [job] = of_kind(documents, "Job")
+    environment = environment_of(documents, job)
+    assert (ROOT / environment["EXPERIMENT"]).is_file()
+    output = tmp_path / "run"
+    output.mkdir()
+    environment["OUTPUT"] = str(output)
+    first = _run_job_script(tmp_path, environment)
+    assert first[:2] == ["train", environment["EXPERIMENT"]]
+    assert "--resume" not in first
+    (output / "state.pt").touch()
+    assert _run_job_script(tmp_path, environment) == [*first, "--resume"]

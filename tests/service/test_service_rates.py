@@ -1,0 +1,168 @@
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import ConfigError
+from service.rates import RETRY_SECONDS, WINDOW_SECONDS, RateLimiter, seconds_until
+from support.redis_server import BINARY, RedisServer, running_redis
+
+needs_redis = pytest.mark.skipif(BINARY is None, reason="redis-server is not installed")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    with running_redis(tmp_path) as server:
+        yield server
+
+
+def _allowed(answers: list[float | None]) -> list[bool]:
+    return [answer is None for answer in answers]
+
+
+def test_who_and_kind_are_counted_apart() -> None:
+    async def scenario() -> list[float | None]:
+        limiter = RateLimiter(Clock())
+        asked = [("requests", "a"), ("requests", "b"), ("characters", "a"), ("requests", "a")]
+        return [await limiter.spend(kind, who, limit=1) for kind, who in asked]
+
+    assert _allowed(asyncio.run(scenario())) == [True, True, True, False]
+
+
+@given(
+    limit=st.integers(1, 50),
+    spent=st.lists(st.tuples(st.floats(0.0, 50.0), st.integers(1, 50)), max_size=20),
+    cost=st.integers(1, 50),
+)
+def test_after_the_time_it_names_it_allows(
+    limit: int, spent: list[tuple[float, int]], cost: int
+) -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        limiter = RateLimiter(clock)
+        for wait, amount in spent:
+            clock.now += wait
+            await limiter.spend("k", "a", limit=limit, cost=min(amount, limit))
+        price = min(cost, limit)
+        seconds = await limiter.spend("k", "a", limit=limit, cost=price)
+        if seconds is None:
+            return
+        assert 0.0 <= seconds <= 2 * WINDOW_SECONDS
+        clock.now += seconds + 0.001
+        assert await limiter.spend("k", "a", limit=limit, cost=price) is None
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("cost", "previous", "current", "seconds_left", "seconds"),
+    [
+        (1, 0, 10, 20.0, 20 + 60 - 54),  # nine of this window's ten must have faded to eight
+        (10, 0, 10, 20.0, 20 + 60),
+        (1, 10, 5, 60.0, 36.0),
+        (1, 10, 0, 3.0, 0.0),
+        (1, 0, 0, 3.0, 0.0),
+    ],
+)
+def test_when_to_come_back(
+    cost: int, previous: int, current: int, seconds_left: float, seconds: float
+) -> None:
+    found = seconds_until(
+        cost, limit=10, previous=previous, current=current, seconds_left=seconds_left
+    )
+    assert found == pytest.approx(seconds)
+
+
+@needs_redis
+def test_servers_that_share_a_redis_share_their_counts(redis: RedisServer) -> None:
+    async def scenario() -> list[float | None]:
+        limiters = [RateLimiter(Clock(), redis.url) for _ in range(2)]
+        answers = [
+            await limiters[number % 2].spend("requests", "key:alice", limit=5)
+            for number in range(8)
+        ]
+        answers.append(await limiters[0].spend("requests", "key:bob", limit=5, cost=5))
+        for limiter in limiters:
+            await limiter.close()
+        return answers
+
+    answers = asyncio.run(scenario())
+    assert _allowed(answers) == [True] * 5 + [False] * 3 + [True]
+    refused = [seconds for seconds in answers if seconds is not None]
+    assert all(0.0 < seconds <= 2 * WINDOW_SECONDS for seconds in refused)
+
+
+@needs_redis
+def test_many_at_once_spend_no_more_than_the_limit(redis: RedisServer) -> None:
+    async def scenario() -> int:
+        limiter = RateLimiter(Clock(), redis.url)
+        answers = await asyncio.gather(
+            *(limiter.spend("requests", "a", limit=20) for _ in range(60))
+        )
+        await limiter.close()
+        return answers.count(None)
+
+    assert asyncio.run(scenario()) == 20
+
+
+@needs_redis
+def test_a_redis_that_goes_is_done_without_and_taken_up_again(
+    redis: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "dragoman")
+
+    async def scenario() -> list[float | None]:
+        clock = Clock()
+        limiter = RateLimiter(clock, redis.url)
+        answers = [await limiter.spend("requests", "a", limit=2) for _ in range(2)]
+        redis.stop()
+        answers += [await limiter.spend("requests", "a", limit=2) for _ in range(3)]
+        redis.start()
+        clock.now += RETRY_SECONDS
+        answers += [await limiter.spend("requests", "a", limit=2) for _ in range(3)]
+        await limiter.close()
+        return answers
+
+    three = [True, True, False]
+    assert _allowed(asyncio.run(scenario())) == [True, True, *three, *three]
+    events = [record.getMessage() for record in caplog.records]
+    assert events == ["redis lost, counting in this process", "redis is back"]
+
+
+def test_a_redis_that_never_answers_delays_little_and_is_not_asked_again_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "dragoman")
+
+    async def scenario(url: str) -> list[float | None]:
+        limiter = RateLimiter(Clock(), url)
+        answers = [await limiter.spend("requests", "a", limit=2) for _ in range(3)]
+        await limiter.close()
+        return answers
+
+    # A listener that accepts nothing: connections open, and no answer ever comes.
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"redis://:pass-word@127.0.0.1:{listener.getsockname()[1]}"
+        assert _allowed(asyncio.run(scenario(url))) == [True, True, False]
+    (record,) = caplog.records
+    assert "pass-word" not in repr(record.__dict__)
+
+
+@pytest.mark.parametrize("url", ["http://:pass-word@host", "pass-word", ""])
+def test_a_url_that_is_none_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="DRAGOMAN_REDIS_URL must begin with") as caught:
+        RateLimiter(Clock(), url)
+    assert "pass-word" not in str(caught.value)

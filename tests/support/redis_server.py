@@ -1,0 +1,61 @@
+"""A real Redis in a process of its own, on a free loopback port."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.running_server import free_port
+
+BINARY = shutil.which("redis-server")
+
+
+class RedisServer:
+    """Can be stopped and started again; nothing is kept on disk.
+
+    Args:
+        folder: For its working directory and its log.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        assert BINARY is not None
+        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
+        arguments += ["--logfile", str(self._folder / "redis.log"), "--dir", str(self._folder)]
+        self._process = subprocess.Popen([BINARY, *arguments])
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                assert self._process.poll() is None, "it has left"
+                time.sleep(0.01)
+            else:
+                return
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def running_redis(folder: Path) -> Iterator[RedisServer]:
+    """A Redis that accepts connections."""
+    server = RedisServer(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -1,0 +1,61 @@
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.sbom import SbomError, generate, main, mark_scopes, runtime_closure
+
+NEEDS = {
+    "server": ["Web_Frame>=1", "counter[shared]", "old; python_version < '3'"],
+    "web-frame": ["parts", "nice; extra == 'colours'"],
+    "counter": ["wrap", "store>2; extra == 'shared'", "other; extra == 'elsewhere'"],
+    "parts": ["server"],
+    "store": [],
+    "wrap": [],
+}
+
+
+def test_what_is_needed_is_followed_through_markers_extras_and_circles() -> None:
+    needed = {"server", "web-frame", "counter", "parts", "store", "wrap"}
+    assert runtime_closure(["server"], NEEDS.get) == needed
+    assert runtime_closure(["counter"], NEEDS.get) == {"counter", "wrap"}
+
+
+def test_what_is_needed_and_not_installed_is_an_error() -> None:
+    with pytest.raises(SbomError, match="web-frame is needed and not installed"):
+        runtime_closure(["server"], {"server": ["web_frame"]}.get)
+
+
+def test_components_are_marked_and_a_missing_one_is_an_error() -> None:
+    document = {"components": [{"name": "Web_Frame"}, {"name": "pytest"}]}
+    mark_scopes(document, {"web-frame"})
+    assert [item["scope"] for item in document["components"]] == ["required", "excluded"]
+    with pytest.raises(SbomError, match="it lacks limits, torch"):
+        mark_scopes(document, {"web-frame", "torch", "limits"})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["/nowhere/cyclonedx-py"],
+        [sys.executable, "-c", "raise SystemExit(1)"],
+        [sys.executable, "-c", "print('no JSON')"],
+        [sys.executable, "-c", "print('{}')"],
+    ],
+)
+def test_a_generator_that_fails_is_an_error(command: list[str]) -> None:
+    with pytest.raises(SbomError, match="cyclonedx-py"):
+        generate(command)
+
+
+def test_no_file_is_written_when_the_bill_is_not_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bill = {"bomFormat": "CycloneDX", "components": [{"name": "torch"}]}
+    replay = tmp_path / "replay.py"
+    replay.write_text(f"print({json.dumps(bill)!r})")
+    output = tmp_path / "bill.json"
+    assert main([str(output), sys.executable, str(replay)]) == 1
+    assert not output.exists()
+    assert "it lacks" in capsys.readouterr().err
