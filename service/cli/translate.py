@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HELP = "translate a file or standard input, line by line"
 
 _LINES_AT_ONCE = 2_000
-_LINES_AT_ONCE_TO_A_FILE = 10_000  # nobody waits for the first: fuller batches
+_LINES_AT_ONCE_TO_A_FILE = 4_000  # nobody waits for the first: fuller batches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

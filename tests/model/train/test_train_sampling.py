@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from model.errors import DataError
 from model.train.batching import BatchPosition, BatchStream
+from model.train.experiment import VocabularyConfig
 from model.train.regularisation import RegularisationConfig, SegmentDrawer
 from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, epoch_copies, heat
 from model.train.store import StoredPairs, StoreWriter, open_or_build
-from model.train.vocabulary import EOS_ID, VocabularyConfig, load_pieces, train_vocabularies
+from model.train.vocabulary import EOS_ID, load_pieces, train_vocabularies
 from support.tiny_checkpoint import generated_pairs
 
 PAIRS = list(generated_pairs(80))
