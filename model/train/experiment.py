@@ -179,7 +179,7 @@ class RunConfig:
             means all.
         patience: The run ends after so many snapshots without a better one; 0 means never.
         average_counts: At the end, averages of so many latest snapshots compete with the best
-            single one on the first dev corpus.
+            single one on the first dev corpus of each direction.
     """
 
     max_updates: int = 0

@@ -112,3 +112,19 @@ def test_a_terminal_gets_a_bar_and_lines_above_it_and_no_log(
     assert "  0.0%|" in shown
     assert "dev/talk: loss 1.0\n" in shown
     assert not caplog.records
+
+
+def test_skipped_updates_are_counted_in_lines_and_fields(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    with ProgressReporter(
+        stream=io.StringIO(), progress=Progress(), fraction=0.0, evaluate_every=8
+    ) as reporter:
+        fields = [
+            reporter.report(Progress(update=9, num_skipped_updates=number), fraction=0.5)
+            for number in (0, 2)
+        ]
+    assert "skipped" not in caplog.messages[0]
+    assert caplog.messages[1].endswith(" skipped 2")
+    assert [item["num_skipped_updates"] for item in fields] == [0, 2]
