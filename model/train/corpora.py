@@ -36,6 +36,7 @@ from model.train.store import (
     open_or_build,
 )
 from model.train.vocabulary import EOS_ID, Vocabularies, load_pieces, tag_piece
+from model.train.yaml_config import told
 
 TEXT_FILE = "text.json"
 """In a run's folder: what its training text is made of, and what was left out of it."""
@@ -127,7 +128,7 @@ def text_ingredients(
     """
     found = {
         "data.max_length": str(data.max_length),
-        "data.filters": json.dumps(asdict(data.filters)),
+        "data.filters": json.dumps(told(data.filters)),
         "data.regularisation": "set" if data.regularisation else "not set",
     }
     for number, item in enumerate(files):

@@ -4,9 +4,8 @@ Owns when each of them happens. How they are done is `progress`, `recorder`, `ke
 `validation`.
 """
 
-import dataclasses
 import hashlib
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from dataclasses import replace
 
 from model.nn.transformer import Transformer
@@ -18,6 +17,7 @@ from model.train.recorder import RunRecorder
 from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
+from model.train.yaml_config import told
 
 _CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
 """Keys of `data`, at any depth, that a resumed run may change."""
@@ -31,32 +31,13 @@ def fingerprint(experiment: Experiment) -> str:
     """
     run = experiment.run
     fixed = (
-        _told(experiment.data, but=_CHANGES_NO_BATCH),
-        _told(experiment.vocabulary),
-        _told(experiment.network),
-        _told(experiment.optimiser),
+        told(experiment.data, but=_CHANGES_NO_BATCH),
+        told(experiment.vocabulary),
+        told(experiment.network),
+        told(experiment.optimiser),
         (run.batch_tokens, run.update_freq, run.seed),
     )
     return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
-
-
-def _told(value: object, but: Set[str] = frozenset()) -> object:
-    """What was said of a configuration: keys at their defaults, later ones too, are left out."""
-    if isinstance(value, tuple):
-        return tuple(_told(item, but) for item in value)
-    if not dataclasses.is_dataclass(value):
-        return float(value) if isinstance(value, int) else value  # 2 copies are 2.0
-    return [
-        (item.name, _told(getattr(value, item.name), but))
-        for item in dataclasses.fields(value)
-        if item.name not in but and not _is_default(item, getattr(value, item.name))
-    ]
-
-
-def _is_default(item: dataclasses.Field[object], value: object) -> bool:
-    if item.default_factory is not dataclasses.MISSING:
-        return value == item.default_factory()
-    return value == item.default
 
 
 class RunObserver:

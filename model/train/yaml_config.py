@@ -1,12 +1,13 @@
 """A YAML file as a dataclass: keys, types and choices checked against the class's annotations.
 
-Owns the conversion and its messages, which name the file, the line and the key. Does not own any
-class; the limits of values are their classes' own, in `__post_init__`.
+Owns the conversion and its messages, which name the file, the line and the key, and what of a
+dataclass was said. Does not own any class; the limits of values are their classes' own, in
+`__post_init__`.
 """
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -43,6 +44,33 @@ def read_yaml(path: Path, kind: type[T]) -> T:
         raise ConfigError(f"{where}: {error}") from error
     assert isinstance(converted, kind)
     return converted
+
+
+def told(value: object, but: Set[str] = frozenset()) -> object:
+    """What was said of a configuration: nested lists of its keys and values, in their order.
+
+    Keys at their defaults are left out, so that a key that is added one day changes nothing of
+    what was said before.
+
+    Args:
+        value: A dataclass, or what one holds.
+        but: Keys to leave out besides, at any depth.
+    """
+    if isinstance(value, tuple):
+        return tuple(told(item, but) for item in value)
+    if not dataclasses.is_dataclass(value):
+        return float(value) if isinstance(value, int) else value  # 2 copies are 2.0
+    return [
+        (item.name, told(getattr(value, item.name), but))
+        for item in dataclasses.fields(value)
+        if item.name not in but and not _is_default(item, getattr(value, item.name))
+    ]
+
+
+def _is_default(item: dataclasses.Field[object], value: object) -> bool:
+    if item.default_factory is not dataclasses.MISSING:
+        return value == item.default_factory()
+    return value == item.default
 
 
 def _convert(value: object, kind: object, where: str) -> object:

@@ -101,7 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
         def advance(num_segments: int) -> None:
             bar.update(num_segments)
 
-        num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
         references = None
         if arguments.nearest_to is not None:
             references = stack.enter_context(_opened(arguments.nearest_to))
