@@ -59,7 +59,7 @@ def told(value: object, but: Set[str] = frozenset()) -> object:
     if isinstance(value, tuple):
         return tuple(told(item, but) for item in value)
     if not dataclasses.is_dataclass(value):
-        return float(value) if isinstance(value, int) else value  # 2 copies are 2.0
+        return float(value) if type(value) is int else value  # 2 copies are 2.0
     return [
         (item.name, told(getattr(value, item.name), but))
         for item in dataclasses.fields(value)
