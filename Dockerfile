@@ -12,7 +12,7 @@ FROM ${BASE_IMAGE} AS dependencies
 # Whose PyTorch: the CPU build; …/whl/cu130 brings CUDA 13 in Python packages, so the base stays.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 # Optional dependencies of pyproject.toml that the image has as well, with blanks between them.
-ARG EXTRAS="otel"
+ARG EXTRAS="otel redis"
 # Set to 1: no index is asked, only the wheels.
 ARG PIP_NO_INDEX
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore

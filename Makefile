@@ -11,7 +11,7 @@ PORT ?= 8000
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz audit sbom image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/sr
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench,train]'
 	@touch $@
 
-serve: install ## Serve the bundled checkpoint on HOST:PORT
+serve: install ## Serve the bundled checkpoints on HOST:PORT
 	@exec $(BIN)/dragoman serve --host $(HOST) --port $(PORT)
 
 test: install ## Run all tests
@@ -72,6 +72,9 @@ bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGO
 fuzz: install ## Send 10,000 generated requests to a running service
 	$(BIN)/python benchmarks/fuzz.py
 
+soak: install ## Prove what docs/reliability.md promises, about 45 minutes; SOAK_FLAGS=--quick to try it
+	$(BIN)/python -m benchmarks.soak $(SOAK_FLAGS)
+
 # The tools that look at the environment are not in it.
 AUDIT_VENV ?= .venv-audit
 
@@ -86,8 +89,10 @@ audit: install $(AUDIT_VENV)/.installed ## Look every pinned package up for vuln
 sbom: install $(AUDIT_VENV)/.installed ## Write build/sbom.cdx.json, the bill of materials (CycloneDX)
 	$(BIN)/python -m tools.sbom build/sbom.cdx.json $(AUDIT_VENV)/bin/cyclonedx-py
 
-image: ## Build the image dragoman:cpu; IMAGE_FLAGS are docker build's, docs/deployment.md has some
-	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag dragoman:cpu .
+IMAGE ?= dragoman:cpu
+
+image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
+	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
 test-image: install ## Build the image, run it, docker compose and a rollout; needs Docker
 	.ci/containers

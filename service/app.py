@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.api import docs, health, libretranslate, native
+from service.api import admin, docs, health, libretranslate, native
 from service.api.access import Access
 from service.api.body import BodyReader
 from service.api.edge import Edge
@@ -126,6 +126,7 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
         libretranslate.build_router(front, reader, access),
         native.build_router(front, reader, access),
         health.build_router(front, access),
+        admin.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),
     ):
         app.include_router(router)

@@ -115,6 +115,16 @@ def unavailable(message: str, *, code: str = "unavailable") -> RequestError:
     )
 
 
+def conflict(message: str, *, code: str) -> RequestError:
+    """A 409: something else is being done that excludes it."""
+    return RequestError(Problem(status=409, code=code, message=message))
+
+
+def reload_failed(message: str) -> RequestError:
+    """A 409: the new checkpoints cannot be served; the old ones still are."""
+    return conflict(message, code="reload_failed")
+
+
 def deadline_exceeded(*, seconds: float) -> RequestError:
     """A 504: not finished within the request's own time; its work was dropped."""
     return RequestError(

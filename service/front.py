@@ -1,8 +1,8 @@
-"""The front's life: booting, ready, draining; or failed, or without its engine.
+"""The front's life: booting, ready, restarting its engine, draining; or failed, or given up.
 
-Owns the text pipeline, the engine and the order in which they start and stop. The handlers ask
-it for a translator and are refused while there is none. HTTP is `service.app`, signals and
-sockets are `service.server`.
+Owns which generation of checkpoints is served, how the next one takes its place, and the order in
+which things start and stop. The handlers ask it for a translator and are refused while there is
+none. HTTP is `service.app`, signals and sockets are `service.server`.
 """
 
 import asyncio
@@ -14,15 +14,12 @@ from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from model.checkpoint.manifest import Manifest, read_manifest
+from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.errors import DragomanError
-from model.text.tokenizer import Tokenizer
-from model.translation import TextPipeline
-from service.engine.client import EngineClient, default_num_threads
-from service.engine.messages import Configure, Ready, Snapshot
-from service.errors import overloaded, unavailable
+from service.engine.messages import Ready, Snapshot
+from service.engine.totals import only_totals, summed
+from service.errors import conflict, overloaded, reload_failed, unavailable
+from service.generation import Generation, WorkCount
 from service.lag import probe_loop_lag
 from service.metrics import EngineCollector, Metrics
 from service.settings import Settings
@@ -39,6 +36,7 @@ class Phase(Enum):
 
     BOOTING = "booting"
     READY = "ready"
+    RESTARTING = "restarting"
     DRAINING = "draining"
     FAILED = "failed"
     LOST = "lost"
@@ -46,6 +44,7 @@ class Phase(Enum):
 
 _REFUSALS = {
     Phase.BOOTING: "the translation engine is starting",
+    Phase.RESTARTING: "the translation engine is starting again",
     Phase.DRAINING: "the server is shutting down",
     Phase.FAILED: "the translation engine did not start",
     Phase.LOST: "the translation engine is not running",
@@ -88,33 +87,45 @@ class Front:
         self._on_ready = on_ready
         self._on_failed = on_failed
         self._phase = Phase.BOOTING
-        self._manifest: Manifest | None = None
-        self._engine: EngineClient | None = None
-        self._translator: OnlineTranslator | None = None
+        self._generation: Generation | None = None
+        self._retiring: dict[Generation, asyncio.Task[None]] = {}
+        self._past = Snapshot()  # totals of generations that are gone
         self._grace: asyncio.Timeout | None = None
-        self._num_in_work = 0
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
-        metrics.watch_work(lambda: self._num_in_work, limit=settings.max_requests)
+        self._reload: asyncio.Timeout | None = None
+        self._work = WorkCount()
+        metrics.watch_work(lambda: self._work.num, limit=settings.max_requests)
 
     def __repr__(self) -> str:
-        return f"Front({self._phase.value}, {self._num_in_work} requests in work)"
+        return f"Front({self.phase.value}, {self._work.num} requests in work)"
 
     @property
     def phase(self) -> Phase:
-        """Where the front is in its life."""
-        return self._phase
+        """Where the front is in its life; while it serves, its engine says so."""
+        if self._phase is not Phase.READY:
+            return self._phase
+        supervisor = self._served.supervisor
+        if supervisor.is_ready:
+            return Phase.READY
+        return Phase.LOST if supervisor.is_exhausted else Phase.RESTARTING
 
     @property
-    def manifest(self) -> Manifest:
-        """What the checkpoint says of itself.
+    def _served(self) -> Generation:
+        if self._generation is None:
+            raise unavailable(_REFUSALS[self._phase], code=self._phase.value)
+        return self._generation
+
+    @property
+    def pairs(self) -> tuple[LanguagePair, ...]:
+        """The language pairs of all checkpoints.
 
         Raises:
-            RequestError: A 503: it is not known yet.
+            RequestError: A 503: they are not known yet.
         """
-        if self._manifest is None:
-            raise unavailable(_REFUSALS[self._phase], code=self._phase.value)
-        return self._manifest
+        return self._served.pairs
+
+    def limits(self, pair: LanguagePair) -> LengthLimits:
+        """Lengths that the checkpoint of a loaded pair was trained for."""
+        return self._served.limits(pair)
 
     def check_ready(self) -> None:
         """Return if a translation would be accepted now.
@@ -122,8 +133,28 @@ class Front:
         Raises:
             RequestError: A 503 that says why not.
         """
-        if self._phase is not Phase.READY:
-            raise unavailable(_REFUSALS[self._phase], code=self._phase.value)
+        phase = self.phase
+        if phase is not Phase.READY:
+            raise unavailable(_REFUSALS[phase], code=phase.value)
+
+    def check_room(self) -> None:
+        """Return if one more translation request could be worked on now.
+
+        The handlers ask this first of all: a refusal must not wait for the text thread, which
+        has most to do just then.
+
+        Raises:
+            RequestError: A 503 when none is accepted, a 429 when too many are in work.
+        """
+        self.check_ready()
+        limit = self.settings.max_requests
+        if self._work.num >= limit:
+            raise overloaded(
+                f"Slowdown: {self._work.num} requests are in work; the limit is {limit}",
+                value=self._work.num,
+                limit=limit,
+                seconds=1.0,
+            )
 
     def check_live(self) -> None:
         """Return unless only a restart can help.
@@ -131,40 +162,32 @@ class Front:
         Raises:
             RequestError: A 503 that says why.
         """
-        if self._phase in (Phase.FAILED, Phase.LOST):
-            raise unavailable(_REFUSALS[self._phase], code=self._phase.value)
+        phase = self.phase
+        if phase in (Phase.FAILED, Phase.LOST):
+            raise unavailable(_REFUSALS[phase], code=phase.value)
 
     @contextmanager
-    def translator(self) -> Iterator[OnlineTranslator]:
-        """The translator, for one request that counts as work until it is left.
+    def translator(self, pair: LanguagePair) -> Iterator[OnlineTranslator]:
+        """The translator of a pair, for one request that counts as work until it is left.
+
+        It stays as it is, whatever is loaded meanwhile.
 
         Raises:
             RequestError: A 503 when there is none, a 429 when too many requests are in work.
         """
-        self.check_ready()
-        assert self._translator is not None
-        limit = self.settings.max_requests
-        if self._num_in_work >= limit:
-            raise overloaded(
-                f"Slowdown: {self._num_in_work} requests are in work; the limit is {limit}",
-                value=self._num_in_work,
-                limit=limit,
-                seconds=1.0,
-            )
-        self._num_in_work += 1
-        self._is_idle.clear()
-        try:
-            yield self._translator
-        finally:
-            self._num_in_work -= 1
-            if self._num_in_work == 0:
-                self._is_idle.set()
+        self.check_room()
+        generation = self._served
+        translator = generation.translator(pair)
+        if translator is None:
+            raise unavailable("the checkpoints were just replaced", code="reloaded")
+        with self._work.one_more(), generation.work.one_more():
+            yield translator
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Start in the background; leaving stops everything and waits for it."""
         tasks = [
-            asyncio.create_task(self._live(), name="engine"),
+            asyncio.create_task(self._boot(), name="boot"),
             asyncio.create_task(
                 probe_loop_lag(self.metrics.loop_woke_late, clock=self._clock), name="lag probe"
             ),
@@ -172,9 +195,11 @@ class Front:
         try:
             yield
         finally:
+            tasks += self._retiring.values()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._close_engines()
             self.text_thread.shutdown(cancel_futures=True)
             if self.spans is not None:
                 await self.spans.close()
@@ -186,87 +211,106 @@ class Front:
             Whether all of it was answered; the rest gets a 503.
         """
         self._phase = Phase.DRAINING
+        _end_now(self._reload)
         try:
             async with asyncio.timeout(self.settings.grace_seconds) as self._grace:
-                await self._is_idle.wait()
+                await self._work.wait_idle()
         except TimeoutError:
-            if self._engine is not None:
-                await self._engine.close()
+            await self._close_engines()
             return False
         return True
 
     def hurry(self) -> None:
         """End the grace time of a drain now."""
-        if self._grace is not None and not self._grace.expired():
-            self._grace.reschedule(asyncio.get_running_loop().time())
+        _end_now(self._grace)
 
-    async def _live(self) -> None:
+    async def reload(self) -> tuple[str, ...]:
+        """Load the checkpoints anew beside those that are served, then serve the new ones.
+
+        Requests that have begun end on the old engine, which leaves after the last of them. Until
+        then there are two engines, and their memory.
+
+        Returns:
+            The names of the checkpoints that are served now.
+
+        Raises:
+            RequestError: A 409 when a reload is running, or when the new ones cannot be served; a
+                503 when there is nothing to replace. The old ones are served as before.
+        """
+        if self._phase is not Phase.READY:
+            raise unavailable(_REFUSALS[self._phase], code=self._phase.value)
+        if self._reload is not None:
+            raise conflict("the checkpoints are being reloaded already", code="reload_running")
         try:
-            await self._serve_engine()
+            async with asyncio.timeout(None) as self._reload:
+                generation = await self._open()
+        except TimeoutError:
+            raise unavailable(_REFUSALS[self._phase], code=self._phase.value) from None
+        except DragomanError as error:
+            _LOGGER.error("reload failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+            raise reload_failed(str(error)) from error
+        finally:
+            self._reload = None
+        old, self._generation = self._served, generation
+        self._retiring[old] = asyncio.create_task(self._retire(old), name="retire")
+        _LOGGER.info("reloaded", extra={"fields": {"checkpoints": generation.names}})
+        return generation.names
+
+    async def _retire(self, generation: Generation) -> None:
+        await generation.retire()
+        self._past = summed([self._past, only_totals(generation.supervisor.snapshot)])
+        del self._retiring[generation]
+
+    async def _boot(self) -> None:
+        try:
+            self._begin(await self._open())
         except DragomanError as error:
             self._fail(error)
         except Exception as error:
             _LOGGER.exception("start failed")
             self._fail(DragomanError(f"unexpected {type(error).__name__} at start"))
 
-    async def _serve_engine(self) -> None:
-        loop = asyncio.get_running_loop()
-        manifest, pipeline = await loop.run_in_executor(self.text_thread, self._load_pipeline)
-        async with await self._start_engine() as engine:
-            self._engine = engine
-            self._translator = OnlineTranslator(
-                pipeline=pipeline,
-                limits=manifest.limits,
-                engine=engine,
-                text_thread=self.text_thread,
-                on_finished=self.spans.segments_finished if self.spans is not None else None,
-            )
-            self._manifest = manifest
-            self._watch(engine)
-            if self._phase is Phase.BOOTING:
-                self._phase = Phase.READY
-                if self._on_ready is not None:
-                    self._on_ready(engine.ready)
-            await engine.wait_lost()
-        if self._phase is Phase.READY:
-            self._phase = Phase.LOST
-            _LOGGER.error("engine lost")
+    def _begin(self, generation: Generation) -> None:
+        """Serve the first generation, unless it is time to leave already."""
+        self._generation = generation
+        self._watch()
+        if self._phase is Phase.BOOTING:
+            self._phase = Phase.READY
+            if self._on_ready is not None:
+                self._on_ready(generation.supervisor.ready)
 
-    def _load_pipeline(self) -> tuple[Manifest, TextPipeline]:
-        directory = self.settings.checkpoint
-        manifest = read_manifest(directory)
-        return manifest, TextPipeline(Tokenizer.load(directory, manifest), manifest)
-
-    async def _start_engine(self) -> EngineClient:
-        settings = self.settings
-        configure = Configure(
-            checkpoint_path=str(settings.checkpoint.resolve()),
-            num_threads=settings.num_threads or default_num_threads(),
-            device=settings.device,
-            compute_type=settings.compute_type,
-            max_rows=settings.max_rows,
-            max_slots=settings.max_slots,
-            admit_token_budget=settings.admit_token_budget,
-            reserved_share=settings.reserved_share,
-            log_level=settings.log_level,
-        )
-        return await EngineClient.start(
-            configure,
-            max_pending_segments=settings.max_pending_segments,
-            start_timeout_seconds=settings.start_timeout_seconds,
-            on_finished=self.metrics.segment_finished,
+    async def _open(self) -> Generation:
+        return await Generation.open(
+            self.settings,
+            metrics=self.metrics,
+            text_thread=self.text_thread,
             clock=self._clock,
+            on_finished=self.spans.segments_finished if self.spans is not None else None,
         )
 
-    def _watch(self, engine: EngineClient) -> None:
+    @property
+    def _generations(self) -> list[Generation]:
+        """Those that have an engine, the one that is served last."""
+        served = [] if self._generation is None else [self._generation]
+        return [*self._retiring, *served]
+
+    async def _close_engines(self) -> None:
+        for generation in self._generations:
+            await generation.supervisor.close()
+
+    def _watch(self) -> None:
+        def snapshot() -> Snapshot:
+            generations = self._generations
+            return summed([self._past, *(one.supervisor.snapshot for one in generations)])
+
         self.metrics.watch_engine(
             EngineCollector(
-                snapshot=lambda: _current(engine),
-                num_pending=lambda: engine.num_pending,
-                max_pending=engine.max_pending_segments,
-                is_up=lambda: engine.is_alive,
-                ready=lambda: engine.ready,
-                process_id=lambda: engine.process_id if engine.is_alive else None,
+                snapshot=snapshot,
+                num_pending=lambda: sum(one.supervisor.num_pending for one in self._generations),
+                max_pending=self.settings.max_pending_segments,
+                is_up=lambda: self._served.supervisor.is_ready,
+                ready=lambda: self._served.supervisor.ready,
+                process_id=lambda: self._served.supervisor.process_id,
             )
         )
 
@@ -277,8 +321,7 @@ class Front:
             self._on_failed(error)
 
 
-def _current(engine: EngineClient) -> Snapshot:
-    """The latest snapshot; an engine that is gone runs nothing any more."""
-    if engine.is_alive:
-        return engine.snapshot
-    return replace(engine.snapshot, num_waiting=0, num_running=0, num_rows=0, num_slots=0)
+def _end_now(timeout: asyncio.Timeout | None) -> None:
+    """Let a timeout that somebody is in expire."""
+    if timeout is not None and not timeout.expired():
+        timeout.reschedule(asyncio.get_running_loop().time())

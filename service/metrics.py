@@ -1,9 +1,9 @@
 """Every instrument of the server, in one file: names, units, buckets and labels.
 
 Owns what `/metrics` says. Base units; labels are bounded (routes by template, statuses, the
-two priorities, the one checkpoint and device) and never carry text, addresses or keys. The
-engine's numbers come from its snapshots at the moment of the scrape; what its process takes
-of the machine is read from /proc then, as the front's own is.
+two priorities, the reasons of restarts, the loaded checkpoints, the device) and never carry text,
+addresses or keys. The engine's numbers come from its snapshots at the moment of the scrape; what
+its process takes of the machine is read from /proc then, as the front's own is.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,11 +27,11 @@ from service.engine.scheduler import PRIORITIES, Priority
 
 UNMATCHED_ROUTE = "unmatched"
 
-RestartReason = Literal["exit", "hang", "protocol"]
-"""Why an engine was replaced: it left, it stopped answering, or it sent what is no message."""
-
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LAG_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.5, 2.0)
+
+RestartReason = Literal["exit", "hang", "protocol"]
+"""Why an engine was replaced: it left, it stopped answering, or it sent what is no message."""
 
 _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 
@@ -148,13 +148,13 @@ class Metrics:
         self._queue_seconds.labels(timings.priority).observe(timings.queue_seconds)
         self._first_step_seconds.observe(timings.first_step_seconds)
 
+    def engine_restarted(self, reason: RestartReason) -> None:
+        """An engine process was lost and is replaced by a new one."""
+        self._engine_restarts.labels(reason).inc()
+
     def loop_woke_late(self, seconds: float) -> None:
         """The lag probe woke `seconds` after its time."""
         self._loop_lag_seconds.observe(seconds)
-
-    def engine_restarted(self, reason: RestartReason) -> None:
-        """An engine process was replaced by a new one."""
-        self._engine_restarts.labels(reason).inc()
 
     def watch_work(self, num_in_work: Callable[[], int], *, limit: int) -> None:
         """Also export how many translation requests are being worked on, of how many."""
@@ -233,12 +233,13 @@ class EngineCollector(Collector):
     def _info(self) -> Iterator[_EngineFamily]:
         ready = self._ready()
         if ready is not None:
-            labels = {
-                "checkpoint": ready.checkpoint_name,
-                "device": ready.device,
-                "version": distribution_version(),
-            }
-            yield InfoMetricFamily("dragoman", "Checkpoint and device in use.", labels)
+            info = InfoMetricFamily(
+                "dragoman", "Checkpoints and device in use.", labels=("checkpoint",)
+            )
+            for checkpoint in ready.checkpoints:
+                facts = {"device": ready.device, "version": distribution_version()}
+                info.add_metric((checkpoint.name,), facts)
+            yield info
             yield _gauge("engine_threads", "CPU threads of the engine.", ready.num_threads)
             yield _gauge(
                 "engine_start_seconds",

@@ -253,14 +253,15 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         if self._is_leaving:
             return
-        if self.transport.is_closing():  # uvicorn closes after a fault of the application
-            self._close()
-            return
         self._is_leaving = True
         self._head_timer.stop()
         if self._awaits_head and self._is_answering:
             # The fault is in the next request: this one's answer goes first and is the last.
             self.cycle.keep_alive = False
+            return
+        if self.transport.is_closing() or self.pipeline:
+            # Uvicorn closed it after a fault of the application; or another's answer is due first.
+            self._close()
             return
         if self._awaits_head or not self.cycle.response_started:
             self._write_problem(problem)

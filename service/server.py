@@ -2,7 +2,8 @@
 
 Owns listening, announcing and leaving. On SIGTERM or SIGINT new work is refused with a 503,
 accepted work is finished within the grace time, and the process leaves with 0; a second signal
-does not wait. An engine that cannot start ends the process with 1.
+does not wait. On SIGHUP keys and checkpoints are loaded anew. An engine that cannot start ends the
+process with 1.
 """
 
 import asyncio
@@ -13,9 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from model.errors import ConfigError, DragomanError
+from service.api.access import Access
 from service.app import create_app
 from service.engine.messages import Ready
 from service.front import Front
@@ -57,6 +60,7 @@ class Server:
         self._address = ""
         self._failure: DragomanError | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._reloading: set[asyncio.Task[None]] = set()
         self._front = Front(
             settings,
             Metrics(CollectorRegistry()),
@@ -64,7 +68,9 @@ class Server:
             on_failed=self._leave,
             spans=open_tracing(settings),
         )
-        self._uvicorn = _UvicornServer(_uvicorn_config(self._front))
+        app = create_app(front=self._front)
+        self._access: Access = app.state.access
+        self._uvicorn = _UvicornServer(_uvicorn_config(app, settings))
 
     def run(self) -> None:
         """Listen, serve, drain.
@@ -85,6 +91,7 @@ class Server:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         await self._uvicorn.serve(sockets=[listener])
 
     def _leave(self, failure: DragomanError) -> None:
@@ -97,6 +104,22 @@ class Server:
         else:
             self._front.hurry()
 
+    def _on_hangup(self) -> None:
+        task = asyncio.create_task(self._reload(), name="reload")
+        self._reloading.add(task)
+        task.add_done_callback(self._reloading.discard)
+
+    async def _reload(self) -> None:
+        """Take keys and checkpoints as they are now; what keeps the old ones is logged."""
+        try:
+            num_keys = await asyncio.to_thread(self._access.reload_keys)
+            _LOGGER.info("keys read", extra={"fields": {"num_keys": num_keys}})
+            await self._front.reload()
+        except DragomanError as error:
+            _LOGGER.warning("reload refused", extra={"fields": {"reason": str(error)}})
+        except Exception:
+            _LOGGER.exception("reload failed")
+
     async def _drain(self) -> None:
         """Finish what was accepted, then close; a second signal hurries the first half."""
         _LOGGER.info("draining")
@@ -105,15 +128,14 @@ class Server:
         self._uvicorn.should_exit = True
 
 
-def _uvicorn_config(front: Front) -> uvicorn.Config:
-    settings = front.settings
+def _uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     limits = WireLimits(
         max_header_bytes=settings.max_header_bytes,
         header_timeout_seconds=settings.header_timeout_seconds,
         max_connections=settings.max_connections,
     )
     return uvicorn.Config(
-        create_app(front=front),
+        app,
         http=protocol_factory(limits),
         ws="none",
         lifespan="on",

@@ -56,7 +56,8 @@ class Settings(BaseSettings):
     Attributes:
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
-        checkpoint: Directory of the checkpoint, relative to the working directory.
+        checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
+            relative to the working directory. Read again by a reload.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -82,6 +83,11 @@ class Settings(BaseSettings):
         body_timeout_seconds: Time for a request's body to arrive.
         grace_seconds: Time for accepted work to finish after SIGTERM.
         start_timeout_seconds: Time for the engine to load and to warm up.
+        hang_seconds: Time after which an engine that is not heard of, or that has work and does
+            not get on, is killed and replaced.
+        max_restarts: Times a lost engine is replaced within the window; then the server is not
+            alive any more.
+        restart_window_seconds: The window.
         log_level: Least severe log line that is written.
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
         api_keys_file: Keys, one a line; see `service.keys`.
@@ -106,7 +112,7 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8000
-    checkpoint: Path = Path("checkpoints/en-zh-small")
+    checkpoint: Path = Path("checkpoints")
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     num_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
@@ -132,6 +138,9 @@ class Settings(BaseSettings):
     body_timeout_seconds: Seconds = 10.0
     grace_seconds: Seconds = 30.0
     start_timeout_seconds: Seconds = 120.0
+    hang_seconds: Annotated[float, Field(ge=1.0, le=86_400.0, allow_inf_nan=False)] = 30.0
+    max_restarts: Annotated[int, Field(ge=0, le=1_000_000)] = 5
+    restart_window_seconds: Seconds = 300.0
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     traces: Literal["off", "otlp"] = "off"
 

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.edge import NO_ANSWER, PROBES
 from service.api.record import record_in
-from service.engine.client import SegmentJob
+from service.engine.batch import SegmentJob
 from service.engine.messages import Finished
 from service.metrics import UNMATCHED_ROUTE, distribution_version
 

@@ -8,18 +8,20 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.config import SearchConfig, StoppingRule
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
-from service.engine.client import EngineClient, SegmentJob
+from service.engine.batch import SegmentBatch, SegmentJob
 from service.engine.messages import Finished, OutputHypothesis
 from service.engine.scheduler import Priority
 from service.errors import deadline_exceeded, too_long
 
 # Text work is handed over in pieces, so that one long request does not keep the others waiting.
 _CHARACTERS_PER_PIECE = 4_000
+
+SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -71,13 +73,25 @@ class TranslatedText:
     hypotheses: tuple[OutputHypothesis | None, ...]
 
 
+class Engine(Protocol):
+    """Where segments are translated: an `EngineClient`, or the supervisor of one."""
+
+    @property
+    def max_pending_segments(self) -> int:
+        """Segments that may be accepted and not answered."""
+
+    def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
+        """Accept all of `jobs`, or none; never waits."""
+
+
 class OnlineTranslator:
-    """Drives one engine for many requests at once.
+    """Drives one checkpoint of an engine for many requests at once.
 
     Args:
         pipeline: Text ↔ segments.
         limits: Lengths the checkpoint was trained for.
         engine: Where segments are translated.
+        checkpoint: Which of the engine's checkpoints it is.
         text_thread: Where the pipeline runs.
         on_finished: Called with a request's segments and their answers, in the request's task.
     """
@@ -87,13 +101,15 @@ class OnlineTranslator:
         *,
         pipeline: TextPipeline,
         limits: LengthLimits,
-        engine: EngineClient,
+        engine: Engine,
         text_thread: Executor,
-        on_finished: Callable[[Sequence[SegmentJob], Sequence[Finished]], None] | None = None,
+        checkpoint: int = 0,
+        on_finished: SegmentsFinished | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._limits = limits
         self._engine = engine
+        self._checkpoint = checkpoint
         self._text_thread = text_thread
         self._on_finished = on_finished
 
@@ -165,6 +181,7 @@ class OnlineTranslator:
                     prefix_ids=prefix_ids,
                     search=search,
                     priority=request.priority,
+                    checkpoint=self._checkpoint,
                 )
             )
         return jobs

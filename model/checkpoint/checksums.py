@@ -55,7 +55,8 @@ def verify_checksums(directory: Path) -> frozenset[str]:
     listing = directory / CHECKSUMS_FILE
     expected: dict[str, str] = {}
     data = read_limited(listing, MAX_CHECKSUMS_BYTES)
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n") if data else []
+    for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
         if match is None or match[2] in expected:
             raise CheckpointError(listing, f"line {number} is not `sha256  name`, once per name")
@@ -71,6 +72,15 @@ def verify_checksums(directory: Path) -> frozenset[str]:
                 f"is damaged or was changed: its sha256 is {found}, {CHECKSUMS_FILE} has {digest}",
             )
     return frozenset(expected)
+
+
+def fingerprint(directory: Path) -> str:
+    """A name for exactly these files: the sha256 of their listing.
+
+    Raises:
+        CheckpointError: There is no listing.
+    """
+    return _sha256(directory / CHECKSUMS_FILE)
 
 
 def _sha256(path: Path) -> str:

@@ -71,19 +71,19 @@ def choose_pair(
 
     Args:
         pairs: The loaded pairs.
-        source: A code, or "auto" for the only loaded source language.
+        source: A code, or "auto" for the only loaded language that goes to the target.
         target: A code.
         aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
 
     Raises:
         RequestError: A 400: no code, a language that is not loaded, or a pair that is not.
     """
-    sources = list(dict.fromkeys(pair.source for pair in pairs))
-    targets = list(dict.fromkeys(pair.target for pair in pairs))
-    known = sources + targets
+    known = [*(pair.source for pair in pairs), *(pair.target for pair in pairs)]
     is_detected = source.lower() == AUTO
-    source_tag = _only(sources) if is_detected else _tag(source, aliases, known)
+    source_tag = None if is_detected else _tag(source, aliases, known)
     target_tag = _tag(target, aliases, known)
+    if source_tag is None:
+        source_tag = _only_source(pairs, target_tag)
     for pair in pairs:
         if (pair.source, pair.target) == (source_tag, target_tag):
             return ChosenPair(pair=pair, is_detected=is_detected)
@@ -96,14 +96,20 @@ def choose_pair(
     )
 
 
-def _only(sources: list[str]) -> str:
+def _only_source(pairs: Sequence[LanguagePair], target_tag: str) -> str:
+    """The one language from which the target can be reached.
+
+    Where there is none, the only one there is: the refusal that follows names it.
+    """
+    sources = dict.fromkeys(pair.source for pair in pairs if pair.target == target_tag)
+    sources = sources or dict.fromkeys(pair.source for pair in pairs)
     if len(sources) > 1:
         raise invalid(
             f"source is auto, but {len(sources)} source languages are loaded; name one of them",
             value=AUTO,
             limit=", ".join(sources),
         )
-    return sources[0]
+    return next(iter(sources))
 
 
 def _tag(code: str, aliases: Mapping[str, str], known: list[str]) -> str:

@@ -42,12 +42,14 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     )
     async def translate(request: Request) -> JsonReply:
         caller = await access.admit(request)
+        if caller is not None:  # whose key may still come is not told how busy it is here
+            front.check_room()
         values = await reader.read_values(request)
         if caller is None:
             caller = await access.admit_with(request, values.get("api_key"))
         texts, is_batch = _texts(values)
         chosen = choose_pair(
-            front.manifest.pairs,
+            front.pairs,
             source=_code(values, "source"),
             target=_code(values, "target"),
             aliases=LIBRETRANSLATE_ALIASES,
@@ -66,7 +68,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     @router.post("/languages", include_in_schema=False)
     @router.get("/languages", summary="Loaded languages", responses=LANGUAGES_RESPONSES)
     async def languages() -> JsonReply:
-        return JsonReply(_languages(front.manifest.pairs))
+        return JsonReply(_languages(front.pairs))
 
     return router
 

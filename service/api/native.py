@@ -101,12 +101,13 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     )
     async def translate(request: Request) -> JsonReply:
         caller = await access.admit(request) or await access.admit_with(request, None)
+        front.check_room()
         wish = _parse(await reader.read_json(request))
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(
-            front.manifest.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
+            front.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
         )
-        job = _job(wish, texts, chosen.pair, front.settings, front.manifest.limits)
+        job = _job(wish, texts, chosen.pair, front.settings, front.limits(chosen.pair))
         results = await translate_for(request, front, access, caller, job)
         return JsonReply(
             reply_content(

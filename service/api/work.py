@@ -27,7 +27,7 @@ async def translate_for(
     record.num_texts = len(job.texts)
     record.priority = job.priority
     record.num_characters = check_texts(job.texts, front.settings)
-    with front.translator() as translator:
+    with front.translator(job.pair) as translator:
         await access.spend_characters(caller, record.num_characters)
         front.metrics.characters_accepted(record.num_characters)
         results = await unless_gone(request, translator.translate(job))

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     import torch
 
     from model.loading import load_for_decoding
-    from service.engine.runner import resolve_device
+    from service.engine.loading import resolve_device
 
     for name in ("sentences", "source_length", "rounds", "threads"):
         if getattr(arguments, name) < 1:

@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.loading import load_for_decoding
     from model.train.data import read_lines
     from model.translator import Translator
-    from service.engine.runner import resolve_device
+    from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)

@@ -7,7 +7,6 @@ import argparse
 from typing import get_args
 
 from model.config import ComputeType
-from model.errors import ConfigError
 
 HELP = "serve translations over HTTP"
 
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--checkpoint",
-        help="checkpoint directory (DRAGOMAN_CHECKPOINT, checkpoints/en-zh-small)",
+        help="directory of a checkpoint, or of several (DRAGOMAN_CHECKPOINT, checkpoints)",
     )
     parser.add_argument(
         "--device",
@@ -42,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: A setting is impossible, the checkpoint is missing, or the port is taken.
         DragomanError: The engine did not start.
     """
+    from service.checkpoints import find_checkpoints
     from service.engine.messages import Ready
     from service.logs import configure_logging
     from service.server import Server
@@ -49,16 +49,16 @@ def run(arguments: argparse.Namespace) -> int:
 
     names = ("host", "port", "checkpoint", "device", "compute_type")
     settings = load_settings({name: getattr(arguments, name) for name in names})
-    if not settings.checkpoint.is_dir():
-        raise ConfigError(
-            f"there is no checkpoint directory {settings.checkpoint.resolve()};"
-            " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
-        )
+    find_checkpoints(settings.checkpoint)  # before anything is listened on
 
     def announce(address: str, ready: Ready) -> None:
+        loaded = ready.checkpoints
+        noun = "checkpoint" if len(loaded) == 1 else "checkpoints"
+        names = ", ".join(checkpoint.name for checkpoint in loaded)
+        compute_types = " and ".join(dict.fromkeys(one.compute_type for one in loaded))
         print(
-            f"Dragoman listens on {address} with checkpoint {ready.checkpoint_name}"
-            f" ({settings.checkpoint}) on {ready.device} ({ready.compute_type})",
+            f"Dragoman listens on {address} with {noun} {names}"
+            f" ({settings.checkpoint}) on {ready.device} ({compute_types})",
             flush=True,
         )
 

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.train.distributed import joined_group, local_device
     from model.train.experiment import read_experiment
     from model.train.run import train
-    from service.engine.runner import resolve_device
+    from service.engine.loading import resolve_device
 
     _configure_logging(sys.stderr)
     experiment = read_experiment(arguments.experiment)

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.evaluate import nearest
     from model.loading import load_for_decoding
     from model.translator import Translator
-    from service.engine.runner import resolve_device
+    from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)

@@ -5,6 +5,7 @@ ahead of its front would only fill memory. The front's own writes never block, s
 cannot wait for each other.
 """
 
+import select
 import socket
 from collections.abc import Sequence
 from types import TracebackType
@@ -22,6 +23,8 @@ class EngineChannel:
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._reader = front_messages()
+        self._poll = select.poll()
+        self._poll.register(connection, select.POLLIN)
 
     def __enter__(self) -> Self:
         """The channel itself; leaving closes the socket."""
@@ -36,21 +39,27 @@ class EngineChannel:
         """Close the socket."""
         self._socket.close()
 
-    def receive(self, *, is_blocking: bool) -> list[FrontMessage]:
-        """Messages that have come; with `is_blocking` at least one.
+    def receive(self, *, wait_seconds: float | None) -> list[FrontMessage]:
+        """Messages that have come.
+
+        Args:
+            wait_seconds: How long to wait for the first one when there is none; with None until
+                it is there.
 
         Raises:
             FrontGoneError: The front has closed its end.
             ProtocolError: What came is no message.
         """
         while True:
-            messages = self._reader.feed(self._read(is_blocking=is_blocking))
-            if messages or not is_blocking:
+            if wait_seconds != 0.0:
+                self._poll.poll(None if wait_seconds is None else wait_seconds * 1000)
+            messages = self._reader.feed(self._read())
+            if messages or wait_seconds is not None:
                 return messages
 
-    def _read(self, *, is_blocking: bool) -> bytes:
+    def _read(self) -> bytes:
         try:
-            data = self._socket.recv(_READ_BYTES, 0 if is_blocking else socket.MSG_DONTWAIT)
+            data = self._socket.recv(_READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return b""
         except ConnectionError as error:

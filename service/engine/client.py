@@ -1,21 +1,22 @@
 """The front's side of the engine: accept or refuse, number the segments, route the answers.
 
-Owns what is pending and how much of it there may be. Runs on the event loop and never blocks
-it; imports no torch. The process and the stream are `service.engine.link`.
+Owns what is pending and how much of it there may be, and notices when the engine is gone or
+hangs. Runs on the event loop and never blocks it; imports no torch. The process and the stream
+are `service.engine.link`; who starts another engine is `service.engine.supervisor`.
 """
 
 import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
-from model.config import SearchConfig
 from model.errors import InputError
+from service.engine.batch import SegmentBatch, SegmentJob, check_fits, submits
 from service.engine.errors import (
     EngineError,
     EngineUnavailableError,
@@ -37,15 +38,16 @@ from service.engine.messages import (
     Snapshot,
     StartFailed,
     Submit,
-    SubmitSegment,
 )
-from service.engine.scheduler import Priority
 from service.engine.throughput import Throughput
+from service.engine.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
-_SEGMENTS_PER_SUBMIT = 64
 _TERMINATE_SECONDS = 2.0
+
+LossReason = Literal["exit", "hang", "protocol"]
+"""How an engine was lost: it left, it did not get on, or it said what it must not."""
 
 
 def default_num_threads() -> int:
@@ -53,85 +55,6 @@ def default_num_threads() -> int:
     has_affinity = hasattr(os, "sched_getaffinity")
     num_cores = len(os.sched_getaffinity(0)) if has_affinity else (os.cpu_count() or 1)
     return max(1, num_cores - 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentJob:
-    """One segment to translate.
-
-    Attributes:
-        source_ids: Source tokens with EOS.
-        prefix_ids: The start token and the forced target tags.
-        search: How it is searched.
-        priority: The class it waits in.
-    """
-
-    source_ids: tuple[int, ...]
-    prefix_ids: tuple[int, ...]
-    search: SearchConfig
-    priority: Priority = "interactive"
-
-
-class SegmentBatch:
-    """The segments of one accepted submit.
-
-    A context manager: leaving it cancels what is unfinished, so that nothing is translated
-    for a caller that has gone.
-    """
-
-    def __init__(
-        self,
-        answers: Mapping[int, asyncio.Future[Finished]],
-        *,
-        cancel: Callable[[Sequence[int]], None],
-    ) -> None:
-        self._answers = answers
-        self._cancel = cancel
-
-    def __enter__(self) -> Self:
-        """The batch itself."""
-        return self
-
-    def __exit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Cancel what is unfinished."""
-        self.cancel()
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def __repr__(self) -> str:
-        return f"<SegmentBatch pending={self.num_pending} of {len(self)}>"
-
-    @property
-    def num_pending(self) -> int:
-        """Segments without an answer."""
-        return sum(not answer.done() for answer in self._answers.values())
-
-    async def results(self) -> list[Finished]:
-        """The answers, in the order of the jobs.
-
-        Raises:
-            SegmentFailedError: The engine gave one of them up; the others go on.
-            EngineUnavailableError: The engine is gone, or was closed.
-            asyncio.CancelledError: `cancel` was called meanwhile.
-        """
-        answers = list(self._answers.values())
-        if answers:
-            done, _ = await asyncio.wait(answers, return_when=asyncio.FIRST_EXCEPTION)
-            for answer in done:
-                answer.result()
-        return [answer.result() for answer in answers]
-
-    def cancel(self) -> None:
-        """Drop what is unfinished; the engine hears of it at once."""
-        segment_ids = [number for number, answer in self._answers.items() if answer.cancel()]
-        if segment_ids:
-            self._cancel(segment_ids)
 
 
 class EngineClient:
@@ -148,12 +71,16 @@ class EngineClient:
         ready: Ready,
         *,
         max_pending_segments: int,
+        hang_seconds: float,
         on_finished: Callable[[SegmentTimings], None] | None,
         clock: Callable[[], float],
     ) -> None:
         self.ready = ready
         self.max_pending_segments = max_pending_segments
-        self.snapshot = Snapshot(max_rows=ready.max_rows, max_slots=ready.max_slots)
+        self.snapshot = Snapshot(
+            max_rows=ready.max_rows * len(ready.checkpoints),
+            max_slots=ready.max_slots * len(ready.checkpoints),
+        )
         self._link = link
         self._on_finished = on_finished
         self._clock = clock
@@ -163,9 +90,12 @@ class EngineClient:
         self._nothing_pending = asyncio.Event()
         self._nothing_pending.set()
         self._lost = asyncio.Event()
+        self._loss_reason: LossReason | None = None
+        self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
         self._is_draining = False
         self._is_closing = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
+        self._watcher = asyncio.create_task(self._watch(), name="engine-watcher")
 
     @classmethod
     async def start(
@@ -174,6 +104,7 @@ class EngineClient:
         *,
         max_pending_segments: int,
         start_timeout_seconds: float = 120.0,
+        hang_seconds: float = 30.0,
         on_finished: Callable[[SegmentTimings], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
@@ -183,6 +114,7 @@ class EngineClient:
             configure: What it loads and how much may run.
             max_pending_segments: Segments accepted and not answered, at most.
             start_timeout_seconds: Time to load and to warm up.
+            hang_seconds: Silence, or standstill with work, after which it is taken for lost.
             on_finished: Called on the event loop with the timings of every finished segment.
             clock: Monotonic seconds.
 
@@ -194,6 +126,7 @@ class EngineClient:
             link,
             ready,
             max_pending_segments=max_pending_segments,
+            hang_seconds=hang_seconds,
             on_finished=on_finished,
             clock=clock,
         )
@@ -229,6 +162,11 @@ class EngineClient:
         return not self._lost.is_set()
 
     @property
+    def loss_reason(self) -> LossReason | None:
+        """How the engine was lost; None while it is there, and when it was closed."""
+        return self._loss_reason
+
+    @property
     def is_draining(self) -> bool:
         """No more work is accepted."""
         return self._is_draining
@@ -256,10 +194,10 @@ class EngineClient:
                 "the engine is draining" if self.is_alive else "the engine is gone"
             )
         for job in jobs:
-            _check_fits(job, self.ready)
+            check_fits(job, self.ready)
         self._check_room(len(jobs))
         numbered = {next(self._numbers): job for job in jobs}
-        for segments in _submits(numbered):
+        for segments in submits(numbered):
             self._link.send(Submit(segments=segments))
         loop = asyncio.get_running_loop()
         answers: dict[int, asyncio.Future[Finished]] = {
@@ -284,7 +222,7 @@ class EngineClient:
         """End the engine, first politely; pending segments fail. A second call is harmless."""
         self._is_draining = self._is_closing = True
         self._fail_pending("the engine was closed")
-        if self.is_alive:
+        with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
             await asyncio.wait([self._listener], timeout=grace_seconds)
@@ -294,10 +232,15 @@ class EngineClient:
         finally:
             if not self._listener.done():
                 self._link.kill()
-        await asyncio.wait([self._listener])
+        await asyncio.wait([self._listener, self._watcher])
+
+    async def wait_left(self, *, timeout_seconds: float) -> bool:
+        """Wait for the process of a lost engine to be gone; True when it is."""
+        await asyncio.wait([self._listener], timeout=timeout_seconds)
+        return self._listener.done()
 
     async def wait_lost(self) -> None:
-        """Return once the engine is gone, whoever ended it."""
+        """Return once the engine is gone, whoever ended it; its process may still be leaving."""
         await self._lost.wait()
 
     def _check_room(self, num_segments: int) -> None:
@@ -315,28 +258,54 @@ class EngineClient:
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:
         still_pending = tuple(number for number in segment_ids if number in self._pending)
-        if still_pending and self.is_alive:
-            self._link.send(Cancel(segment_ids=still_pending))
+        if still_pending:
+            with suppress(EngineUnavailableError):
+                self._link.send(Cancel(segment_ids=still_pending))
 
     async def _listen(self) -> None:
-        """Route what the engine says until it leaves, then see it out."""
+        """Route what the engine says until it is lost, then see it out."""
         try:
-            while True:
+            while self.is_alive:
                 for message in await self._link.receive():
+                    self._watchdog.heard(message)
                     self._take(message)
         except EngineUnavailableError:
-            pass  # it has left; what that means is settled below
+            self._lose("exit")
         except Exception:
             logger.exception("engine_answers_unreadable")
-            self._link.kill()
+            self._lose("protocol")
         finally:
-            level = logging.INFO if self._is_closing else logging.ERROR
-            fields: dict[str, object] = {"num_pending": self.num_pending}
-            self._lost.set()
-            self._fail_pending("the engine is gone")
+            self._lose("exit")  # as far as it has not been said yet
             await self._link.reap()
-            fields["exit_status"] = self._link.exit_status
-            logger.log(level, "engine_left", extra={"fields": fields})
+            fields = {
+                "reason": self._loss_reason or "closed",
+                "exit_status": self._link.exit_status,
+            }
+            logger.info("engine_left", extra={"fields": fields})
+
+    async def _watch(self) -> None:
+        """Give the engine up when it hangs."""
+        while self.is_alive:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._watchdog.interval_seconds):
+                    await self._lost.wait()
+            if self._watchdog.is_hung(now=self._clock(), has_work=self.num_pending > 0):
+                self._lose("hang")
+
+    def _lose(self, reason: LossReason) -> None:
+        """Take the engine for gone: what is pending fails now, and what it still says is nothing.
+
+        The process is killed, which a stopped one cannot refuse; the listener sees it out.
+        """
+        if not self.is_alive:
+            return
+        self._lost.set()
+        if not self._is_closing:
+            self._loss_reason = reason
+            fields = {"reason": reason, "num_pending": self.num_pending}
+            logger.error("engine_lost", extra={"fields": fields})
+            self._link.kill()
+        self._fail_pending("the engine is gone")
 
     def _take(self, message: EngineMessage) -> None:
         match message:
@@ -378,34 +347,3 @@ def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:
     """Set the error and mark it as seen: a caller that has gone is no fault to report."""
     answer.set_exception(error)
     answer.exception()
-
-
-def _check_fits(job: SegmentJob, ready: Ready) -> None:
-    for name, value, limit in (
-        ("source tokens", len(job.source_ids), ready.max_source_length),
-        ("prefix tokens", len(job.prefix_ids), ready.max_prefix_length),
-        ("beams", job.search.beam_size, ready.max_rows),
-        ("target tokens", job.search.max_length, ready.max_target_length),
-    ):
-        if not 1 <= value <= limit:
-            raise InputError(
-                f"a segment has {value} {name}; from 1 to {limit} are possible",
-                value=value,
-                limit=limit,
-            )
-
-
-def _submits(jobs: Mapping[int, SegmentJob]) -> Iterable[tuple[SubmitSegment, ...]]:
-    """The jobs in pieces that are far below the limit of a frame."""
-    segments = [
-        SubmitSegment(
-            segment_id=segment_id,
-            source_ids=job.source_ids,
-            prefix_ids=job.prefix_ids,
-            search=job.search,
-            priority=job.priority,
-        )
-        for segment_id, job in jobs.items()
-    ]
-    for start in range(0, len(segments), _SEGMENTS_PER_SUBMIT):
-        yield tuple(segments[start : start + _SEGMENTS_PER_SUBMIT])

@@ -105,8 +105,11 @@ class EngineLink:
         """Queue a message for the engine; never waits.
 
         Raises:
+            EngineUnavailableError: The stream is closed: a write has failed.
             ProtocolError: The message is too large for a frame.
         """
+        if self._writer.is_closing():
+            raise EngineUnavailableError("the engine has closed the socket")
         self._writer.write(encode_frame(message))
 
     async def receive(self) -> list[EngineMessage]:

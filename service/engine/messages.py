@@ -6,6 +6,7 @@ unknown field or a wrong type is a `ProtocolError`, never a guess.
 
 A conversation: `Configure` → `Ready` or `StartFailed`; then `Submit` and `Cancel` go in and
 every submitted segment gets exactly one last word out: `Finished`, `Failed` or `Cancelled`.
+A `Snapshot` comes now and then whether there is work or not: it is the engine's sign of life.
 """
 
 from typing import Generic, Literal, TypeVar
@@ -35,21 +36,24 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     """The first message in: what to load and how much of it may run at once.
 
     Attributes:
-        checkpoint_path: Directory of the checkpoint.
+        checkpoint_paths: Directories of the checkpoints; a segment names one by its place here.
+        fingerprints: What exactly the front has read there; None takes what is found.
         num_threads: Threads of the network; leave a core to the front.
         device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
         compute_type: Arithmetic of the network; one that is missing fails the start.
-        max_rows: Beam rows in the session, all segments together.
-        max_slots: Segments in the session.
+        max_rows: Beam rows of one checkpoint's session, all segments together.
+        max_slots: Segments in one checkpoint's session.
         admit_token_budget: Padded source tokens encoded between two steps, at most: measured
             times may allow less.
         reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
         snapshot_interval_seconds: Shortest time between two snapshots while busy.
+        heartbeat_seconds: Longest time between two snapshots while idle.
         log_level: Least severe line the engine logs.
         protocol_version: What the front speaks.
     """
 
-    checkpoint_path: str
+    checkpoint_paths: tuple[str, ...]
+    fingerprints: tuple[str, ...] | None = None
     num_threads: int
     device: Device = "auto"
     compute_type: ComputeType = "auto"
@@ -58,6 +62,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     admit_token_budget: int = 1024
     reserved_share: float = 0.25
     snapshot_interval_seconds: float = 0.25
+    heartbeat_seconds: float = 1.0
     log_level: LogLevel = "info"
     protocol_version: int = PROTOCOL_VERSION
 
@@ -71,6 +76,7 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
         prefix_ids: The start token and the forced target tags.
         search: How it is searched.
         priority: The class it waits in.
+        checkpoint: Which one translates it: its place in `Configure.checkpoint_paths`.
     """
 
     segment_id: int
@@ -78,6 +84,7 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
     prefix_ids: tuple[int, ...]
     search: SearchConfig
     priority: Priority = "interactive"
+    checkpoint: int = 0
 
 
 class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
@@ -96,36 +103,46 @@ class Shutdown(_Message, frozen=True, kw_only=True, tag="shutdown"):
     """Leave at once, whatever runs."""
 
 
-class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
-    """The first message out: the network is loaded and warm.
+class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
+    """A checkpoint that is warm.
 
     Attributes:
-        protocol_version: What the engine speaks.
-        checkpoint_name: The checkpoint's own name.
-        device: Device in use, as torch names it.
+        name: Its own name.
         compute_type: Arithmetic in use: "int8", "float32" or "bfloat16".
-        num_threads: Threads in use.
-        load_seconds: Time to load the checkpoint.
-        warmup_seconds: Time of the warm-up translations.
-        max_rows: Beam rows in the session; the widest beam.
-        max_slots: Segments in the session.
         max_source_length: Source tokens of a segment, with EOS.
         max_target_length: Target tokens of a segment, with EOS.
         max_prefix_length: Start token and forced tags of a segment.
     """
 
-    protocol_version: int
-    checkpoint_name: str
-    device: str
+    name: str
     compute_type: str
+    max_source_length: int
+    max_target_length: int
+    max_prefix_length: int
+
+
+class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
+    """The first message out: every network is loaded and warm.
+
+    Attributes:
+        protocol_version: What the engine speaks.
+        device: Device in use, as torch names it.
+        num_threads: Threads in use.
+        load_seconds: Time to load the checkpoints.
+        warmup_seconds: Time of the warm-up translations.
+        max_rows: Beam rows in a session; the widest beam.
+        max_slots: Segments in a session.
+        checkpoints: In the order of `Configure.checkpoint_paths`.
+    """
+
+    protocol_version: int
+    device: str
     num_threads: int
     load_seconds: float
     warmup_seconds: float
     max_rows: int
     max_slots: int
-    max_source_length: int
-    max_target_length: int
-    max_prefix_length: int
+    checkpoints: tuple[LoadedCheckpoint, ...]
 
 
 class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
@@ -198,7 +215,7 @@ class Cancelled(_Message, frozen=True, kw_only=True, tag="cancelled"):
 
 
 class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
-    """Where the engine stands: totals that never go down, and gauges.
+    """Where the engine stands, its checkpoints together: totals that never go down, and gauges.
 
     Attributes:
         num_received: Segments submitted; the sum of finished, cancelled, failed, waiting
@@ -217,7 +234,7 @@ class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
         num_source_tokens: Source tokens encoded.
         num_padded_source_tokens: The same with padding.
         num_target_tokens: Target tokens of finished segments' best hypotheses, with EOS.
-        num_waiting: Segments in the queues now.
+        num_waiting: Segments now in the queues, or that wait for another try.
         num_waiting_bulk: Of these, those of the class bulk.
         num_running: Segments in the session now.
         num_rows: Rows in use now.

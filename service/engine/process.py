@@ -1,8 +1,9 @@
 """The engine's process: `python -m service.engine.process --fd N`.
 
-Owns the loop, which reads like one sentence: receive what has come, plan who joins, admit
-them, step, send what is finished. One thread does all of it and owns the network. The
-process ends when the front closes the socket, so a front that was killed leaves no orphan.
+Owns the loop, which reads like one sentence: receive what has come, give every checkpoint's lane
+its turn (plan who joins, admit them, step), send what is finished. One thread does all of it and
+owns the networks. The process ends when the front closes the socket, so a front that was killed
+leaves no orphan.
 """
 
 import argparse
@@ -12,58 +13,54 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import assert_never
 
-from model.errors import ConfigError, DragomanError
+from model.errors import DragomanError
 from service.engine.channel import EngineChannel
 from service.engine.errors import FrontGoneError, ProtocolError
+from service.engine.lane import Lane
+from service.engine.loading import load_lanes
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Cancel,
     Configure,
     EngineMessage,
-    Failed,
-    Finished,
     FrontMessage,
-    Ready,
     Shutdown,
-    Snapshot,
     StartFailed,
     Submit,
+    SubmitSegment,
 )
-from service.engine.runner import Runner, load_runner
-from service.engine.scheduler import Scheduler, WaitingSegment
-from service.engine.totals import Totals
+from service.engine.totals import summed
 from service.logs import configure_logging
 
 logger = logging.getLogger(__name__)
 
 
 class Engine:
-    """The loop over one channel, one queue and one runner."""
+    """The loop over one channel and the lanes, a checkpoint each."""
 
     def __init__(
         self,
         channel: EngineChannel,
-        scheduler: Scheduler,
-        runner: Runner,
+        lanes: Sequence[Lane],
+        configure: Configure,
         *,
-        ready: Ready,
-        totals: Totals,
-        max_token_budget: int,
-        snapshot_interval_seconds: float,
         clock: Callable[[], float],
     ) -> None:
         self._channel = channel
-        self._scheduler = scheduler
-        self._runner = runner
-        self._ready = ready
-        self._totals = totals
-        self._max_token_budget = max_token_budget
-        self._snapshot_interval_seconds = snapshot_interval_seconds
+        self._lanes = lanes
+        self._configure = configure
         self._clock = clock
         self._snapshot_at = clock()
         self._is_serving = True
+
+    @property
+    def is_idle(self) -> bool:
+        """No segment waits or runs."""
+        return all(lane.is_idle for lane in self._lanes)
 
     def run(self) -> None:
         """Serve until the front says Shutdown.
@@ -77,9 +74,13 @@ class Engine:
 
     def turn(self) -> None:
         """One turn of the loop; waits for a message only when there is nothing to do."""
-        answers = self._take(self._channel.receive(is_blocking=self._runner.is_idle))
-        answers += self._released(self._runner.admit(self._plan()))
-        answers += self._released(self._runner.step())
+        wait_seconds = self._configure.heartbeat_seconds if self.is_idle else 0.0
+        answers = self._take(self._channel.receive(wait_seconds=wait_seconds))
+        for lane in self._lanes:
+            answers += lane.turn(
+                max_token_budget=self._configure.admit_token_budget,
+                keeps_others_waiting=any(other.is_running for other in self._lanes),
+            )
         self._channel.send(self._with_snapshot(answers))
 
     def _take(self, messages: Sequence[FrontMessage]) -> list[EngineMessage]:
@@ -87,20 +88,11 @@ class Engine:
         for message in messages:
             match message:
                 case Submit(segments=segments):
-                    self._runner.accept(segments)
-                    self._scheduler.add(
-                        WaitingSegment(
-                            segment_id=segment.segment_id,
-                            num_source_tokens=len(segment.source_ids),
-                            num_rows=segment.search.beam_size,
-                            priority=segment.priority,
-                        )
-                        for segment in segments
-                    )
+                    self._accept(segments)
                 case Cancel(segment_ids=segment_ids):
                     for segment_id in segment_ids:
-                        self._scheduler.cancel(segment_id)
-                        answers += self._runner.cancel(segment_id)
+                        for lane in self._lanes:
+                            answers += lane.cancel(segment_id)
                 case Shutdown():
                     self._is_serving = False
                 case Configure():
@@ -109,51 +101,33 @@ class Engine:
                     assert_never(message)
         return answers
 
-    def _plan(self) -> list[int]:
-        if not self._scheduler.num_waiting:
-            return []
-        return self._scheduler.plan(
-            free_rows=self._runner.free_rows,
-            free_slots=self._runner.free_slots,
-            token_budget=self._token_budget(),
-        )
-
-    def _token_budget(self) -> int:
-        """What may be encoded now; where nothing runs, it keeps nobody waiting."""
-        if self._runner.num_slots == 0:
-            return self._max_token_budget
-        return self._runner.pacing.token_budget(ceiling=self._max_token_budget)
-
-    def _released(self, answers: Sequence[Finished | Failed]) -> Sequence[Finished | Failed]:
-        """The last words, of which the scheduler has heard too."""
-        for answer in answers:
-            self._scheduler.release(answer.segment_id)
-        return answers
+    def _accept(self, segments: Sequence[SubmitSegment]) -> None:
+        for number, group in groupby(segments, key=attrgetter("checkpoint")):
+            if not 0 <= number < len(self._lanes):
+                raise ProtocolError(
+                    f"a segment is for checkpoint {number}; there are {len(self._lanes)}"
+                )
+            self._lanes[number].accept(list(group))
 
     def _with_snapshot(self, answers: list[EngineMessage]) -> list[EngineMessage]:
         """Put a snapshot before the answers when one is due.
 
-        One is due when the last work is done, and now and then while there is some. It goes
-        first so that a front that has heard every answer has the final figures too.
+        One is due when the last work is done, and now and then in any case: the front takes an
+        engine that says nothing for one that hangs. It goes first so that a front that has heard
+        every answer has the final figures too.
         """
         now = self._clock()
-        is_overdue = now - self._snapshot_at >= self._snapshot_interval_seconds
-        is_due = bool(answers) if self._runner.is_idle else is_overdue
+        is_idle = self.is_idle
+        interval = (
+            self._configure.heartbeat_seconds
+            if is_idle
+            else self._configure.snapshot_interval_seconds
+        )
+        is_due = now - self._snapshot_at >= interval or (is_idle and answers)
         if not is_due:
             return answers
         self._snapshot_at = now
-        return [self._snapshot(), *answers]
-
-    def _snapshot(self) -> Snapshot:
-        self._runner.check_integrity()
-        return self._totals.snapshot(
-            num_waiting=self._scheduler.num_waiting,
-            num_waiting_bulk=self._scheduler.num_waiting_of("bulk"),
-            num_rows=self._runner.num_rows,
-            num_slots=self._runner.num_slots,
-            max_rows=self._ready.max_rows,
-            max_slots=self._ready.max_slots,
-        )
+        return [summed([lane.snapshot() for lane in self._lanes]), *answers]
 
 
 def start(channel: EngineChannel, *, clock: Callable[[], float]) -> Engine:
@@ -162,7 +136,7 @@ def start(channel: EngineChannel, *, clock: Callable[[], float]) -> Engine:
     Raises:
         DragomanError: The engine cannot serve.
     """
-    match channel.receive(is_blocking=True):
+    match channel.receive(wait_seconds=None):
         case [Configure() as configure]:
             pass
         case _:
@@ -172,28 +146,10 @@ def start(channel: EngineChannel, *, clock: Callable[[], float]) -> Engine:
             f"the front speaks protocol {configure.protocol_version}; the engine speaks"
             f" {PROTOCOL_VERSION}"
         )
-    if not 0.0 <= configure.reserved_share < 1.0:
-        raise ConfigError(
-            f"reserved_share is {configure.reserved_share:g}; it must be at least 0 and below 1"
-        )
     logging.getLogger().setLevel(configure.log_level.upper())
-    totals = Totals()
-    runner, ready = load_runner(configure, totals=totals, clock=clock)
+    lanes, ready = load_lanes(configure, clock=clock)
     channel.send([ready])
-    return Engine(
-        channel,
-        Scheduler(
-            max_rows=ready.max_rows,
-            max_slots=ready.max_slots,
-            reserved_share=configure.reserved_share,
-        ),
-        runner,
-        ready=ready,
-        totals=totals,
-        max_token_budget=configure.admit_token_budget,
-        snapshot_interval_seconds=configure.snapshot_interval_seconds,
-        clock=clock,
-    )
+    return Engine(channel, lanes, configure, clock=clock)
 
 
 def serve(channel: EngineChannel, *, clock: Callable[[], float]) -> int:

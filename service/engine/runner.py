@@ -1,48 +1,36 @@
 """Runs numbered segments through a decoding session.
 
 Owns which segment is in which slot, what a segment's time went into, and what becomes of
-segments when the network fails. The only file of the service that knows the session and
-loads a checkpoint. Who joins and when is `service.engine.scheduler`.
+segments when the network fails: they are tried again in halves, so that one that breaks it fails
+alone. The only file that drives a session while it serves; `service.engine.loading` makes it. Who
+joins and when is `service.engine.scheduler`.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from traceback import clear_frames
 
 import torch
 
-from model.checkpoint.manifest import Manifest
-from model.config import SearchConfig
-from model.decode.session import (
-    DecodeRequest,
-    DecodingSession,
-    FinishedSentence,
-    Hypothesis,
-    SessionLimits,
-)
-from model.errors import ConfigError, DeviceError
-from model.loading import Runnable, load_for_decoding
+from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
+from service.engine.headroom import Headroom
 from service.engine.messages import (
-    PROTOCOL_VERSION,
     Cancelled,
-    Configure,
-    Device,
     Failed,
     Finished,
     OutputHypothesis,
-    Ready,
     SegmentTimings,
     SubmitSegment,
 )
 from service.engine.pacing import Pacing
+from service.engine.scheduler import Priority
 from service.engine.totals import Totals
 
 logger = logging.getLogger(__name__)
 
-_WARMUP_TEXT = "1 2 3 4 5 6 7 8 9"
-_WARMUP_LENGTH = 12
-_WARMUP_BEAM = 4
+_MEMORY_ERRORS = (torch.OutOfMemoryError, MemoryError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,6 +51,12 @@ class Runner:
 
     A segment that was accepted gets exactly one last word, from `cancel`, `admit` or `step`.
 
+    When the session raises, whatever it held is not trusted any more: a new one is opened, and
+    the segments that were in work are tried again, group by group and nobody beside them. What
+    raised is split into halves, so of n segments each is tried at most log2(n) + 1 times, and one
+    that breaks the network is alone when it fails. Searches start anew and are deterministic:
+    the others get the result that they would have had. Newcomers wait meanwhile.
+
     Attributes:
         pacing: How long encoding and steps have taken lately.
     """
@@ -80,9 +74,12 @@ class Runner:
         self._session = open_session()
         self._totals = totals
         self._clock = clock
+        self._headroom = Headroom(max_rows=self._session.free_rows)
         self._jobs: dict[int, _Job] = {}
         self._running: dict[int, _Job] = {}
         self._newcomers: list[_Job] = []
+        self._retries: deque[list[_Job]] = deque()
+        self._is_retrying = False  # what runs was tried before
 
     def __repr__(self) -> str:
         return f"<Runner jobs={len(self._jobs)} running={len(self._running)} {self._session!r}>"
@@ -94,8 +91,11 @@ class Runner:
 
     @property
     def free_rows(self) -> int:
-        """Rows that may still be taken."""
-        return self._session.free_rows
+        """Rows that may still be taken; none while segments are tried again."""
+        if self._retries or (self._is_retrying and self._running):
+            return 0
+        room = self._headroom.rows(now=self._clock()) - self._session.num_rows
+        return max(0, min(self._session.free_rows, room))
 
     @property
     def free_slots(self) -> int:
@@ -111,6 +111,11 @@ class Runner:
     def num_slots(self) -> int:
         """Slots in use."""
         return self._session.num_slots
+
+    def num_retries_of(self, priority: Priority) -> int:
+        """Segments of a class that wait to be tried again."""
+        jobs = [job for group in self._retries for job in self._still_wanted(group)]
+        return sum(job.segment.priority == priority for job in jobs)
 
     def warm_up(self, requests: Sequence[DecodeRequest]) -> None:
         """Translate requests that nobody waits for; before the first segment only."""
@@ -137,52 +142,94 @@ class Runner:
         return [Cancelled(segment_id=segment_id)]
 
     def admit(self, segment_ids: Sequence[int]) -> list[Failed]:
-        """Encode waiting segments as one batch; if that fails, all of them fail."""
-        if not segment_ids:
+        """Encode waiting segments as one batch; what fails of it is tried again in halves."""
+        return self._admit([self._jobs[segment_id] for segment_id in segment_ids])
+
+    def _admit(self, jobs: Sequence[_Job]) -> list[Failed]:
+        if not jobs:
             return []
-        jobs = [self._jobs[segment_id] for segment_id in segment_ids]
         started = self._clock()
         try:
             slot_ids = self._session.admit([_request(job.segment) for job in jobs])
         except Exception as error:
             logger.exception("admit_failed", extra={"fields": {"num_segments": len(jobs)}})
-            reason = type(error).__name__
-        else:
-            lengths = [len(job.segment.source_ids) for job in jobs]
-            seconds = self._clock() - started
-            self._totals.count_admission(lengths, seconds=seconds)
-            self.pacing.encoded(max(lengths) * len(lengths), seconds=seconds)
-            for job, slot_id in zip(jobs, slot_ids, strict=True):
-                job.admitted, job.slot_id = started, slot_id
-                job.encode_seconds = seconds
-                job.first_step = self._totals.num_steps
-                self._running[slot_id] = job
-            self._newcomers.extend(jobs)
-            return []
-        failures = self._fail(jobs, reason)
-        is_sound = self._session.num_slots == len(self._running)
-        return failures if is_sound else failures + self._start_over(reason)
+            return self._start_over(jobs, error)
+        lengths = [len(job.segment.source_ids) for job in jobs]
+        seconds = self._clock() - started
+        self._totals.count_admission(lengths, seconds=seconds)
+        self.pacing.encoded(max(lengths) * len(lengths), seconds=seconds)
+        for job, slot_id in zip(jobs, slot_ids, strict=True):
+            job.admitted, job.slot_id = started, slot_id
+            job.encode_seconds = seconds
+            job.first_step = self._totals.num_steps
+            self._running[slot_id] = job
+        self._newcomers.extend(jobs)
+        return []
 
     def step(self) -> list[Finished | Failed]:
-        """Extend every running segment by one token; if that fails, all of them fail."""
+        """Extend every running segment by one token; if that fails, they are tried again."""
         if not self._running:
-            return []
+            failures = self._retry()
+            if not self._running:
+                return [*failures]
         num_rows = self._session.num_rows
         started = self._clock()
         try:
             finished = self._session.step()
         except Exception as error:
             logger.exception("step_failed", extra={"fields": {"num_segments": self.num_slots}})
-            reason = type(error).__name__
+            return [*self._start_over(list(self._running.values()), error)]
+        now = self._clock()
+        self._totals.count_step(num_rows, seconds=now - started)
+        self.pacing.stepped(seconds=now - started)
+        for job in self._newcomers:
+            job.first_stepped = now
+        self._newcomers.clear()
+        return [self._finish(sentence, now) for sentence in finished]
+
+    def _retry(self) -> list[Failed]:
+        """Admit the next group that is to be tried again, if any."""
+        self._is_retrying = False
+        while self._retries and not self._is_retrying:
+            jobs = self._still_wanted(self._retries.popleft())
+            self._is_retrying = bool(jobs)
+        return self._admit(jobs) if self._is_retrying else []
+
+    def _still_wanted(self, jobs: Sequence[_Job]) -> list[_Job]:
+        return [job for job in jobs if job.segment.segment_id in self._jobs]
+
+    def _start_over(self, suspects: Sequence[_Job], error: Exception) -> list[Failed]:
+        """Take a new session, since one that raised half-way is not trusted.
+
+        Args:
+            suspects: What was being admitted or stepped; others that ran are tried again too.
+            error: What the session raised.
+        """
+        is_short = isinstance(error, _MEMORY_ERRORS)
+        suspect_ids = {job.segment.segment_id for job in suspects}
+        running = self._running.values()
+        bystanders = [job for job in running if job.segment.segment_id not in suspect_ids]
+        if is_short:
+            clear_frames(error.__traceback__)  # they hold tensors
+            num_rows = sum(job.segment.search.beam_size for job in (*suspects, *bystanders))
+            self._headroom.ran_out(num_rows, now=self._clock())
+        for job in self._running.values():
+            job.slot_id = None
+        self._running.clear()
+        self._newcomers.clear()
+        del self._session  # its caches go before the next ones come
+        if is_short:
+            torch.cuda.empty_cache()
+        self._session = self._open_session()
+        if len(suspects) == 1 and not (is_short and bystanders):
+            groups = [bystanders]
+            failures = self._fail(suspects, type(error).__name__)
         else:
-            now = self._clock()
-            self._totals.count_step(num_rows, seconds=now - started)
-            self.pacing.stepped(seconds=now - started)
-            for job in self._newcomers:
-                job.first_stepped = now
-            self._newcomers.clear()
-            return [self._finish(sentence, now) for sentence in finished]
-        return [*self._start_over(reason)]
+            middle = len(suspects) // 2
+            groups = [bystanders, list(suspects[:middle]), list(suspects[middle:])]
+            failures = []
+        self._retries.extendleft(group for group in reversed(groups) if group)
+        return failures
 
     def check_integrity(self) -> None:
         """Assert that jobs and session agree."""
@@ -220,110 +267,6 @@ class Runner:
             message = f"the engine gave up segment {segment_id}: {reason}"
             failures.append(Failed(segment_id=segment_id, code="engine_error", message=message))
         return failures
-
-    def _start_over(self, reason: str) -> list[Failed]:
-        """Fail what runs and take a new session: one that raised half-way is not trusted."""
-        failures = self._fail(list(self._running.values()), reason)
-        self._running.clear()
-        self._newcomers.clear()
-        del self._session  # its caches go before the next ones come
-        self._session = self._open_session()
-        return failures
-
-
-def load_runner(
-    configure: Configure, *, totals: Totals, clock: Callable[[], float]
-) -> tuple[Runner, Ready]:
-    """Load the checkpoint and translate a little, so that no request pays for the first time.
-
-    Raises:
-        CheckpointError: The checkpoint is missing, damaged or inconsistent.
-        DeviceError: The device is not there.
-        UnsupportedVariantError: The fast decoding path does not run this network, or int8 is
-            asked for and cannot be had.
-        ConfigError: A limit of `configure` is below 1.
-    """
-    for name in ("num_threads", "max_rows", "max_slots", "admit_token_budget"):
-        value = getattr(configure, name)
-        if value < 1:
-            raise ConfigError(f"{name} is {value}; it must be at least 1")
-    device = resolve_device(configure.device)
-    started = clock()
-    checkpoint = load_for_decoding(
-        Path(configure.checkpoint_path),
-        device=device,
-        compute_type=configure.compute_type,
-        num_threads=configure.num_threads,
-    )
-    # Beside the kernels' own threads torch has only small work, which more threads slow down.
-    torch.set_num_threads(1 if checkpoint.compute_type == "int8" else configure.num_threads)
-    manifest = checkpoint.manifest
-    limits = _session_limits(manifest, configure)
-    loaded = clock()
-    runner = Runner(
-        lambda: DecodingSession(checkpoint.network, tokens=manifest.tokens, limits=limits),
-        totals=totals,
-        clock=clock,
-    )
-    for requests in _warmup_batches(checkpoint, limits):
-        runner.warm_up(requests)
-    ready = Ready(
-        protocol_version=PROTOCOL_VERSION,
-        checkpoint_name=manifest.name,
-        device=str(device),
-        compute_type=checkpoint.compute_type,
-        num_threads=configure.num_threads,
-        load_seconds=loaded - started,
-        warmup_seconds=clock() - loaded,
-        max_rows=limits.max_rows,
-        max_slots=limits.max_slots,
-        max_source_length=limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length,
-        max_prefix_length=limits.max_target_length - manifest.limits.max_target_length,
-    )
-    return runner, ready
-
-
-def resolve_device(name: Device) -> torch.device:
-    """The device to run on; "auto" is CUDA where there is one.
-
-    Raises:
-        DeviceError: CUDA is asked for and not there: running elsewhere would hide it.
-    """
-    has_cuda = torch.cuda.is_available()
-    if name == "cuda" and not has_cuda:
-        raise DeviceError("device is 'cuda', but torch finds no CUDA device")
-    return torch.device("cuda" if has_cuda and name != "cpu" else "cpu")
-
-
-def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:
-    """The manifest's lengths, with room for the start token and the longest forced prefix."""
-    prefix_length = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
-    return SessionLimits(
-        max_rows=configure.max_rows,
-        max_slots=configure.max_slots,
-        max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + prefix_length,
-    )
-
-
-def _warmup_batches(checkpoint: Runnable, limits: SessionLimits) -> list[list[DecodeRequest]]:
-    """One greedy sentence, one beam, and as many beams as there is room for."""
-    pair = checkpoint.manifest.pairs[0]
-    source_ids = checkpoint.tokenizer.encode(_WARMUP_TEXT, pair)[-limits.max_source_length :]
-    prefix_ids = checkpoint.tokenizer.target_prefix(pair)
-    max_length = min(_WARMUP_LENGTH, checkpoint.manifest.limits.max_target_length)
-    beam_size = min(_WARMUP_BEAM, limits.max_rows)
-
-    def request(beam_size: int) -> DecodeRequest:
-        return DecodeRequest(
-            source_ids=tuple(source_ids),
-            prefix_ids=tuple(prefix_ids),
-            search=SearchConfig(beam_size=beam_size, max_length=max_length),
-        )
-
-    num_beams = min(limits.max_slots, limits.max_rows // beam_size)
-    return [[request(1)], [request(beam_size)], [request(beam_size)] * num_beams]
 
 
 def _request(segment: SubmitSegment) -> DecodeRequest:

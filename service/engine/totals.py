@@ -4,6 +4,9 @@ Owns the totals; the gauges are passed in by whoever holds the queue and the ses
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from service.engine.messages import ROWS_BUCKETS, Snapshot
 
@@ -76,3 +79,25 @@ class Totals:
             max_rows=max_rows,
             max_slots=max_slots,
         )
+
+
+def summed(snapshots: Sequence[Snapshot]) -> Snapshot:
+    """Several snapshots as one: each of its numbers is the sum of theirs."""
+    names = [name for name in Snapshot.__struct_fields__ if name != "rows_per_step"]
+    counts = {name: sum(getattr(snapshot, name) for snapshot in snapshots) for name in names}
+    by_bucket = zip(*(snapshot.rows_per_step for snapshot in snapshots), strict=True)
+    return Snapshot(**counts, rows_per_step=tuple(map(sum, by_bucket)))
+
+
+def only_totals(snapshot: Snapshot) -> Snapshot:
+    """The totals of an engine that is gone: nothing waits there, and there are no rows."""
+    return replace(
+        snapshot,
+        num_waiting=0,
+        num_waiting_bulk=0,
+        num_running=0,
+        num_rows=0,
+        num_slots=0,
+        max_rows=0,
+        max_slots=0,
+    )

@@ -127,13 +127,15 @@ def test_a_second_signal_does_not_wait(served_checkpoint: Path, tmp_path: Path) 
         assert server.wait() == 0
 
 
-def test_a_lost_engine_answers_everything_with_503_at_once(
+def test_an_engine_that_is_lost_for_good_answers_everything_with_503_at_once(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:
-    with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
+    never = SLOW | {"DRAGOMAN_MAX_RESTARTS": "0"}
+    with running_server(served_checkpoint, _log(tmp_path), **never) as server:
         with server.client() as client:
             with _work(server, 2) as replies:
-                _kill_engine(server)
+                (engine,) = server.engine_ids()
+                os.kill(engine, signal.SIGKILL)
             for reply in (*(reply.result() for reply in replies), _translate(server)):
                 assert reply.status_code == 503
                 assert int(reply.headers["retry-after"]) > 0
@@ -145,12 +147,6 @@ def test_a_lost_engine_answers_everything_with_503_at_once(
             assert metrics[f"dragoman_{name}"] == 0
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
-
-
-def _kill_engine(server: RunningServer) -> None:
-    number = server.process.pid
-    (child,) = Path(f"/proc/{number}/task/{number}/children").read_text().split()
-    os.kill(int(child), signal.SIGKILL)
 
 
 def _failed_start(*flags: str, **environment: str) -> str:

@@ -5,22 +5,27 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.engine.messages import ROWS_BUCKETS, Ready, SegmentTimings, Snapshot
+from service.engine.messages import ROWS_BUCKETS, LoadedCheckpoint, Ready, SegmentTimings, Snapshot
 from service.metrics import EngineCollector, Metrics
 
 READY = Ready(
     protocol_version=1,
-    checkpoint_name="tiny",
     device="cpu",
-    compute_type="float32",
     num_threads=1,
     load_seconds=1.0,
     warmup_seconds=0.5,
     max_rows=128,
     max_slots=64,
-    max_source_length=64,
-    max_target_length=64,
-    max_prefix_length=1,
+    checkpoints=tuple(
+        LoadedCheckpoint(
+            name=name,
+            compute_type="float32",
+            max_source_length=64,
+            max_target_length=64,
+            max_prefix_length=1,
+        )
+        for name in ("tiny", "other")
+    ),
 )
 
 
@@ -121,11 +126,22 @@ def test_the_engine_is_described_once_it_is_warm(
 ) -> None:
     metrics.watch_engine(_engine(Snapshot(num_running=2, num_source_tokens=5)))
     text = metrics.render().decode()
-    assert 'dragoman_info{checkpoint="tiny",device="cpu",' in text
+    for name in ("tiny", "other"):
+        assert f'dragoman_info{{checkpoint="{name}",device="cpu",' in text
     assert registry.get_sample_value("dragoman_running_segments") == 2
     assert registry.get_sample_value("dragoman_source_tokens_total") == 5
     assert registry.get_sample_value("dragoman_pending_segments") == 3
     assert registry.get_sample_value("dragoman_engine_start_seconds") == 1.5
+
+
+def test_restarts_are_counted_by_reason_and_there_from_the_start(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    def count(reason: str) -> float | None:
+        return registry.get_sample_value("dragoman_engine_restarts_total", {"reason": reason})
+
+    metrics.engine_restarted("hang")
+    assert [count(reason) for reason in ("exit", "hang", "protocol")] == [0, 1, 0]
 
 
 def test_two_servers_in_one_process_do_not_share_instruments() -> None:

@@ -16,7 +16,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_defaults_listen_on_loopback_only() -> None:
     settings = load_settings()
     assert (settings.host, settings.port, settings.device) == ("127.0.0.1", 8000, "auto")
-    assert settings.checkpoint == Path("checkpoints/en-zh-small")
+    assert settings.checkpoint == Path("checkpoints")
 
 
 def test_environment_overrules_defaults_and_flags_overrule_it(
@@ -47,6 +47,8 @@ def test_an_empty_variable_is_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
         ("reserved_share", "-0.1"),
         ("reserved_share", "nan"),
         ("timeout_seconds", "inf"),
+        ("hang_seconds", "0.9"),
+        ("max_restarts", "-1"),
         ("timeout_seconds", "301"),
         ("log_level", "loud"),
         ("trusted_proxies", "10.0.0.1/8"),

@@ -29,7 +29,7 @@ def engine(
 ) -> Iterator[EngineClient]:
     path = write_tiny_checkpoint(tmp_path_factory.mktemp("online") / "tiny")
     configure = Configure(
-        checkpoint_path=str(path),
+        checkpoint_paths=(str(path),),
         num_threads=1,
         device="cpu",
         compute_type="float32",  # slow enough for deadlines and cancellations to meet it

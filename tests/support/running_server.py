@@ -63,6 +63,12 @@ class RunningServer:
                 samples[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
         return samples
 
+    def engine_ids(self) -> list[int]:
+        """Process ids of its engines: one, or two while checkpoints are replaced."""
+        number = self.process.pid
+        tasks = Path(f"/proc/{number}/task").iterdir()
+        return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

@@ -94,6 +94,7 @@ def tiny_transformer(network: ModelConfig | None = None, *, seed: int = 5) -> Tr
 def write_tiny_checkpoint(
     directory: Path,
     *,
+    name: str = "tiny",
     pairs: tuple[LanguagePair, ...] = (EN_ZH, ZH_EN),
     limits: LengthLimits = TINY_LIMITS,
     tokens: SpecialTokens = TINY_TOKENS,
@@ -105,7 +106,7 @@ def write_tiny_checkpoint(
     save_checkpoint(
         directory,
         transformer=tiny_transformer(network, seed=seed),
-        name="tiny",
+        name=name,
         description="Random weights for tests",
         licence="Apache-2.0",
         tokens=tokens,

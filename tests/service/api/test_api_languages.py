@@ -34,9 +34,23 @@ def test_auto_is_the_only_loaded_source() -> None:
     assert (chosen.pair, chosen.is_detected) == (EN_ZH, True)
 
 
-def test_auto_with_two_sources_asks_for_a_name() -> None:
-    problem = _refusal("auto", "en", (EN_ZH, ZH_EN)).problem
-    assert problem.limit == "en, zh-Hans"
+@pytest.mark.parametrize("pair", [EN_ZH, ZH_EN])
+def test_auto_is_the_only_source_that_goes_to_the_target(pair: LanguagePair) -> None:
+    chosen = choose_pair(
+        (EN_ZH, ZH_EN), source="auto", target=pair.target, aliases=LIBRETRANSLATE_ALIASES
+    )
+    assert (chosen.pair, chosen.is_detected) == (pair, True)
+
+
+def test_auto_with_two_sources_for_the_target_asks_for_a_name() -> None:
+    fr_zh = LanguagePair(source="fr", target="zh-Hans")
+    problem = _refusal("auto", "zh", (EN_ZH, fr_zh, ZH_EN)).problem
+    assert problem.limit == "en, fr"
+
+
+def test_auto_to_a_language_that_no_pair_ends_in_names_what_is_missing() -> None:
+    problem = _refusal("auto", "en").problem
+    assert (problem.code, problem.value) == ("unsupported_language", "en")
 
 
 @pytest.mark.parametrize("code", ["zz", "zt", "zh-TW", "de"])

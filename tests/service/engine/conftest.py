@@ -28,7 +28,7 @@ def checkpoint(checkpoint_path: Path) -> Runnable:
 @pytest.fixture(scope="session")
 def configure(checkpoint_path: Path) -> Configure:
     return Configure(
-        checkpoint_path=str(checkpoint_path),
+        checkpoint_paths=(str(checkpoint_path),),
         num_threads=1,
         device="cpu",
         max_rows=32,

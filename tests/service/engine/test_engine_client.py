@@ -8,14 +8,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 import uvloop
 
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import InputError
+from service.engine import batch as batch_file
 from service.engine import client as client_file
-from service.engine.client import EngineClient, SegmentBatch, SegmentJob, default_num_threads
+from service.engine.batch import SegmentBatch, SegmentJob
+from service.engine.client import EngineClient, default_num_threads
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.engine.messages import Finished, SegmentTimings
 
@@ -133,7 +136,7 @@ def test_no_jobs_are_answered_at_once(run, engine):
 
 
 def test_more_jobs_than_one_message_carries_are_all_answered(run, engine, monkeypatch):
-    monkeypatch.setattr(client_file, "_SEGMENTS_PER_SUBMIT", 7)
+    monkeypatch.setattr(batch_file, "_SEGMENTS_PER_SUBMIT", 7)
 
     async def scenario() -> list[Finished]:
         with engine.submit([job(number % 9, max_length=2) for number in range(50)]) as batch:
@@ -311,9 +314,85 @@ def test_an_engine_that_is_killed_fails_what_is_pending_at_once(run, own_engine,
         await engine.close()
 
     run(scenario())
+    assert engine.loss_reason == "exit"
     [record] = [record for record in caplog.records if record.name.startswith("service")]
-    assert record.levelno == logging.ERROR
-    assert record.fields == {"exit_status": -signal.SIGKILL, "num_pending": 6}
+    assert (record.getMessage(), record.levelno) == ("engine_lost", logging.ERROR)
+    assert record.fields == {"reason": "exit", "num_pending": 6}
+
+
+async def knock(engine: EngineClient, batches: list[SegmentBatch]) -> None:
+    """Submit and cancel in every turn of the event loop, until that is refused."""
+    while True:
+        batches.append(engine.submit([job()]))
+        engine.submit([job()]).cancel()
+        await asyncio.sleep(0)
+
+
+def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else(configure):
+    async def scenario() -> None:
+        async with await EngineClient.start(configure, max_pending_segments=10_000) as engine:
+            await settled(engine)
+            process = os.pidfd_open(engine.process_id)
+            os.kill(engine.process_id, signal.SIGKILL)
+            select.select([process], [], [])  # it is gone for sure
+            os.close(process)
+            batches: list[SegmentBatch] = []
+            with pytest.raises(EngineUnavailableError):
+                await knock(engine, batches)
+            for batch in batches:
+                with pytest.raises(EngineUnavailableError):
+                    await batch.results()
+            assert engine.num_pending == 0
+
+    for loop_factory in (uvloop.new_event_loop, asyncio.new_event_loop):
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(scenario())
+
+
+@pytest.mark.parametrize("num_jobs", [0, 4])
+def test_an_engine_that_holds_still_is_given_up_and_killed(configure, num_jobs):
+    async def scenario() -> int:
+        client = await EngineClient.start(configure, max_pending_segments=8, hang_seconds=1.0)
+        async with client as engine:
+            await settled(engine)
+            os.kill(engine.process_id, signal.SIGSTOP)
+            batch = engine.submit([job(max_length=60)] * num_jobs)
+            await engine.wait_lost()
+            assert engine.loss_reason == "hang"
+            if num_jobs:
+                with pytest.raises(EngineUnavailableError, match="gone"):
+                    await batch.results()
+        return engine.process_id
+
+    with asyncio.Runner() as runner:
+        process_id = runner.run(scenario())
+    with pytest.raises(ProcessLookupError):
+        os.kill(process_id, 0)
+
+
+def test_an_idle_engine_is_not_given_up(configure):
+    often = msgspec.structs.replace(configure, heartbeat_seconds=0.1)
+
+    async def scenario() -> None:
+        client = await EngineClient.start(often, max_pending_segments=8, hang_seconds=1.0)
+        async with client as engine:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(2.0):
+                    await engine.wait_lost()
+
+    with asyncio.Runner() as runner:
+        runner.run(scenario())
+
+
+def test_an_engine_that_talks_nonsense_is_given_up(run, own_engine, caplog):
+    async def scenario() -> None:
+        batch = own_engine.submit([job(max_length=60)])
+        own_engine._link._frames.feed(b"\x00\x00\x00\x01")  # the next byte makes a bad frame
+        with pytest.raises(EngineUnavailableError):
+            await batch.results()
+
+    run(scenario())
+    assert own_engine.loss_reason == "protocol"
 
 
 def test_ctrl_c_is_the_fronts_alone(run, engine):
@@ -346,7 +425,7 @@ def test_draining_refuses_newcomers_lets_the_accepted_finish_and_closes_quietly(
         os.kill(process_id, 0)
     [record] = [record for record in caplog.records if record.name.startswith("service")]
     assert (record.getMessage(), record.levelno) == ("engine_left", logging.INFO)
-    assert record.fields == {"exit_status": 0, "num_pending": 0}
+    assert record.fields == {"reason": "closed", "exit_status": 0}
 
 
 def test_closing_fails_what_is_pending_and_ends_an_engine_that_does_not_answer(
@@ -378,7 +457,7 @@ from service.engine.client import EngineClient
 from service.engine.messages import Configure
 
 async def main():
-    configure = Configure(checkpoint_path=sys.argv[1], num_threads=1, device="cpu")
+    configure = Configure(checkpoint_paths=(sys.argv[1],), num_threads=1, device="cpu")
     engine = await EngineClient.start(configure, max_pending_segments=8)
     assert "torch" not in sys.modules
     print(engine.process_id, flush=True)

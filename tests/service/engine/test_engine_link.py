@@ -33,7 +33,7 @@ def test_a_checkpoint_that_cannot_be_loaded_is_named_and_no_process_is_left(
     with pytest.raises(EngineStartError, match="no-such-checkpoint: no such"):
         run(
             start_engine(
-                msgspec.structs.replace(configure, checkpoint_path=str(missing)),
+                msgspec.structs.replace(configure, checkpoint_paths=(str(missing),)),
                 timeout_seconds=60,
             )
         )

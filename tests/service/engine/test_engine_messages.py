@@ -12,6 +12,7 @@ from service.engine.messages import (
     Configure,
     Failed,
     Finished,
+    LoadedCheckpoint,
     OutputHypothesis,
     Ready,
     SegmentTimings,
@@ -33,7 +34,7 @@ SEGMENT = SubmitSegment(
     priority="bulk",
 )
 FROM_FRONT = [
-    Configure(checkpoint_path="somewhere", num_threads=2, device="cpu"),
+    Configure(checkpoint_paths=("somewhere",), num_threads=2, device="cpu"),
     Submit(segments=(SEGMENT,)),
     Cancel(segment_ids=(7, 8)),
     Shutdown(),
@@ -41,17 +42,21 @@ FROM_FRONT = [
 FROM_ENGINE = [
     Ready(
         protocol_version=1,
-        checkpoint_name="tiny",
         device="cpu",
-        compute_type="int8",
         num_threads=1,
         load_seconds=0.5,
         warmup_seconds=0.25,
         max_rows=16,
         max_slots=4,
-        max_source_length=64,
-        max_target_length=64,
-        max_prefix_length=2,
+        checkpoints=(
+            LoadedCheckpoint(
+                name="tiny",
+                compute_type="int8",
+                max_source_length=64,
+                max_target_length=64,
+                max_prefix_length=2,
+            ),
+        ),
     ),
     StartFailed(message="no such checkpoint directory"),
     Finished(
@@ -137,7 +142,7 @@ def test_a_priority_that_does_not_exist_is_refused_when_it_is_read():
         {"type": "cancel"},
         {"type": "unheard_of"},
         {"segment_ids": [7]},
-        {"type": "configure", "checkpoint_path": "x", "num_threads": 1, "device": "tpu"},
+        {"type": "configure", "checkpoint_paths": ["x"], "num_threads": 1, "device": "tpu"},
         [1, 2, 3],
     ],
 )

@@ -207,7 +207,7 @@ def test_a_newcomer_joins_segments_that_already_run(pair):
 
 def test_encoding_is_spread_over_turns_so_that_running_segments_go_on(pair):
     # Sixteen sources of 10 tokens; the budget of a turn is 256 padded tokens, made to be 40.
-    pair.engine._max_token_budget = 40
+    pair.engine._configure = msgspec.structs.replace(pair.engine._configure, admit_token_budget=40)
     assert running_by_turn(pair, num_turns=4) == [4, 8, 12, 16]
 
 
@@ -223,7 +223,7 @@ def running_by_turn(pair: Pair, *, num_turns: int) -> list[int]:
 
 def test_encoding_that_was_slow_is_done_in_smaller_pieces_while_something_runs(pair):
     pair.turn(submit(segment(99, max_length=60)))
-    pacing = pair.engine._runner.pacing
+    pacing = pair.engine._lanes[0]._runner.pacing
     for _ in range(100):
         pacing.encoded(1000, seconds=1.0)
         pacing.stepped(seconds=0.041)  # two steps are the time of 82 tokens
@@ -231,9 +231,10 @@ def test_encoding_that_was_slow_is_done_in_smaller_pieces_while_something_runs(p
 
 
 def test_where_nothing_runs_the_whole_budget_may_be_encoded(pair):
+    pacing = pair.engine._lanes[0]._runner.pacing
     for _ in range(100):
-        pair.engine._runner.pacing.encoded(1000, seconds=1.0)
-        pair.engine._runner.pacing.stepped(seconds=0.04)
+        pacing.encoded(1000, seconds=1.0)
+        pacing.stepped(seconds=0.04)
     assert running_by_turn(pair, num_turns=1) == [16]
 
 
@@ -293,6 +294,51 @@ def test_a_busy_engine_reports_no_more_often_than_it_should(ends, configure):
     pair.clock.now = 0.5
     assert len(of(Snapshot, pair.turn())) == 1
     assert len(of(Snapshot, pair.run_out())) == 1  # the last one, once it is idle
+
+
+def test_an_idle_engine_says_now_and_then_that_it_is_there(ends, configure):
+    pair = warm_pair(ends, msgspec.structs.replace(configure, heartbeat_seconds=0.01))
+    assert pair.turn() == []  # by its own clock no time has passed
+    pair.clock.now = 0.01
+    assert [type(message) for message in pair.turn()] == [Snapshot]
+    assert pair.turn() == []
+
+
+def test_every_checkpoint_has_its_own_rows_and_its_turn(ends, configure):
+    both = msgspec.structs.replace(
+        configure, checkpoint_paths=configure.checkpoint_paths * 2, max_slots=4, max_rows=8
+    )
+    pair = warm_pair(ends, both)
+    first = [segment(number, max_length=9) for number in range(30)]
+    second = [
+        msgspec.structs.replace(segment(100 + number, max_length=9), checkpoint=1)
+        for number in range(3)
+    ]
+    snapshot = of(Snapshot, pair.turn(submit(*first, *second)))[0]
+    assert (snapshot.num_running, snapshot.max_slots, snapshot.max_rows) == (4 + 3, 8, 16)
+    order = [word.segment_id for word in of(Finished, pair.run_out())]
+    assert sorted(order) == [*range(30), 100, 101, 102]
+    assert set(order[:7]) >= {100, 101, 102}  # they did not wait for the 30 of the other
+
+
+def test_a_running_segment_of_any_checkpoint_can_be_cancelled(ends, configure):
+    both = msgspec.structs.replace(configure, checkpoint_paths=configure.checkpoint_paths * 2)
+    pair = warm_pair(ends, both)
+    pair.turn(submit(msgspec.structs.replace(segment(1, max_length=60), checkpoint=1)))
+    idle, *words = pair.turn(Cancel(segment_ids=(1,)))
+    assert words == [Cancelled(segment_id=1)]
+    assert is_idle([idle])
+
+
+@pytest.mark.parametrize("number", [-1, 1])
+def test_a_segment_for_a_checkpoint_that_is_not_there_is_a_protocol_error(pair, number):
+    with pytest.raises(ProtocolError, match=f"checkpoint {number}; there are 1"):
+        pair.turn(submit(msgspec.structs.replace(segment(1), checkpoint=number)))
+
+
+def test_without_a_checkpoint_there_is_nothing_to_serve(ends, configure):
+    none = msgspec.structs.replace(configure, checkpoint_paths=())
+    assert "must name at least 1" in start_failure(ends, none)
 
 
 def test_shutdown_ends_the_loop_whatever_runs(pair):
@@ -365,14 +411,14 @@ def test_nothing_may_follow_the_configuration_before_its_answer(ends, configure)
 
 
 def test_a_first_message_that_cannot_be_read_is_explained(ends):
-    payload = msgspec.msgpack.encode({"type": "configure", "checkpoint_path": "x"})
+    payload = msgspec.msgpack.encode({"type": "configure", "checkpoint_paths": ["x"]})
     ends[0].connection.sendall(len(payload).to_bytes(4, "big") + payload)
     assert "num_threads" in start_failure(ends)
 
 
 def test_a_checkpoint_that_is_not_there_is_named_in_the_answer(ends, configure, tmp_path):
     missing = tmp_path / "no-such-checkpoint"
-    lost = msgspec.structs.replace(configure, checkpoint_path=str(missing))
+    lost = msgspec.structs.replace(configure, checkpoint_paths=(str(missing),))
     assert start_failure(ends, lost) == f"{missing}: no such checkpoint directory"
 
 

@@ -6,10 +6,9 @@ import torch
 
 from model.config import SearchConfig
 from model.decode.session import DecodingSession, SessionLimits
-from model.errors import CheckpointError, DeviceError
-from service.engine.messages import Cancelled, Configure, Failed, Finished, SubmitSegment
+from service.engine.messages import Cancelled, Failed, Finished, SubmitSegment
 from service.engine.pacing import MIN_TOKEN_BUDGET
-from service.engine.runner import Runner, load_runner, resolve_device
+from service.engine.runner import Runner
 from service.engine.totals import Totals
 from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 
@@ -182,39 +181,6 @@ def test_cancelling_what_has_had_its_last_word_does_nothing(runner, totals):
     assert totals.num_cancelled == 0
 
 
-def test_a_batch_that_cannot_be_encoded_fails_and_the_rest_goes_on(runner, totals):
-    runner.accept([segment(1), segment(2), segment(3, source_ids=(OUT_OF_VOCABULARY, 1))])
-    runner.admit([1])
-    runner.step()
-    failures = runner.admit([2, 3])
-    assert [(failure.segment_id, failure.code) for failure in failures] == [
-        (2, "engine_error"),
-        (3, "engine_error"),
-    ]
-    runner.check_integrity()
-    assert [answer.segment_id for answer in run_out(runner)] == [1]
-    assert (totals.num_failed, totals.num_finished) == (2, 1)
-
-
-def test_a_failure_says_what_broke_and_quotes_nothing(runner):
-    runner.accept([segment(1, source_ids=(OUT_OF_VOCABULARY, 1))])
-    [failure] = runner.admit([1])
-    assert failure.message == "the engine gave up segment 1: IndexError"
-
-
-def test_a_step_that_breaks_fails_what_runs_and_the_next_segment_is_served(runner, totals):
-    runner.accept([segment(1), segment(2, prefix_ids=(OUT_OF_VOCABULARY,)), segment(3)])
-    runner.admit([1, 2])
-    failures = runner.step()
-    assert [failure.segment_id for failure in failures] == [1, 2]
-    assert (runner.num_slots, runner.num_rows) == (0, 0)
-    runner.check_integrity()
-    runner.admit([3])
-    [finished] = run_out(runner)
-    assert isinstance(finished, Finished)
-    assert (totals.num_failed, totals.num_finished) == (2, 1)
-
-
 def test_a_segment_without_a_finite_score_fails():
     def open_broken_session() -> DecodingSession:
         transformer = tiny_transformer()
@@ -228,57 +194,3 @@ def test_a_segment_without_a_finite_score_fails():
     [failure] = run_out(runner)
     assert failure.code == "engine_error"
     assert "no finite score" in failure.message
-
-
-def test_more_than_fits_is_refused_as_a_whole(runner):
-    runner.accept([segment(number, beam_size=8) for number in range(1, 4)])
-    assert [failure.segment_id for failure in runner.admit([1, 2, 3])] == [1, 2, 3]
-    assert runner.is_idle
-
-
-def test_loading_warms_up_and_leaves_the_session_empty(checkpoint_path):
-    configure = Configure(
-        checkpoint_path=str(checkpoint_path), num_threads=1, device="cpu", max_rows=8, max_slots=3
-    )
-    totals = Totals()
-    runner, ready = load_runner(configure, totals=totals, clock=ticking())
-    assert runner.is_idle
-    assert (runner.free_rows, runner.free_slots) == (8, 3)
-    assert totals.num_steps == 0
-    assert (ready.checkpoint_name, ready.device, ready.num_threads) == ("tiny", "cpu", 1)
-    assert (ready.max_source_length, ready.max_target_length) == (64, 64)
-    assert ready.max_prefix_length == 1
-    assert ready.load_seconds > 0
-    assert ready.warmup_seconds > 0
-
-
-@pytest.mark.parametrize(("max_rows", "max_slots"), [(1, 1), (3, 8)])
-def test_a_session_of_any_size_is_warmed_up(checkpoint_path, max_rows, max_slots):
-    configure = Configure(
-        checkpoint_path=str(checkpoint_path),
-        num_threads=1,
-        device="cpu",
-        max_rows=max_rows,
-        max_slots=max_slots,
-    )
-    runner, _ = load_runner(configure, totals=Totals(), clock=ticking())
-    assert runner.is_idle
-
-
-def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
-    configure = Configure(checkpoint_path=str(tmp_path / "nowhere"), num_threads=1, device="cpu")
-    with pytest.raises(CheckpointError, match="nowhere"):
-        load_runner(configure, totals=Totals(), clock=ticking())
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_asking_for_a_missing_device_is_an_error_and_auto_is_not():
-    with pytest.raises(DeviceError, match="'cuda'"):
-        resolve_device("cuda")
-    assert resolve_device("auto") == torch.device("cpu")
-
-
-@pytest.mark.gpu
-def test_auto_takes_the_gpu():
-    assert resolve_device("auto").type == "cuda"
-    assert resolve_device("cpu").type == "cpu"

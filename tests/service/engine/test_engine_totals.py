@@ -1,7 +1,7 @@
 import pytest
 
 from service.engine.messages import ROWS_BUCKETS
-from service.engine.totals import Totals
+from service.engine.totals import Totals, summed
 
 GAUGES = {
     "num_waiting": 0,
@@ -50,3 +50,15 @@ def test_gauges_are_what_they_are_now():
     assert snapshot.num_running == 1
     assert (snapshot.num_rows, snapshot.num_slots) == (4, 1)
     assert (snapshot.max_rows, snapshot.max_slots) == (8, 2)
+
+
+def test_two_snapshots_add_up_number_by_number():
+    totals = Totals()
+    totals.count_step(4, seconds=0.5)
+    totals.count_admission([5, 9], seconds=0.1)
+    one = totals.snapshot(**(GAUGES | {"num_waiting": 3, "num_slots": 1}))
+    both = summed([one, one])
+    assert (both.num_steps, both.step_seconds, both.num_admitted) == (2, 1.0, 4)
+    assert (both.num_waiting, both.num_slots, both.max_rows) == (6, 2, 16)
+    assert both.rows_per_step == tuple(2 * count for count in one.rows_per_step)
+    assert summed([one]) == one

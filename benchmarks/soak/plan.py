@@ -1,0 +1,62 @@
+"""How much is done: the full run and the quick one.
+
+Owns every number that decides how long a run takes.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Of one run.
+
+    Attributes:
+        capacity_seconds: Closed loop, to find out what the server can do.
+        capacity_clients: Of that loop.
+        steady_seconds: At 80% of the capacity.
+        window_seconds: Of the steady load, judged one by one.
+        overload_seconds: At five times the capacity.
+        num_losses: Engines killed, and as many stopped.
+        num_reloads: Checkpoints replaced under load.
+        num_shutdowns: Servers that get SIGTERM under load.
+        num_leavers: Clients that disconnect before their answer.
+        num_idlers: Connections that are held open and say little or nothing.
+        idle_seconds: How long they are held.
+        num_texts: Distinct texts whose concurrent results are compared with serial ones.
+        num_text_clients: Clients that send them.
+        log_seconds: Load while logs cannot be written.
+    """
+
+    capacity_seconds: float = 30.0
+    capacity_clients: int = 64
+    steady_seconds: float = 900.0
+    window_seconds: float = 30.0
+    overload_seconds: float = 120.0
+    num_losses: int = 20
+    num_reloads: int = 20
+    num_shutdowns: int = 20
+    num_leavers: int = 2_000
+    num_idlers: int = 300
+    idle_seconds: float = 20.0
+    num_texts: int = 2_000
+    num_text_clients: int = 64
+    log_seconds: float = 15.0
+
+
+QUICK = Plan(
+    capacity_seconds=5.0,
+    capacity_clients=32,
+    steady_seconds=30.0,
+    window_seconds=3.0,
+    overload_seconds=10.0,
+    num_losses=2,
+    num_reloads=2,
+    num_shutdowns=2,
+    num_leavers=200,
+    num_idlers=50,
+    idle_seconds=5.0,
+    num_texts=100,
+    num_text_clients=16,
+    log_seconds=3.0,
+)
+"""Shows that everything runs; its numbers mean nothing."""

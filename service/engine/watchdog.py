@@ -1,0 +1,59 @@
+"""When an engine hangs: nothing is heard of it, or it has work and does not get on.
+
+Owns the sums of time and their limit; reads no clock, times are passed in.
+"""
+
+from service.engine.messages import EngineMessage, Snapshot
+
+
+class Watchdog:
+    """Adds up how long there was no sign of life, and no progress while there was work.
+
+    The engine sends a snapshot now and then even when it is idle, so silence is a sign as well. A
+    step that takes long is none, as long as it takes less than the limit.
+
+    Time counts as far as it was watched: when the front itself was held up (a suspended machine,
+    a stopped process), the engine was not given a chance to be heard, and is not blamed.
+
+    Args:
+        hang_seconds: Silence or standstill that makes a hang.
+        now: When the watch starts.
+
+    Attributes:
+        interval_seconds: How often `is_hung` should be asked.
+    """
+
+    def __init__(self, *, hang_seconds: float, now: float) -> None:
+        self.interval_seconds = hang_seconds / 8
+        self._hang_seconds = hang_seconds
+        self._asked_at = now
+        self._silent_seconds = 0.0
+        self._stuck_seconds = 0.0
+        self._progress = (0, 0, 0)
+
+    def __repr__(self) -> str:
+        return f"<Watchdog silent={self._silent_seconds:.1f} stuck={self._stuck_seconds:.1f}>"
+
+    def heard(self, message: EngineMessage) -> None:
+        """The engine has said something."""
+        self._silent_seconds = 0.0
+        if not isinstance(message, Snapshot):
+            return
+        num_answers = message.num_finished + message.num_cancelled + message.num_failed
+        progress = (message.num_steps, message.num_admissions, num_answers)
+        if progress != self._progress:
+            self._progress = progress
+            self._stuck_seconds = 0.0
+
+    def is_hung(self, *, now: float, has_work: bool) -> bool:
+        """Whether one of the two has lasted too long.
+
+        Args:
+            now: The time.
+            has_work: Segments are pending.
+        """
+        watched_seconds = min(now - self._asked_at, 2 * self.interval_seconds)
+        self._asked_at = now
+        self._silent_seconds += watched_seconds
+        self._stuck_seconds = self._stuck_seconds + watched_seconds if has_work else 0.0
+        return max(self._silent_seconds, self._stuck_seconds) >= self._hang_seconds

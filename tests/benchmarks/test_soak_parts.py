@@ -1,0 +1,81 @@
+"""The parts of the long proofs that can be wrong by themselves; running them tries the rest."""
+
+import asyncio
+import math
+
+import pytest
+
+from benchmarks.soak.outcome import Outcome, quantile, spread
+from benchmarks.soak.texts import paragraphs, sentences
+from benchmarks.soak.traffic import (
+    NO_REPLY,
+    Client,
+    closed_loop,
+    for_seconds,
+    offered,
+    wait_idle,
+    wait_until,
+)
+from support.running_server import RunningServer, free_port
+
+
+def test_a_quantile_is_one_of_the_values() -> None:
+    values = [float(value) for value in range(100, 0, -1)]
+    assert quantile(values, 0.99) == 100.0
+    assert quantile(values, 0.5) == 51.0
+    assert math.isnan(quantile([], 0.5))
+    assert spread([]) == {}
+    assert spread([0.1, 0.2, 0.3]) == {"median": 0.2, "p99": 0.3, "max": 0.3}
+
+
+def test_only_broken_promises_are_noted() -> None:
+    outcome = Outcome()
+    outcome.expect(holds=True, otherwise="a")
+    outcome.expect(holds=False, otherwise="b")
+    assert outcome.missed == ["b"]
+
+
+def test_sentences_are_distinct_and_no_more_than_there_are() -> None:
+    assert len(set(sentences(4_096))) == 4_096
+    with pytest.raises(ValueError, match="there are 4096"):
+        sentences(4_097)
+
+
+def test_paragraphs_have_every_sentence_once() -> None:
+    found = paragraphs(5, num_sentences=8)
+    assert len(found) == 5
+    assert all(one in " ".join(found) for one in sentences(40))
+
+
+def test_clients_see_translations_refusals_and_silence(server: RunningServer) -> None:
+    async def scenario() -> None:
+        client = Client(server.port)
+        reply = await client.translate("A cat sees the river.")
+        assert (reply.status, reply.code) == (200, "")
+        assert reply.translation
+        refused = await client.translate("a" * 30_000)
+        assert (refused.status, refused.code) == (413, "too_long")
+        assert await wait_until(client, "/readyz", 200) < 60
+        await wait_idle(client)
+        client.close()
+        nobody = Client(free_port())
+        assert (await nobody.translate("A cat.")).status == NO_REPLY
+        assert await nobody.get("/readyz") == (NO_REPLY, "")
+
+    asyncio.run(scenario())
+
+
+def test_loads_note_every_request(server: RunningServer) -> None:
+    async def scenario() -> None:
+        before = server.metrics()["dragoman_finished_segments_total"]
+        closed = await closed_loop(
+            server.port, sentences(50), num_clients=3, is_over=for_seconds(0.5)
+        )
+        opened = await offered(server.port, sentences(50), rate=20, seconds=0.5)
+        assert opened.statuses == {200: 10}
+        assert set(closed.statuses) == {200}
+        after = server.metrics()["dragoman_finished_segments_total"]
+        assert after - before == closed.statuses[200] + 10
+        assert closed.answered_per_second > 0
+
+    asyncio.run(scenario())

@@ -1,0 +1,145 @@
+"""Reloads, asked of a front with real engines by whoever is allowed to."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+from fastapi import FastAPI, Request
+from prometheus_client import CollectorRegistry
+
+from service.api import admin
+from service.app import create_app
+from service.front import Front, Phase
+from service.metrics import Metrics
+from service.settings import Settings
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+QUERY = {"q": "The cat sees the river.", "source": "en", "target": "zh"}
+
+
+def _allow(_request: Request) -> None:
+    """Everybody is an administrator."""
+
+
+class Served:
+    """A front that is ready, and an application over it with an open administration."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, log_level="error")
+        self._is_ready = asyncio.Event()
+        self.front = Front(
+            settings,
+            Metrics(CollectorRegistry()),
+            on_ready=lambda _: self._is_ready.set(),
+        )
+        self.app: FastAPI = create_app(front=self.front)
+        self.app.include_router(admin.build_router(self.front, check_admin=_allow), prefix="/open")
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
+        transport = httpx.ASGITransport(app=self.app)
+        async with (
+            self.app.router.lifespan_context(self.app),
+            httpx.AsyncClient(transport=transport, base_url="http://a", timeout=60) as client,
+        ):
+            await self._is_ready.wait()
+            yield client
+
+    @staticmethod
+    async def translate(client: httpx.AsyncClient) -> str:
+        reply = await client.post("/translate", json=QUERY)
+        assert reply.status_code == 200
+        return str(reply.json()["translatedText"])
+
+
+def test_a_reload_answers_with_what_is_served_and_only_one_runs_at_a_time(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(checkpoint)
+        async with served.client() as client:
+            before = await served.translate(client)
+            write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+            replies = await asyncio.gather(*[client.post("/open/admin/reload") for _ in range(3)])
+            assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
+            for reply in replies:
+                if reply.status_code == 200:
+                    assert reply.json() == {"checkpoints": ["newer"]}
+                else:
+                    assert reply.json()["code"] == "reload_running"
+            assert await served.translate(client) != before
+
+    asyncio.run(scenario())
+
+
+def _num_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _damages(checkpoint: Path) -> list[Path]:
+    """Copies of a checkpoint, each with one file gone, cut or changed."""
+    copies = []
+    for file in sorted(checkpoint.iterdir()):
+        for damage in ("gone", "empty", "cut", "changed"):
+            copy = checkpoint.parent / f"{damage}-{file.name}"
+            shutil.copytree(checkpoint, copy)
+            data = bytearray(file.read_bytes())
+            if damage == "gone":
+                (copy / file.name).unlink()
+                copies.append(copy)
+                continue
+            if damage == "changed":
+                data[len(data) // 2] ^= 1
+            size = {"empty": 0, "cut": len(data) // 2 - 1, "changed": len(data)}[damage]
+            (copy / file.name).write_bytes(data[:size])
+            copies.append(copy)
+    return copies
+
+
+def test_every_damage_is_refused_while_the_old_checkpoint_serves_on(tmp_path: Path) -> None:
+    original = write_tiny_checkpoint(tmp_path / "original", pairs=(EN_ZH,))
+    link = tmp_path / "served"
+    link.symlink_to(original)
+
+    async def scenario() -> None:
+        served = Served(link)
+        async with served.client() as client:
+            before = await served.translate(client)
+            num_tasks = len(asyncio.all_tasks())
+            num_files = _num_files()
+            for damaged in _damages(original):
+                link.unlink()
+                link.symlink_to(damaged)
+                reply = await client.post("/open/admin/reload")
+                assert (reply.status_code, reply.json()["code"]) == (409, "reload_failed"), damaged
+                assert served.front.phase is Phase.READY
+                assert await served.translate(client) == before
+            assert len(asyncio.all_tasks()) == num_tasks
+            assert _num_files() == num_files
+
+    asyncio.run(scenario())
+
+
+def test_there_is_nothing_to_reload_before_the_start_and_while_draining(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(checkpoint)
+        transport = httpx.ASGITransport(app=served.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
+            reply = await client.post("/open/admin/reload")
+            assert (reply.status_code, reply.json()["code"]) == (503, "booting")
+        async with served.client() as client:
+            reloading = asyncio.create_task(client.post("/open/admin/reload"))
+            while not served.front._reload:  # noqa: ASYNC110  # there is no event for it
+                await asyncio.sleep(0)
+            assert await served.front.drain()
+            reply = await reloading
+            assert (reply.status_code, reply.json()["code"]) == (503, "draining")
+            reply = await client.post("/open/admin/reload")
+            assert (reply.status_code, reply.json()["code"]) == (503, "draining")
+
+    asyncio.run(scenario())
