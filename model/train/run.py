@@ -82,6 +82,8 @@ def train(
         Whether the run came to its end and there is a checkpoint.
 
     Raises:
+        ConfigError: The network's shape is impossible, a filter or a score does not know a
+            language, or an update has fewer batches than there are workers.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
