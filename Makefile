@@ -21,7 +21,7 @@ install: $(INSTALLED) ## Make .venv with everything in it
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench,train]'
 	@touch $@
 
 serve: install ## Serve the bundled checkpoints on HOST:PORT

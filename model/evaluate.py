@@ -93,6 +93,16 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: st
     )
 
 
+def nearest(candidates: Sequence[str], reference: str) -> str:
+    """The candidate with the highest sentence chrF against a reference; the first of equal ones.
+
+    What sequence-level interpolation learns from (Kim and Rush 2016, section 3.3), by chrF, which
+    needs no words.
+    """
+    metric = CHRF()
+    return max(candidates, key=lambda line: metric.sentence_score(line, [reference]).score)
+
+
 def evaluate(
     translator: Translator,
     pair: LanguagePair,

@@ -81,6 +81,45 @@ class Translator:
             for text in prepared
         ]
 
+    def alternatives(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig,
+        *,
+        on_finished: Callable[[int], None] | None = None,
+    ) -> list[tuple[Translation, ...]]:
+        """Several translations of each text, the most likely first; the order of texts is kept.
+
+        Alternative k of a text joins the k-th hypotheses of its segments, or the last one of a
+        segment that has fewer.
+
+        Args:
+            texts: As in `translate`.
+            pair: As in `translate`.
+            search: Its num_hypotheses says how many.
+            on_finished: As in `translate`.
+
+        Raises:
+            DecodingError: If the network gives no finite score.
+        """
+        prepared = [self.pipeline.prepare(text, pair) for text in texts]
+        requests = [request for text in prepared for request in self.requests(text, pair, search)]
+        found = iter(self.search(requests, on_finished=on_finished))
+        results = []
+        for text in prepared:
+            segments = list(islice(found, len(text.network_segments)))
+            for hypotheses in segments:
+                self._best(hypotheses)
+            count = max(map(len, segments), default=1)
+            results.append(
+                tuple(
+                    self.pipeline.finish(text, [own[min(rank, len(own) - 1)] for own in segments])
+                    for rank in range(count)
+                )
+            )
+        return results
+
     @staticmethod
     def _best(hypotheses: tuple[Hypothesis, ...]) -> Hypothesis:
         if not hypotheses:

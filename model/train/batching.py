@@ -6,6 +6,7 @@ saved and taken up again. Does not own tensors' devices or the network.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,8 +14,35 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import DataError
-from model.train.data import TokenisedPairs
 from model.train.loss import IGNORED
+
+
+class Pairs(Protocol):
+    """Tokenised sentence pairs, wherever they are kept.
+
+    Attributes:
+        source_lengths: (P,) source tokens with EOS, to plan batches by.
+        target_lengths: (P,) target tokens with EOS, likewise.
+    """
+
+    source_lengths: NDArray[np.int64]
+    target_lengths: NDArray[np.int64]
+
+    def __len__(self) -> int: ...
+
+    def epoch_copies(self, epoch: int) -> NDArray[np.int64]:
+        """(P,) how often each pair occurs in one epoch."""
+
+    def rows(
+        self, indices: Sequence[int], *, epoch: int, number: int
+    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """Source and target ids, EOS at the end, of the pairs of a batch.
+
+        Args:
+            indices: Of the pairs.
+            epoch: Epoch of the batch.
+            number: Its number in the epoch; what is random depends on nothing else.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +104,8 @@ def plan_epoch(
         epoch: Number of the epoch; another epoch has other batches in another order.
     """
     generator = np.random.default_rng([seed, epoch])
+    if not copies.any():
+        return []
     pairs = generator.permutation(np.repeat(np.arange(len(copies)), copies))
     order = np.lexsort((source_lengths[pairs], target_lengths[pairs]))
     pairs = pairs[order]
@@ -92,11 +122,16 @@ def plan_epoch(
 
 
 def make_batch(
-    pairs: TokenisedPairs, indices: Sequence[int] | NDArray[np.int64], *, pad_id: int, start_id: int
+    pairs: Pairs,
+    indices: Sequence[int] | NDArray[np.int64],
+    *,
+    pad_id: int,
+    start_id: int,
+    epoch: int = 0,
+    number: int = 0,
 ) -> Batch:
-    """Pad the pairs at `indices` into one batch."""
-    sources = [pairs.source(int(index)) for index in indices]
-    targets = [pairs.target(int(index)) for index in indices]
+    """Pad the pairs at `indices` into one batch, number `number` of `epoch`."""
+    sources, targets = pairs.rows([int(index) for index in indices], epoch=epoch, number=number)
     num_source, num_target = (max(map(len, side)) for side in (sources, targets))
     source_ids = np.full((len(sources), num_source), pad_id, dtype=np.int64)
     target_ids = np.full((len(sources), num_target), pad_id, dtype=np.int64)
@@ -132,7 +167,7 @@ class BatchStream:
 
     def __init__(
         self,
-        pairs: TokenisedPairs,
+        pairs: Pairs,
         *,
         max_tokens: int,
         seed: int,
@@ -140,7 +175,7 @@ class BatchStream:
         start_id: int,
         position: BatchPosition | None = None,
     ) -> None:
-        if len(pairs) == 0:
+        if len(pairs) == 0:  # an epoch may be empty, all of them may not
             raise DataError("there is no sentence pair to train on")
         self._pairs = pairs
         self._max_tokens = max_tokens
@@ -164,18 +199,25 @@ class BatchStream:
         return self
 
     def __next__(self) -> Batch:
-        if self._position.index >= len(self._plan):
+        while self._position.index >= len(self._plan):
             self._position = BatchPosition(epoch=self._position.epoch + 1)
             self._plan = self._make_plan()
-        indices = self._plan[self._position.index]
-        self._position = BatchPosition(epoch=self._position.epoch, index=self._position.index + 1)
-        return make_batch(self._pairs, indices, pad_id=self._pad_id, start_id=self._start_id)
+        epoch, number = self._position.epoch, self._position.index
+        self._position = BatchPosition(epoch=epoch, index=number + 1)
+        return make_batch(
+            self._pairs,
+            self._plan[number],
+            pad_id=self._pad_id,
+            start_id=self._start_id,
+            epoch=epoch,
+            number=number,
+        )
 
     def _make_plan(self) -> list[NDArray[np.int64]]:
         return plan_epoch(
             self._pairs.source_lengths,
             self._pairs.target_lengths,
-            copies=self._pairs.copies,
+            copies=self._pairs.epoch_copies(self._position.epoch),
             max_tokens=self._max_tokens,
             seed=self._seed,
             epoch=self._position.epoch,

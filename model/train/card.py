@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from model.evaluate import Scores
 from model.nn.transformer import Transformer
 from model.train.experiment import Experiment
+from model.train.filtering import CorpusReport
 from model.train.state import Progress
 
 
@@ -18,7 +19,7 @@ class CardFacts:
 
     Attributes:
         progress: Updates, tokens, time.
-        num_pairs: Training pairs by corpus.
+        reports: What became of each training corpus, in the experiment's order.
         weights: Which snapshots the weights are made of, in words.
         scores: By corpus, such as "test/newstest2019", in the order they are listed.
         beam_size: Of the scores.
@@ -26,7 +27,7 @@ class CardFacts:
     """
 
     progress: Progress
-    num_pairs: Mapping[str, int]
+    reports: Sequence[CorpusReport]
     weights: str
     scores: Mapping[str, Scores]
     beam_size: int
@@ -71,14 +72,19 @@ def _network(experiment: Experiment, transformer: Transformer) -> str:
 
 
 def _data(experiment: Experiment, facts: CardFacts) -> str:
+    corpora = [
+        (f"{direction.name}: " if experiment.data.pairs else "", corpus)
+        for direction in experiment.data.directions
+        for corpus in direction.train
+    ]
     rows = [
         (
-            corpus.name if corpus.url is None else f"[{corpus.name}]({corpus.url})",
-            f"{facts.num_pairs[corpus.name]:,}",
-            str(corpus.copies),
+            prefix + (corpus.label if corpus.url is None else f"[{corpus.label}]({corpus.url})"),
+            f"{report.num_kept:,}",
+            f"{corpus.copies:g}",
             corpus.licence,
         )
-        for corpus in experiment.data.train
+        for (prefix, corpus), report in zip(corpora, facts.reports, strict=True)
     ]
     table = _table(("corpus", "pairs", "times an epoch", "licence"), rows)
     return (

@@ -1,12 +1,15 @@
-"""Aligned text from files, tokenised once and kept in memory.
+"""Aligned text from files, line by line, and token ids that are kept in memory.
 
 Owns file names (`<folder>/<split>/<corpus>.<language>[.gz]`), the checks that two sides belong
-together, and the arrays of token ids. Does not own batches.
+together, and the arrays of token ids of small texts. Large ones lie in files
+(`model.train.store`). Does not own batches.
 """
 
 import gzip
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -55,48 +58,80 @@ def find_text(folder: Path, corpus: str, language: str) -> Path:
     raise DataError(f"{plain}: no such file, nor with .gz")
 
 
-def read_lines(path: Path) -> list[str]:
+def iterate_lines(path: Path) -> Iterator[str]:
     """Lines of a UTF-8 file without their ends, unpacked when the name ends in `.gz`.
 
     Only a line feed ends a line (a text may hold U+2028 or a form feed).
 
     Raises:
-        DataError: The file cannot be read, is damaged or is not UTF-8.
+        DataError: The file cannot be read, is damaged or is not UTF-8; the message names the
+            line.
     """
+    num_done = 0
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {error}") from error
-    lines = text.split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    return lines
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for line in stream:
+                yield line.removesuffix(b"\n").decode("utf-8")
+                num_done += 1
+    except (OSError, EOFError, zlib.error) as error:
+        where = f"{path}:{num_done + 1}" if num_done else f"{path}"
+        raise DataError(f"{where}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}:{num_done + 1}: {error}") from error
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines of a file, as `iterate_lines` gives them."""
+    return list(iterate_lines(path))
+
+
+def iterate_parallel(
+    source: Path, target: Path, *, may_be_blank: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Aligned lines of two files, neither of which is held in memory.
+
+    Args:
+        source: Path of one side.
+        target: Path of the other.
+        may_be_blank: Give blank lines back instead of refusing them.
+
+    Raises:
+        DataError: A file is empty, a line is blank, or, at the end of the shorter file, the
+            numbers of lines differ; the message names the file and the line.
+    """
+    sides = (iterate_lines(source), iterate_lines(target))
+    number = 0
+    for number, lines in enumerate(zip_longest(*sides), start=1):
+        first, second = lines
+        if first is None or second is None:
+            rest = 1 + sum(1 for side in sides for _ in side)
+            counts = (number - 1, number - 1 + rest)
+            longer, shorter = (target, source) if first is None else (source, target)
+            raise DataError(
+                f"{shorter}:{number}: no such line; {longer} has {counts[1]} lines but {shorter}"
+                f" has {counts[0]}; aligned files have the same number"
+            )
+        if not may_be_blank:
+            for path, line in ((source, first), (target, second)):
+                if not line.strip():
+                    raise DataError(f"{path}:{number}: the line is blank")
+        yield first, second
+    if not number:
+        raise DataError(f"{source}: the file is empty")
 
 
 def read_parallel(
     folder: Path, corpus: str, *, source_language: str, target_language: str
 ) -> ParallelText:
-    """Read both sides of a corpus.
+    """Read both sides of a corpus into memory.
 
     Raises:
         DataError: A file is missing or empty, the numbers of lines differ, or a line is blank;
             the message names the file and the line.
     """
     paths = [find_text(folder, corpus, code) for code in (source_language, target_language)]
-    sides = [read_lines(path) for path in paths]
-    if not sides[0]:
-        raise DataError(f"{paths[0]}: the file is empty")
-    if len(sides[0]) != len(sides[1]):
-        raise DataError(
-            f"{paths[0]} has {len(sides[0])} lines but {paths[1]} has {len(sides[1])};"
-            " aligned files have the same number"
-        )
-    for path, lines in zip(paths, sides, strict=True):
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                raise DataError(f"{path}:{number}: the line is blank")
-    return ParallelText(name=corpus, source=tuple(sides[0]), target=tuple(sides[1]))
+    source, target = zip(*iterate_parallel(paths[0], paths[1]), strict=True)
+    return ParallelText(name=corpus, source=source, target=target)
 
 
 class TokenisedPairs:
@@ -130,6 +165,20 @@ class TokenisedPairs:
     def target(self, index: int) -> NDArray[np.int32]:
         """Target ids of one pair, EOS at the end."""
         return self._target_ids[self._target_ends[index] : self._target_ends[index + 1]]
+
+    def epoch_copies(self, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002  # every epoch's
+        """(P,) how often each pair occurs in one epoch."""
+        return self.copies
+
+    def rows(
+        self,
+        indices: Sequence[int],
+        *,
+        epoch: int,  # noqa: ARG002  # these rows are always the same
+        number: int,  # noqa: ARG002  # same
+    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """Both sides of the pairs of a batch; see `model.train.batching.Pairs`."""
+        return [self.source(index) for index in indices], [self.target(index) for index in indices]
 
 
 def tokenise(

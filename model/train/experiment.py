@@ -1,7 +1,8 @@
 """Experiment files: one YAML file describes one training run.
 
-Owns the shape of such a file and the limits of its values, each checked here, once. Does not own
-how YAML becomes dataclasses (`yaml_config`), nor the run.
+Owns the shape of such a file, but for its text (`data_config`) and learning rate (`schedule`), and
+the limits of its values, each checked here, once. Does not own how YAML becomes dataclasses
+(`yaml_config`), nor the run.
 """
 
 import dataclasses
@@ -13,6 +14,7 @@ from typing import Literal
 
 from model.config import ModelConfig
 from model.errors import ConfigError
+from model.train.data_config import DataConfig
 from model.train.schedule import ScheduleConfig
 from model.train.yaml_config import read_yaml
 
@@ -20,66 +22,6 @@ Precision = Literal["float32", "bfloat16"]
 Metric = Literal["bleu", "chrf", "loss"]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 """As `model.evaluate.TOKENIZERS`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusConfig:
-    """A training corpus.
-
-    Attributes:
-        name: `<folder>/train/<name>.<language>[.gz]`.
-        copies: How often its pairs occur in an epoch.
-        licence: As the corpus states it; goes into the checkpoint's card.
-        url: Where the corpus comes from.
-    """
-
-    name: str
-    licence: str
-    copies: int = 1
-    url: str | None = None
-
-    def __post_init__(self) -> None:
-        """Reject a number of copies that cannot be."""
-        _at_least("data.train.copies", self.copies, 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataConfig:
-    """Which text is trained on and which is held out.
-
-    Attributes:
-        folder: Folder of the language pair below the data folder, such as "en-zh".
-        source_language: Source files' suffix.
-        target_language: Target files' suffix.
-        source_tag: The source's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
-        target_tag: The target's, likewise.
-        train: Corpora of `<folder>/train`.
-        dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
-        report: More corpora to score once, at the end, for the card, each with its split, such
-            as "test/newstest2019".
-        max_length: Pairs with a longer side, in tokens with EOS, are left out.
-    """
-
-    folder: str
-    source_language: str
-    target_language: str
-    train: tuple[CorpusConfig, ...]
-    dev: tuple[str, ...]
-    report: tuple[str, ...] = ()
-    source_tag: str | None = None
-    target_tag: str | None = None
-    max_length: int = 128
-
-    def __post_init__(self) -> None:
-        """Reject a run without text."""
-        _at_least("data.max_length", self.max_length, 2)
-        for name, value in (("data.train", self.train), ("data.dev", self.dev)):
-            if not value:
-                raise ConfigError(f"{name} names no corpus; it must name at least one")
-        for entry in self.report:
-            split, separator, corpus = entry.partition("/")
-            if not (split and separator and corpus) or "/" in corpus:
-                raise ConfigError(f"data.report has {entry!r}; it must be split/corpus")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +38,9 @@ class VocabularyConfig:
         normalisation: SentencePiece's rule, such as "nmt_nfkc" or "identity".
         denormalisation: What is put back wherever pieces are joined to text: NFKC folds the
             full-width punctuation that Chinese is written with.
+        user_symbols: Texts that are always one piece, such as placeholders.
+        max_lines: Learn from so many lines of either side, evenly spread over the text; 0 means
+            all. SentencePiece holds in memory what it learns from.
     """
 
     kind: Literal["bpe", "unigram"] = "bpe"
@@ -106,10 +51,20 @@ class VocabularyConfig:
     split_digits: bool = True
     normalisation: str = "nmt_nfkc"
     denormalisation: Mapping[str, str] = field(default_factory=dict)
+    user_symbols: tuple[str, ...] = ()
+    max_lines: int = 0
 
     def __post_init__(self) -> None:
-        """Reject sizes that cannot be."""
+        """Reject sizes and symbols that cannot be."""
         _at_least("vocabulary.size", self.size, 8)
+        _at_least("vocabulary.max_lines", self.max_lines, 0)
+        for symbol in self.user_symbols:
+            is_repeated = self.user_symbols.count(symbol) > 1
+            if is_repeated or not symbol or any(map(str.isspace, symbol)):
+                raise ConfigError(
+                    f"vocabulary.user_symbols has {symbol!r}; symbols are not empty, have no space"
+                    " and occur once"
+                )
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(
                 f"vocabulary.character_coverage is {self.character_coverage};"
@@ -224,7 +179,7 @@ class RunConfig:
             means all.
         patience: The run ends after so many snapshots without a better one; 0 means never.
         average_counts: At the end, averages of so many latest snapshots compete with the best
-            single one on the first dev corpus.
+            single one on the first dev corpus of each direction.
     """
 
     max_updates: int = 0
@@ -315,8 +270,9 @@ def read_experiment(path: Path) -> Experiment:
     """Read an experiment file.
 
     Raises:
-        ConfigError: The file is missing or is not YAML, a key is unknown or missing, or a value
-            has the wrong type or is out of its range; the message names the file and the key.
+        ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
+            or a value has the wrong type or is out of its range; the message names the file, the
+            line and the key.
     """
     return read_yaml(path, Experiment)
 

@@ -16,9 +16,9 @@ from model.checkpoint.manifest import (
 )
 from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
 from model.nn.transformer import Transformer
-from model.text.language import canonical_tag
+from model.train.data_config import DirectionConfig
 from model.train.experiment import Experiment
-from model.train.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
+from model.train.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies, tag_piece
 
 TOKENS = SpecialTokens(
     pad_id=PAD_ID,
@@ -29,17 +29,23 @@ TOKENS = SpecialTokens(
 )
 
 
-def language_pair(experiment: Experiment) -> LanguagePair:
-    """The one direction that is trained.
+def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
+    """One direction as the manifest has it; with a tag when the network learns several.
 
     Raises:
         InputError: A language is not a BCP-47 tag.
     """
-    data = experiment.data
-    return LanguagePair(
-        source=canonical_tag(data.source_tag or data.source_language),
-        target=canonical_tag(data.target_tag or data.target_language),
-    )
+    tags = (tag_piece(direction),) if experiment.data.pairs else ()
+    return LanguagePair(source=direction.source, target=direction.target, source_prefix=tags)
+
+
+def language_pairs(experiment: Experiment) -> tuple[LanguagePair, ...]:
+    """The directions that are trained.
+
+    Raises:
+        InputError: A language is not a BCP-47 tag.
+    """
+    return tuple(direction_pair(experiment, item) for item in experiment.data.directions)
 
 
 def length_limits(experiment: Experiment) -> LengthLimits:
@@ -49,11 +55,13 @@ def length_limits(experiment: Experiment) -> LengthLimits:
 
 
 def corpus_licences(experiment: Experiment) -> tuple[Licence, ...]:
-    """The licence of every training corpus."""
-    return tuple(
-        Licence(corpus=corpus.name, licence=corpus.licence, url=corpus.url)
-        for corpus in experiment.data.train
-    )
+    """The licence of every training corpus, once where several directions share it."""
+    found = {
+        Licence(corpus=corpus.name, licence=corpus.licence, url=corpus.url): None
+        for direction in experiment.data.directions
+        for corpus in direction.train
+    }
+    return tuple(found)
 
 
 def memory_checkpoint(
@@ -66,7 +74,7 @@ def memory_checkpoint(
         licence=experiment.licence,
         network=transformer.config,
         tokens=TOKENS,
-        pairs=(language_pair(experiment),),
+        pairs=language_pairs(experiment),
         limits=length_limits(experiment),
         licences=corpus_licences(experiment),
         tensors={},
@@ -93,7 +101,7 @@ def export_checkpoint(
         description=experiment.description,
         licence=experiment.licence,
         tokens=TOKENS,
-        pairs=(language_pair(experiment),),
+        pairs=language_pairs(experiment),
         limits=length_limits(experiment),
         licences=corpus_licences(experiment),
         tokenizer=_tokenizer_parts(vocabularies),

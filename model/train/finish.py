@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 from model.config import SearchConfig
 from model.evaluate import Evaluation, Scores, evaluate
@@ -17,7 +18,8 @@ from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
-from model.train.export import export_checkpoint, language_pair, memory_checkpoint
+from model.train.export import export_checkpoint, memory_checkpoint
+from model.train.reading import ReportText, RunText, choosing_names
 from model.train.state import (
     Progress,
     average_path,
@@ -26,11 +28,14 @@ from model.train.state import (
     snapshot_path,
     update_of,
 )
-from model.train.validation import DevText, dev_loss
-from model.train.vocabulary import START_ID, Vocabularies
+from model.train.validation import dev_loss
+from model.train.vocabulary import START_ID
 from model.translator import Translator
 
 LOGGER = logging.getLogger("dragoman.train")
+
+OnScored = Callable[[str, ParallelText, Evaluation], None]
+"""Takes a final evaluation: the corpus' name, its text, the result."""
 
 
 class _StoppedError(Exception):
@@ -51,7 +56,7 @@ class _Judge:
     search: SearchConfig
     should_stop: Callable[[], bool]
 
-    def evaluate(self, translator: Translator, text: ParallelText) -> Evaluation:
+    def evaluate(self, translator: Translator, item: ReportText) -> Evaluation:
         """Scores of a corpus.
 
         Raises:
@@ -64,9 +69,9 @@ class _Judge:
 
         return evaluate(
             translator,
-            language_pair(self.experiment),
-            text.source,
-            text.target,
+            item.pair,
+            item.text.source,
+            item.text.target,
             search=self.search,
             tokenizer=self.experiment.run.bleu_tokenizer,
             on_finished=check,
@@ -78,13 +83,11 @@ def finish_run(
     *,
     folder: Path,
     directory: Path,
-    vocabularies: Vocabularies,
+    text: RunText,
     transformer: Transformer,
     progress: Progress,
-    num_pairs: Mapping[str, int],
-    dev: DevText,
-    report: Mapping[str, ParallelText],
     command: str,
+    on_scored: OnScored = lambda *_: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> dict[str, Scores] | None:
     """Choose weights, store them, score what was stored, write the card.
@@ -93,14 +96,12 @@ def finish_run(
         experiment: What was run.
         folder: Of the run, with its snapshots.
         directory: Where the checkpoint goes.
-        vocabularies: Of the run.
+        text: Of the run. The first dev corpus of each direction chooses the weights; what else is
+            reported is looked at only when they are chosen.
         transformer: Gets the chosen weights.
         progress: Of the run.
-        num_pairs: Training pairs by corpus.
-        dev: The first dev corpus, tokenised; its loss chooses if that is the run's metric.
-        report: Text by split and corpus; the first corpus of the dev split chooses the weights,
-            the others are looked at only when they are chosen.
         command: For the card.
+        on_scored: Called with every final evaluation.
         should_stop: Asked again and again; the end can be begun anew at any time.
 
     Returns:
@@ -116,13 +117,11 @@ def finish_run(
             judge,
             folder=folder,
             directory=directory,
-            vocabularies=vocabularies,
+            text=text,
             transformer=transformer,
             progress=progress,
-            num_pairs=num_pairs,
-            dev=dev,
-            report=report,
             command=command,
+            on_scored=on_scored,
         )
     except _StoppedError:
         return None
@@ -133,32 +132,23 @@ def _finish(
     *,
     folder: Path,
     directory: Path,
-    vocabularies: Vocabularies,
+    text: RunText,
     transformer: Transformer,
     progress: Progress,
-    num_pairs: Mapping[str, int],
-    dev: DevText,
-    report: Mapping[str, ParallelText],
     command: str,
+    on_scored: OnScored,
 ) -> dict[str, Scores]:
     transformer.eval()
     experiment = judge.experiment
     candidates = _candidates(experiment, folder, progress)
-    weights = _choose(
-        judge,
-        candidates,
-        vocabularies=vocabularies,
-        transformer=transformer,
-        dev=dev,
-        text=report[f"dev/{experiment.data.dev[0]}"],
-    )
+    weights = _choose(judge, candidates, text=text, transformer=transformer)
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
 
     def write(compute_type: str) -> None:
         facts = CardFacts(
             progress=progress,
-            num_pairs=num_pairs,
+            reports=text.reports,
             weights=weights,
             scores=scores,
             beam_size=judge.search.beam_size,
@@ -167,7 +157,7 @@ def _finish(
         export_checkpoint(
             directory,
             experiment=experiment,
-            vocabularies=vocabularies,
+            vocabularies=text.vocabularies,
             transformer=transformer,
             card=write_card(experiment, transformer, facts, command=command),
         )
@@ -175,10 +165,11 @@ def _finish(
     write("")  # without scores; these are of the weights as they are read back
     runnable = load_for_decoding(directory)
     translator = Translator(runnable)
-    for name, text in report.items():
-        found = judge.evaluate(translator, text).scores
-        scores[name] = found
-        LOGGER.info("%s: %s, %s", name, found.bleu, found.chrf)
+    for name, item in text.report.items():
+        found = judge.evaluate(translator, item)
+        scores[name] = found.scores
+        on_scored(name, item.text, found)
+        LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
     return scores
 
@@ -207,34 +198,49 @@ def _choose(
     judge: _Judge,
     candidates: Mapping[str, list[Path]],
     *,
-    vocabularies: Vocabularies,
+    text: RunText,
     transformer: Transformer,
-    dev: DevText,
-    text: ParallelText,
 ) -> str:
-    """The candidate that is best by the run's metric."""
-    experiment = judge.experiment
+    """The candidate that is best by the run's metric, the mean over the directions."""
     values: dict[str, float] = {}
+    values_of = _dev_losses if judge.experiment.run.metric == "loss" else _dev_scores
     for name, paths in candidates.items():
         transformer.load_state_dict(average_snapshots(paths))
-        if experiment.run.metric == "loss":
-            values[name] = -_loss(experiment, transformer, dev)
-            LOGGER.info("%s: dev/%s loss %.4f", name, text.name, -values[name])
-            continue
-        checkpoint = memory_checkpoint(experiment, vocabularies, transformer)
-        scores = judge.evaluate(Translator(as_served(checkpoint)), text).scores
-        chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
-        values[name] = chosen.value
-        LOGGER.info("%s: dev/%s %s", name, text.name, chosen)
+        values[name] = mean(values_of(judge, name, text=text, transformer=transformer))
     return max(values, key=values.__getitem__)
 
 
-def _loss(experiment: Experiment, transformer: Transformer, dev: DevText) -> float:
-    run = experiment.run
-    return dev_loss(
-        transformer,
-        dev.pairs,
-        batch_tokens=run.batch_tokens,
-        precision=run.precision,
-        start_id=START_ID,
-    )
+def _dev_losses(
+    judge: _Judge, candidate: str, *, text: RunText, transformer: Transformer
+) -> list[float]:
+    """Of each direction, negated, so that larger is better."""
+    run = judge.experiment.run
+    values = []
+    for name, dev in text.dev.items():
+        if dev.is_choosing:
+            loss = dev_loss(
+                transformer,
+                dev.pairs,
+                batch_tokens=run.batch_tokens,
+                precision=run.precision,
+                start_id=START_ID,
+            )
+            LOGGER.info("%s: dev/%s loss %.4f", candidate, name, loss)
+            values.append(-loss)
+    return values
+
+
+def _dev_scores(
+    judge: _Judge, candidate: str, *, text: RunText, transformer: Transformer
+) -> list[float]:
+    """BLEU or chrF of each direction."""
+    experiment = judge.experiment
+    checkpoint = memory_checkpoint(experiment, text.vocabularies, transformer)
+    translator = Translator(as_served(checkpoint))
+    values = []
+    for name in choosing_names(experiment):
+        scores = judge.evaluate(translator, text.report[name]).scores
+        chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
+        LOGGER.info("%s: %s %s", candidate, name, chosen)
+        values.append(chosen.value)
+    return values

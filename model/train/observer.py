@@ -1,49 +1,43 @@
-"""What happens around the updates of a run: lines of progress, snapshots, dev scores, saves.
+"""What happens around the updates of a run: progress, records, snapshots, dev scores, saves.
 
-Owns when each of them happens. How they are done is `progress`, `keeping` and `validation`.
+Owns when each of them happens. How they are done is `progress`, `recorder`, `keeping` and
+`validation`.
 """
 
-import dataclasses
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
 
 from model.nn.transformer import Transformer
 from model.train.experiment import Experiment, Metric
+from model.train.journal import Value, perplexity
 from model.train.keeping import RunFiles
 from model.train.progress import ProgressReporter
+from model.train.recorder import RunRecorder
 from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
+from model.train.yaml_config import told
+
+_CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
+"""Keys of `data`, at any depth, that a resumed run may change."""
 
 
 def fingerprint(experiment: Experiment) -> str:
     """Identifies what must not change between a save and a resume.
 
     A longer run, another schedule, other intervals of saving or other dev text do not change it.
+    What the files of text hold is not looked at here: `model.train.corpora` compares it.
     """
     run = experiment.run
     fixed = (
-        experiment.data.train,
-        experiment.data.max_length,
-        experiment.vocabulary,
-        experiment.network,
-        experiment.optimiser,
+        told(experiment.data, but=_CHANGES_NO_BATCH),
+        told(experiment.vocabulary),
+        told(experiment.network),
+        told(experiment.optimiser),
         (run.batch_tokens, run.update_freq, run.seed),
     )
-    return hashlib.sha256(repr(_told(fixed)).encode()).hexdigest()[:16]
-
-
-def _told(value: object) -> object:
-    """What was said of a configuration: keys at their defaults, later ones too, are left out."""
-    if isinstance(value, tuple):
-        return tuple(map(_told, value))
-    if not dataclasses.is_dataclass(value):
-        return value
-    return [
-        (item.name, _told(getattr(value, item.name)))
-        for item in dataclasses.fields(value)
-        if getattr(value, item.name) != item.default
-    ]
+    return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
 
 
 class RunObserver:
@@ -72,10 +66,12 @@ class RunObserver:
         self._validator = validator
         self._saved = progress
         self._reporter: ProgressReporter | None = None
+        self._recorder: RunRecorder | None = None
 
-    def bind(self, reporter: ProgressReporter) -> "RunObserver":
-        """Say what happens through `reporter` from now on; returns itself."""
+    def bind(self, reporter: ProgressReporter, recorder: RunRecorder) -> "RunObserver":
+        """Say and record what happens through these from now on; returns itself."""
         self._reporter = reporter
+        self._recorder = recorder
         return self
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
@@ -87,12 +83,9 @@ class RunObserver:
                     f"update {result.update} skipped: loss {result.loss}, gradient norm"
                     f" {result.gradient_norm}"
                 )
-            else:
-                self._reporter.add(loss=result.loss, num_target_tokens=result.num_target_tokens)
-            if result.update % run.log_every_updates == 0:
-                self._reporter.report(
-                    progress, fraction=fraction, learning_rate=result.learning_rate
-                )
+            self._reporter.add(result, progress, fraction=fraction)
+            if result.update % run.log_every_updates == 0 or fraction >= 1.0:
+                self._report(progress, fraction)
         if result.update % run.snapshot_every_updates == 0:
             progress = self._snapshot(progress)
         if self._is_save_due(progress):
@@ -122,6 +115,11 @@ class RunObserver:
         num_updates = progress.update - progress.best_update
         return num_updates >= run.patience * run.snapshot_every_updates
 
+    def _report(self, progress: Progress, fraction: float) -> None:
+        if self._reporter is not None and self._recorder is not None:
+            fields = self._reporter.report(progress, fraction=fraction)
+            self._recorder.note("progress", update=progress.update, fields=fields)
+
     def _is_save_due(self, progress: Progress) -> bool:
         run = self._experiment.run
         num_updates = progress.update - self._saved.update
@@ -138,13 +136,30 @@ class RunObserver:
         self._files.snapshot(progress.update)
         with self._files.scored_weights():
             scores = self._validator.score(self._transformer)
-        if self._reporter is not None:
-            listed = ", ".join(f"{name} {_format(score)}" for name, score in scores.items())
-            self._reporter.say(f"dev at update {progress.update}: {listed}")
-        data, run = self._experiment.data, self._experiment.run
-        progress = _with_best(progress, scores[data.dev[0]], run.snapshot_metric)
+        self._note_scores(progress, scores)
+        metric = self._experiment.run.snapshot_metric
+        progress = _with_best(progress, self._validator.choosing(scores), metric)
         self._files.prune(progress)
         return progress
+
+    def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
+        if self._reporter is None or self._recorder is None:
+            return
+        for name, score in scores.items():
+            fields: dict[str, Value] = {
+                "corpus": name,
+                "loss": score.loss,
+                "perplexity": perplexity(score.loss),
+                "bleu": score.bleu,
+                "chrf": score.chrf,
+            }
+            self._recorder.note("evaluation", update=progress.update, fields=fields)
+            self._reporter.say(
+                f"dev/{name} at update {progress.update}: {_format(score)}",
+                event="evaluation",
+                fields={"update": progress.update, **fields},
+            )
+        self._recorder.draw_if_due()
 
 
 def _with_best(progress: Progress, found: DevScore, metric: Metric) -> Progress:

@@ -1,15 +1,21 @@
-"""What a run says while it runs: a bar on a terminal, plain lines elsewhere.
+"""What a run says while it runs: a bar on a terminal, an event a line elsewhere.
 
-Owns the figures (tokens a second, time left) and their layout; never prints text of a corpus.
+Owns the figures of the updates since the last report (means, tokens a second, time left) and their
+layout; never prints text of a corpus. Every line is logged with its event's name and fields, so
+that a formatter can write them as JSON.
 """
 
 import logging
+import math
+from collections.abc import Mapping
 from types import TracebackType
 from typing import NoReturn, Self, TextIO
 
 from tqdm import tqdm
 
+from model.train.journal import Value
 from model.train.state import Progress
+from model.train.trainer import UpdateResult
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -21,17 +27,27 @@ class ProgressReporter:
         stream: Where the bar goes if it is a terminal.
         progress: Where the run begins.
         fraction: Part of the run used up at its beginning.
+        evaluate_every: Updates between two evaluations.
     """
 
-    def __init__(self, *, stream: TextIO, progress: Progress, fraction: float) -> None:
+    def __init__(
+        self, *, stream: TextIO, progress: Progress, fraction: float, evaluate_every: int
+    ) -> None:
         self._last = self._first = progress
         self._first_fraction = fraction
-        self._loss_sum = 0.0
-        self._loss_tokens = 0
+        self._evaluate_every = evaluate_every
+        self._window = _Window()
         self._bar: tqdm[NoReturn] | None = None
         if stream.isatty():
-            layout = "{percentage:5.1f}%|{bar}| {postfix}"
-            self._bar = tqdm(total=1.0, initial=fraction, file=stream, bar_format=layout)
+            layout = "{percentage:5.1f}%|{bar}| {desc}"
+            self._bar = tqdm(
+                total=1.0,
+                initial=fraction,
+                file=stream,
+                bar_format=layout,
+                dynamic_ncols=True,
+                mininterval=0.5,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -45,45 +61,129 @@ class ProgressReporter:
         if self._bar is not None:
             self._bar.close()
 
-    def add(self, *, loss: float, num_target_tokens: int) -> None:
-        """Count one update's loss, a mean over so many tokens, in nats."""
-        self._loss_sum += loss * num_target_tokens
-        self._loss_tokens += num_target_tokens
+    def add(self, result: UpdateResult, progress: Progress, *, fraction: float) -> None:
+        """Count one update, and move the bar.
 
-    def report(self, progress: Progress, *, fraction: float, learning_rate: float) -> None:
-        """Say where the run is; losses and speeds are since the last report."""
-        last = self._last
-        seconds = progress.elapsed_seconds - last.elapsed_seconds
-        num_tokens = (progress.num_source_tokens + progress.num_target_tokens) - (
-            last.num_source_tokens + last.num_target_tokens
-        )
-        line = (
-            f"update {progress.update} epoch {progress.position.epoch + 1}"
-            f" loss {self._loss_sum / max(1, self._loss_tokens):.3f} rate {learning_rate:.2e}"
-            f" tokens/s {num_tokens / max(seconds, 1e-9):.0f}"
-            f" left {_duration(self._seconds_left(progress, fraction))}"
-        )
+        Args:
+            result: Of the update.
+            progress: Of the run, that update included.
+            fraction: Part of the run used up.
+        """
+        self._window.add(result)
+        if self._bar is not None:
+            self._bar.set_description_str(self._brief(progress, fraction), refresh=False)
+            self._bar.update(fraction - self._bar.n)
+
+    def report(self, progress: Progress, *, fraction: float) -> dict[str, Value]:
+        """Say where the run is and begin to count anew.
+
+        Returns:
+            Fields of a "progress" event, about the updates since the last report.
+        """
+        fields: dict[str, Value] = {
+            "epoch": progress.position.epoch + 1,
+            **self._window.fields(),
+            "tokens_per_second": round(self._speed(progress), 1),
+            "num_source_tokens": progress.num_source_tokens,
+            "num_target_tokens": progress.num_target_tokens,
+            "num_skipped_updates": progress.num_skipped_updates,
+            "elapsed_seconds": round(progress.elapsed_seconds, 1),
+            "seconds_left": round(self._seconds_left(progress, fraction)),
+            "next_evaluation_seconds": round(self._seconds_to_evaluation(progress)),
+        }
+        line = f"{self._brief(progress, fraction)} epoch {progress.position.epoch + 1}"
+        line += f" rate {self._window.learning_rate:.2e} norm {self._window.gradient_norm:.2f}"
         if progress.num_skipped_updates:
             line += f" skipped {progress.num_skipped_updates}"
         self._last = progress
-        self._loss_sum, self._loss_tokens = 0.0, 0
+        self._window = _Window()
         if self._bar is None:
-            LOGGER.info("%s", line)
-        else:
-            self._bar.set_postfix_str(line, refresh=False)
-            self._bar.update(fraction - self._bar.n)
+            self.say(line, event="progress", fields={"update": progress.update, **fields})
+        return fields
 
-    def say(self, line: str) -> None:
-        """A line of its own, above the bar if there is one."""
+    def say(
+        self, line: str, *, event: str = "note", fields: Mapping[str, Value] | None = None
+    ) -> None:
+        """A line of its own, above the bar if there is one.
+
+        Args:
+            line: For people.
+            event: For programs, what happened.
+            fields: For programs, what is known of it; None repeats the line.
+        """
         if self._bar is None:
-            LOGGER.info("%s", line)
+            known = {"text": line} if fields is None else fields
+            LOGGER.info("%s", line, extra={"event": event, "fields": known})
         else:
-            self._bar.write(line)
+            self._bar.write(line, file=self._bar.fp)
+
+    def _brief(self, progress: Progress, fraction: float) -> str:
+        """What fits beside a bar on eighty columns."""
+        return (
+            f"update {progress.update} loss {self._window.loss:.3f}"
+            f" {self._speed(progress):.0f} tokens/s"
+            f" left {_duration(self._seconds_left(progress, fraction))}"
+            f" evaluation in {_duration(self._seconds_to_evaluation(progress))}"
+        )
+
+    def _speed(self, progress: Progress) -> float:
+        """Source and target tokens a second of training since the last report."""
+        seconds = progress.elapsed_seconds - self._last.elapsed_seconds
+        num_tokens = (progress.num_source_tokens + progress.num_target_tokens) - (
+            self._last.num_source_tokens + self._last.num_target_tokens
+        )
+        return num_tokens / max(seconds, 1e-9)
 
     def _seconds_left(self, progress: Progress, fraction: float) -> float:
         done = fraction - self._first_fraction
         spent = progress.elapsed_seconds - self._first.elapsed_seconds
         return spent * (1.0 - fraction) / done if done > 0 else 0.0
+
+    def _seconds_to_evaluation(self, progress: Progress) -> float:
+        num_updates = -progress.update % self._evaluate_every
+        done = progress.update - self._first.update
+        spent = progress.elapsed_seconds - self._first.elapsed_seconds
+        return spent * num_updates / done if done > 0 else 0.0
+
+
+class _Window:
+    """Means over some updates; figures that are not finite are left out of them."""
+
+    def __init__(self) -> None:
+        self.learning_rate = 0.0
+        self._loss_sum = 0.0
+        self._num_tokens = 0
+        self._norm_sum = 0.0
+        self._num_norms = 0
+        self._max_norm = math.nan
+
+    def add(self, result: UpdateResult) -> None:
+        self.learning_rate = result.learning_rate
+        if math.isfinite(result.loss):
+            self._loss_sum += result.loss * result.num_target_tokens
+            self._num_tokens += result.num_target_tokens
+        if math.isfinite(result.gradient_norm):
+            self._norm_sum += result.gradient_norm
+            self._max_norm = max(result.gradient_norm, self._max_norm)  # NaN loses
+            self._num_norms += 1
+
+    @property
+    def loss(self) -> float:
+        """Mean over target tokens, in nats; NaN without any."""
+        return self._loss_sum / self._num_tokens if self._num_tokens else math.nan
+
+    @property
+    def gradient_norm(self) -> float:
+        """Mean over updates; NaN without any."""
+        return self._norm_sum / self._num_norms if self._num_norms else math.nan
+
+    def fields(self) -> dict[str, Value]:
+        return {
+            "loss": self.loss,
+            "learning_rate": self.learning_rate,
+            "gradient_norm": self.gradient_norm,
+            "max_gradient_norm": self._max_norm,
+        }
 
 
 def _duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -17,50 +17,34 @@ from model.errors import ConfigError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
-from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.distributed import Group
 from model.train.experiment import Experiment
 from model.train.finish import finish_run
 from model.train.keeping import RunFiles, check_folder
 from model.train.observer import RunObserver, fingerprint
 from model.train.progress import ProgressReporter
-from model.train.start import copy_start_vocabularies, load_start_weights
+from model.train.provenance import describe_start
+from model.train.reading import RunText, read_text
+from model.train.recorder import RunRecorder
+from model.train.report import (
+    ReportFacts,
+    Scored,
+    keep_scored,
+    read_card,
+    score_fields,
+    write_experiment,
+    write_report,
+)
+from model.train.start import check_start_shape, copy_start_vocabularies, load_start_weights
 from model.train.state import Progress, has_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
-from model.train.validation import DevText, Validator
-from model.train.vocabulary import (
-    EOS_ID,
-    PAD_ID,
-    START_ID,
-    Vocabularies,
-    load_pieces,
-    train_vocabularies,
-    vocabulary_paths,
-)
+from model.train.validation import Validator
+from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 
 LOGGER = logging.getLogger("dragoman.train")
 
 CHECKPOINT_FOLDER = "checkpoint"
 """Where, in a run's folder, its checkpoint is put."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunText:
-    """Everything a run reads, tokenised once.
-
-    Attributes:
-        vocabularies: Trained on the training split only.
-        num_pairs: Training pairs by corpus, before long ones are left out.
-        pairs: The training text.
-        dev: Held-out text by corpus.
-        report: Text to score at the end, by split and corpus.
-    """
-
-    vocabularies: Vocabularies
-    num_pairs: dict[str, int]
-    pairs: TokenisedPairs
-    dev: dict[str, DevText]
-    report: dict[str, ParallelText]
 
 
 def train(
@@ -72,6 +56,7 @@ def train(
     device: torch.device,
     command: str,
     start_from: Path | None = None,
+    cache: Path | None = None,
     group: Group | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> bool:
@@ -79,15 +64,17 @@ def train(
 
     Args:
         experiment: What to run.
-        data_folder: Holds the language pair's folder.
-        output: Gets the vocabulary, `state.pt`, snapshots and the checkpoint; made if missing.
+        data_folder: Holds the language pairs' folders.
+        output: Gets the vocabulary, the tokenised text, states, snapshots, the checkpoint, the
+            journal and the report; made if missing.
         resume: Go on from `output`'s state; otherwise `output` must hold none. A run that was
             over is only finished again.
         device: Where to train.
-        command: For the card: what makes this checkpoint.
+        command: For the card and the report: what makes this checkpoint.
         start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
             (latest) weights this one begins with; the optimiser begins anew. Not looked at
             when resuming.
+        cache: Folder that keeps tokenised text, for other runs too; None for the run's own.
         group: The workers that train together; None is one alone.
         should_stop: Asked between updates; the state is saved before stopping.
 
@@ -95,6 +82,8 @@ def train(
         Whether the run came to its end and there is a checkpoint.
 
     Raises:
+        ConfigError: The network's shape is impossible, a filter or a score does not know a
+            language, or an update has fewer batches than there are workers.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
@@ -107,6 +96,8 @@ def train(
             output,
             start_from=None if resume else start_from,
             is_vocabulary_there=resume or not group.is_first,
+            is_resumed=resume,
+            cache=cache,
         )
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
@@ -120,11 +111,64 @@ def train(
         group.leave()
         return trainer.fraction() >= 1.0
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
+    for report in text.reports:
+        LOGGER.info("%s", report)
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    write_experiment(output, experiment)
+    with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
+        begun = describe_start(device, command=command)
+        recorder.note("start", update=trainer.progress.update, fields=begun)
+        is_over = _train(
+            experiment, trainer, observer, recorder, group=group, should_stop=should_stop
+        )
+        scored: dict[str, Scored] = {}
+        is_finished = False
+        if is_over:
+            scores = finish_run(
+                experiment,
+                folder=output,
+                directory=output / CHECKPOINT_FOLDER,
+                text=text,
+                transformer=transformer,
+                progress=trainer.progress,
+                command=command,
+                on_scored=partial(keep_scored, scored),
+                should_stop=should_stop,
+            )
+            is_finished = scores is not None
+        if is_finished:
+            for name, item in scored.items():
+                fields = score_fields(name, item.evaluation)
+                recorder.note("score", update=trainer.progress.update, fields=fields)
+        facts = ReportFacts(
+            progress=trainer.progress,
+            records=recorder.records,
+            reports=text.reports,
+            has_curves=recorder.draw(),
+            card=read_card(output / CHECKPOINT_FOLDER) if is_finished else None,
+            scored=scored if is_finished else {},
+        )
+        write_report(output, experiment, facts)
+    return is_finished
+
+
+def _train(
+    experiment: Experiment,
+    trainer: Trainer,
+    observer: RunObserver,
+    recorder: RunRecorder,
+    *,
+    group: Group,
+    should_stop: Callable[[], bool],
+) -> bool:
+    """Train until the run is over or stopped, which of the two is returned, and save."""
     with ProgressReporter(
-        stream=sys.stderr, progress=trainer.progress, fraction=trainer.fraction()
+        stream=sys.stderr,
+        progress=trainer.progress,
+        fraction=trainer.fraction(),
+        evaluate_every=experiment.run.snapshot_every_updates,
     ) as reporter:
-        observer.bind(reporter).first(trainer.progress)
+        observer.bind(reporter, recorder).first(trainer.progress)
         trainer.train(
             observer,
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
@@ -132,22 +176,7 @@ def train(
         group.leave()
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
-    if not is_over:
-        return False
-    scores = finish_run(
-        experiment,
-        folder=output,
-        directory=output / CHECKPOINT_FOLDER,
-        vocabularies=text.vocabularies,
-        transformer=transformer,
-        progress=trainer.progress,
-        num_pairs=text.num_pairs,
-        dev=text.dev[experiment.data.dev[0]],
-        report=text.report,
-        command=command,
-        should_stop=should_stop,
-    )
-    return scores is not None
+    return is_over
 
 
 def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:
@@ -166,51 +195,22 @@ def _prepare_text(
     *,
     start_from: Path | None,
     is_vocabulary_there: bool,
+    is_resumed: bool,
+    cache: Path | None,
 ) -> RunText:
+    if start_from is not None:
+        check_start_shape(start_from, experiment)
     output.mkdir(parents=True, exist_ok=True)
     if start_from is not None and not is_vocabulary_there:
         copy_start_vocabularies(experiment.vocabulary, start_from, output)
         is_vocabulary_there = True
-    return read_text(experiment, data_folder, output, is_vocabulary_there=is_vocabulary_there)
-
-
-def read_text(
-    experiment: Experiment, data_folder: Path, output: Path, *, is_vocabulary_there: bool
-) -> RunText:
-    """Read and tokenise everything a run needs; trains the vocabulary unless it is there.
-
-    Raises:
-        DataError: Text is missing, misaligned or empty, or too little for the vocabulary.
-    """
-    folder = data_folder / experiment.data.folder
-    names = [corpus.name for corpus in experiment.data.train]
-    texts = [_read(experiment, folder / "train", name) for name in names]
-    dev_texts = [_read(experiment, folder / "dev", name) for name in experiment.data.dev]
-    limit = experiment.run.max_dev_sentences or None
-    choosing = f"dev/{experiment.data.dev[0]}"
-    report = {
-        name: _read(experiment, folder / Path(name).parent, Path(name).name)
-        for name in dict.fromkeys((choosing, *experiment.data.report))
-    }
-    if is_vocabulary_there:
-        vocabularies = vocabulary_paths(experiment.vocabulary, output)
-    else:
-        vocabularies = train_vocabularies(
-            experiment.vocabulary,
-            output,
-            source=[line for text in texts for line in text.source],
-            target=[line for text in texts for line in text.target],
-        )
-    copies = [corpus.copies for corpus in experiment.data.train]
-    return RunText(
-        vocabularies=vocabularies,
-        num_pairs={text.name: len(text) for text in texts},
-        pairs=_tokenise(experiment, vocabularies, list(zip(texts, copies, strict=True))),
-        dev={
-            text.name: DevText(text=text, pairs=_tokenise(experiment, vocabularies, [(text, 1)]))
-            for text in (whole.first(limit) for whole in dev_texts)
-        },
-        report=report,
+    return read_text(
+        experiment,
+        data_folder,
+        output,
+        is_vocabulary_there=is_vocabulary_there,
+        is_resumed=is_resumed,
+        cache=cache,
     )
 
 
@@ -284,25 +284,3 @@ def _prepare(
         progress=progress,
     )
     return trainer, observer
-
-
-def _read(experiment: Experiment, folder: Path, name: str) -> ParallelText:
-    data = experiment.data
-    return read_parallel(
-        folder, name, source_language=data.source_language, target_language=data.target_language
-    )
-
-
-def _tokenise(
-    experiment: Experiment, vocabularies: Vocabularies, texts: list[tuple[ParallelText, int]]
-) -> TokenisedPairs:
-    source, target = (
-        load_pieces(path) for path in (vocabularies.source_path, vocabularies.target_path)
-    )
-    return tokenise(
-        texts,
-        encode_source=source.encode,
-        encode_target=target.encode,
-        eos_id=EOS_ID,
-        max_length=experiment.data.max_length,
-    )

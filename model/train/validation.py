@@ -6,16 +6,18 @@ for.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import mean
 
 import torch
 
+from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import Experiment, Metric, Precision
-from model.train.export import language_pair, memory_checkpoint
+from model.train.export import language_pairs, memory_checkpoint
 from model.train.objective import batch_loss, compute_context
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
@@ -23,15 +25,24 @@ from model.translator import Translator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevText:
-    """A held-out corpus, as text and as tokens."""
+    """A held-out corpus, as text and as tokens.
+
+    Attributes:
+        text: Its lines.
+        pairs: Its tokens.
+        pair: Its direction.
+        is_choosing: It is the first of its direction, which chooses the best weights.
+    """
 
     text: ParallelText
     pairs: TokenisedPairs
+    pair: LanguagePair
+    is_choosing: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevScore:
-    """What one snapshot is worth on one corpus.
+    """What one snapshot is worth on one corpus, or on the mean of some.
 
     Attributes:
         loss: Cross-entropy per target token without smoothing, in nats.
@@ -68,10 +79,9 @@ class Validator:
         self._experiment = experiment
         self._vocabularies = vocabularies
         self._dev = dev
-        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(
-            language_pair(experiment).target
-        )
-        score(["."], ["."], tokenizer=tokenizer)  # fails now, not after hours of training
+        for pair in language_pairs(experiment):
+            tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
+            score(["."], ["."], tokenizer=tokenizer)  # fails now, not after hours of training
 
     def score(self, transformer: Transformer) -> dict[str, DevScore]:
         """Scores by corpus, the network left in the mode it was in."""
@@ -90,24 +100,33 @@ class Validator:
             bleu = chrf = None
             if run.score_dev:
                 search = SearchConfig(beam_size=run.dev_beam_size)
-                found = self.translate(transformer, dev.text, search).scores
+                found = self.translate(transformer, dev, search).scores
                 bleu, chrf = found.bleu.value, found.chrf.value
             scores[name] = DevScore(loss=loss, bleu=bleu, chrf=chrf)
         transformer.train(was_training)
         return scores
 
-    def translate(
-        self, transformer: Transformer, text: ParallelText, search: SearchConfig
-    ) -> Evaluation:
+    def translate(self, transformer: Transformer, dev: DevText, search: SearchConfig) -> Evaluation:
         """Translate a corpus by a network in eval mode, and score it."""
         checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
         return evaluate(
             Translator(checkpoint),
-            language_pair(self._experiment),
-            text.source,
-            text.target,
+            dev.pair,
+            dev.text.source,
+            dev.text.target,
             search=search,
             tokenizer=self._experiment.run.bleu_tokenizer,
+        )
+
+    def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
+        """What decides between snapshots: the mean over the directions' first corpora."""
+        chosen = [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
+        bleus = [score.bleu for score in chosen if score.bleu is not None]
+        chrfs = [score.chrf for score in chosen if score.chrf is not None]
+        return DevScore(
+            loss=mean(score.loss for score in chosen),
+            bleu=mean(bleus) if bleus else None,
+            chrf=mean(chrfs) if chrfs else None,
         )
 
 

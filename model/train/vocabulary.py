@@ -4,9 +4,11 @@ Owns the training of pieces and the ids of the special ones: padding, also the s
 0, EOS is 1, unknown is 2, so that a piece's id is SentencePiece's own.
 """
 
+import io
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from pathlib import Path
 import sentencepiece
 
 from model.errors import DataError
+from model.train.data_config import DirectionConfig
 from model.train.experiment import VocabularyConfig
 
 PAD_ID = 0
@@ -40,8 +43,21 @@ class Vocabularies:
         return self.source_path == self.target_path
 
 
+def tag_piece(direction: DirectionConfig) -> str:
+    """The source piece that asks for a direction's target (Johnson et al. 2017).
+
+    No text is ever encoded to it: it is a control symbol of the vocabulary.
+    """
+    return f">>{direction.target}<<"
+
+
 def train_vocabularies(
-    config: VocabularyConfig, folder: Path, *, source: Iterable[str], target: Iterable[str]
+    config: VocabularyConfig,
+    folder: Path,
+    *,
+    source: Iterable[str],
+    target: Iterable[str],
+    tags: Sequence[str] = (),
 ) -> Vocabularies:
     """Train what `config` asks for into `folder`.
 
@@ -50,16 +66,17 @@ def train_vocabularies(
         folder: Gets `joint.spm`, or `source.spm` and `target.spm`.
         source: Source lines of the training split.
         target: Target lines of the training split.
+        tags: Pieces that stand for no text, on the source side.
 
     Raises:
         DataError: The text cannot give so many pieces.
     """
     vocabularies = vocabulary_paths(config, folder)
     if config.is_joint:
-        _train(config, vocabularies.source_path, _chain(source, target))
+        _train(config, vocabularies.source_path, _chain(source, target), tags)
     else:
-        _train(config, vocabularies.source_path, iter(source))
-        _train(config, vocabularies.target_path, iter(target))
+        _train(config, vocabularies.source_path, iter(source), tags)
+        _train(config, vocabularies.target_path, iter(target), ())
     return vocabularies
 
 
@@ -86,6 +103,32 @@ def copy_vocabularies(config: VocabularyConfig, source: Path, destination: Path)
             raise DataError(f"{path}: {error.strerror or error}") from error
 
 
+def check_vocabularies(
+    config: VocabularyConfig, vocabularies: Vocabularies, *, tags: Sequence[str]
+) -> None:
+    """Check that a vocabulary that was taken over has the pieces an experiment needs.
+
+    Raises:
+        DataError: A file is missing or damaged, or lacks a tag or a user symbol.
+    """
+    for path, wanted in (
+        (vocabularies.source_path, (*tags, *config.user_symbols)),
+        (vocabularies.target_path, config.user_symbols),
+    ):
+        pieces = load_pieces(path)
+        for piece in wanted:
+            if pieces.id_to_piece(pieces.piece_to_id(piece)) != piece:
+                raise DataError(f"{path}: has no piece {piece!r}, which the experiment needs")
+
+
+def thin(lines: Iterable[str], *, num_lines: int, limit: int) -> Iterator[str]:
+    """At most `limit` of `num_lines` lines, evenly spread; all of them when it is 0."""
+    share = min(limit or num_lines, num_lines)
+    for number, line in enumerate(lines):
+        if (number + 1) * share // num_lines > number * share // num_lines:
+            yield line
+
+
 def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
     """Load a SentencePiece model.
 
@@ -103,10 +146,11 @@ def _chain(*sides: Iterable[str]) -> Iterator[str]:
         yield from side
 
 
-def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
+def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Sequence[str]) -> None:
     partial = path.with_suffix(".partial")
+    output = io.BytesIO()
     try:
-        with partial.open("wb") as output, _rules_file(config.denormalisation) as rules:
+        with _rules_file(config.denormalisation) as rules:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=lines,
                 model_writer=output,
@@ -117,6 +161,8 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
                 split_digits=config.split_digits,
                 normalization_rule_name=config.normalisation,
                 denormalization_rule_tsv=rules,
+                control_symbols=list(tags),
+                user_defined_symbols=list(config.user_symbols),
                 pad_id=PAD_ID,
                 eos_id=EOS_ID,
                 unk_id=UNK_ID,
@@ -125,9 +171,31 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str]) -> None:
                 minloglevel=2,
             )
     except RuntimeError as error:
-        partial.unlink()
-        raise DataError(f"{path}: the vocabulary cannot be trained: {error}") from error
+        raise DataError(
+            f"{path}: the vocabulary cannot be trained: {_problem(config, str(error))}"
+        ) from error
+    data, rules_path = output.getvalue(), rules.encode()
+    if rules_path:  # the file tells where its rules lay; the same text has to give the same bytes
+        data = data.replace(rules_path, b"rules.tsv".ljust(len(rules_path), b"_"))
+    partial.write_bytes(data)
     partial.replace(path)
+
+
+def _problem(config: VocabularyConfig, message: str) -> str:
+    """SentencePiece's complaint in the experiment's words, where it is one of the common two."""
+    too_high = re.search(r"size too high .* value <= (\d+)", message)
+    if too_high:
+        return (
+            f"vocabulary.size is {config.size}, more than the text supports; it gives at most"
+            f" {too_high[1]} pieces"
+        )
+    too_low = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
+    if too_low:
+        return (
+            f"vocabulary.size is {config.size}, but the characters alone are {too_low[1]} pieces;"
+            " make it larger, or lower vocabulary.character_coverage"
+        )
+    return message
 
 
 @contextmanager

@@ -1,18 +1,20 @@
 """A YAML file as a dataclass: keys, types and choices checked against the class's annotations.
 
-Owns the conversion and its messages, which name the file and the key. Does not own any class; the
-limits of values are their classes' own, in `__post_init__`.
+Owns the conversion and its messages, which name the file, the line and the key, and what of a
+dataclass was said. Does not own any class; the limits of values are their classes' own, in
+`__post_init__`.
 """
 
 import dataclasses
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import yaml
 
 from model.errors import ConfigError
+from model.train.yaml_lines import key_lines, line_of
 
 T = TypeVar("T")
 
@@ -21,21 +23,54 @@ def read_yaml(path: Path, kind: type[T]) -> T:
     """Read a file that describes one `kind`, a dataclass of dataclasses and plain values.
 
     Raises:
-        ConfigError: The file is missing or is not YAML, a key is unknown or missing, or a value
-            has the wrong type or is out of its range; the message names the file and the key.
+        ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
+            or a value has the wrong type or is out of its range; the message names the file, the
+            line and the key.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: not YAML: {error}") from error
+    lines: dict[str, int] = {}
     try:
+        lines = key_lines(text)
         converted = _convert(document, kind, "")
     except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        line = line_of(str(error), lines)
+        where = str(path) if line is None else f"{path}:{line}"
+        raise ConfigError(f"{where}: {error}") from error
     assert isinstance(converted, kind)
     return converted
+
+
+def told(value: object, but: Set[str] = frozenset()) -> object:
+    """What was said of a configuration: nested lists of its keys and values, in their order.
+
+    Keys at their defaults are left out, so that a key that is added one day changes nothing of
+    what was said before.
+
+    Args:
+        value: A dataclass, or what one holds.
+        but: Keys to leave out besides, at any depth.
+    """
+    if isinstance(value, tuple):
+        return tuple(told(item, but) for item in value)
+    if not dataclasses.is_dataclass(value):
+        return float(value) if type(value) is int else value  # 2 copies are 2.0
+    return [
+        (item.name, told(getattr(value, item.name), but))
+        for item in dataclasses.fields(value)
+        if item.name not in but and not _is_default(item, getattr(value, item.name))
+    ]
+
+
+def _is_default(item: dataclasses.Field[object], value: object) -> bool:
+    if item.default_factory is not dataclasses.MISSING:
+        return value == item.default_factory()
+    return value == item.default
 
 
 def _convert(value: object, kind: object, where: str) -> object:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from model.errors import DragomanError
-from service.cli import bench, evaluate, export, keys, serve, train, translate
+from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -26,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("translate", translate),
         ("train", train),
         ("evaluate", evaluate),
+        ("explain", explain),
         ("export", export),
         ("bench", bench),
         ("keys", keys),

@@ -9,8 +9,10 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from model.errors import ConfigError
+from service.logs import JsonFormatter
 
 HELP = "train a network as an experiment file says"
 
@@ -47,6 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " checkpoint directory",
     )
     parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FOLDER",
+        help="keep tokenised text here, for other runs too (default: OUTPUT/text)",
+    )
+    parser.add_argument(
         "--threads", type=int, help="CPU threads; the default is one a core that may be used"
     )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
@@ -70,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.train.run import train
     from service.engine.loading import resolve_device
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    _configure_logging(sys.stderr)
     experiment = read_experiment(arguments.experiment)
     if arguments.threads is not None:
         if arguments.threads < 1:
@@ -88,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
             device=device,
             command=_command(arguments),
             start_from=arguments.start_from,
+            cache=arguments.cache,
             group=group,
             should_stop=stop_request.is_set,
         )
@@ -98,6 +107,28 @@ def run(arguments: argparse.Namespace) -> int:
         return 130
     print(output / "checkpoint")
     return 0
+
+
+class _EventFormatter(JsonFormatter):
+    """One event of a training run as one line of JSON.
+
+    An event with a name has fields; any other line is a "note" with its text.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, without its newline."""
+        name = getattr(record, "event", "note")
+        fields = getattr(record, "fields", {"text": record.getMessage()})
+        changed = {"msg": name, "args": None, "fields": fields}
+        return super().format(logging.makeLogRecord({**record.__dict__, **changed}))
+
+
+def _configure_logging(stream: TextIO) -> None:
+    """Lines for people on a terminal, JSON elsewhere."""
+    handler = logging.StreamHandler(stream)
+    plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
+    handler.setFormatter(plain if stream.isatty() else _EventFormatter())
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 
 def _data_folder(flag: Path | None) -> Path:
@@ -112,14 +143,18 @@ def _data_folder(flag: Path | None) -> Path:
 
 def _command(arguments: argparse.Namespace) -> str:
     """The command as somebody else would type it: without this machine's folders."""
-    words = ["dragoman train", str(arguments.experiment)]
+    words = ["dragoman train", _portable(arguments.experiment)]
     if arguments.start_from is not None:
-        words.append(f"--start-from {arguments.start_from}")
+        words.append(f"--start-from {_portable(arguments.start_from)}")
     if arguments.threads is not None:
         words.append(f"--threads {arguments.threads}")
     if arguments.device != "auto":
         words.append(f"--device {arguments.device}")
     return " ".join(words)
+
+
+def _portable(path: Path) -> str:
+    return path.name if path.is_absolute() else str(path)
 
 
 class _StopRequest:

@@ -1,28 +1,50 @@
-"""`dragoman translate`: a file or standard input to standard output, line by line.
+"""`dragoman translate`: a file or standard input to standard output or a file, line by line.
 
-Owns the flags, the reading and the writing. The translating is `model.translator`, which
-decodes exactly as the server does.
+Owns the flags, the reading and the order of things. The translating is `model.translator`, which
+decodes exactly as the server does; an output file is `service.cli.line_output`'s.
 """
 
 import argparse
+import gzip
+import hashlib
 import sys
-from collections.abc import Iterator, Sequence
-from itertools import islice
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from model.errors import DataError
+from service.cli.line_output import LineOutput, opened_output
 from service.cli.offline import add_search_arguments, chosen_pair, chosen_search, set_threads
+
+if TYPE_CHECKING:
+    from model.checkpoint.manifest import LanguagePair
+    from model.config import SearchConfig
 
 HELP = "translate a file or standard input, line by line"
 
 _LINES_AT_ONCE = 2_000
+_LINES_AT_ONCE_TO_A_FILE = 4_000  # nobody waits for the first: fuller batches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument(
-        "file", nargs="?", default="-", metavar="FILE", help="UTF-8 text, - for standard input"
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="UTF-8 text or .gz, - for standard input",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write here, .gz is packed; the file appears when it is whole, and the same command"
+        " goes on where it was interrupted",
     )
     parser.add_argument(
         "--checkpoint",
@@ -31,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="checkpoint directory (%(default)s)",
     )
     add_search_arguments(parser)
+    parser.add_argument(
+        "--nearest-to",
+        metavar="REFERENCE",
+        help="of each line's beam, write the translation nearest to this file's line by chrF, as a"
+        " student's text",
+    )
     parser.add_argument(
         "--max-rows", type=int, default=128, help="beam rows decoded at once (%(default)s)"
     )
@@ -46,6 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
+    from model.evaluate import nearest
     from model.loading import load_for_decoding
     from model.translator import Translator
     from service.engine.loading import resolve_device
@@ -59,36 +88,103 @@ def run(arguments: argparse.Namespace) -> int:
     )
     translator = Translator(checkpoint, max_rows=max(arguments.max_rows, search.beam_size))
     pair = chosen_pair(arguments, checkpoint.manifest)
-    is_hidden = not sys.stderr.isatty()
-    with (
-        _opened(arguments.file) as stream,
-        tqdm(unit=" segments", disable=is_hidden, file=sys.stderr) as bar,
-    ):
+    with ExitStack() as stack:
+        output = None
+        if arguments.output is not None:
+            identity = _identity(arguments, pair, search, checkpoint.compute_type)
+            output = stack.enter_context(opened_output(arguments.output, identity))
+        stream = stack.enter_context(_opened(arguments.file))
+        bar = stack.enter_context(
+            tqdm(unit=" segments", disable=not sys.stderr.isatty(), file=sys.stderr)
+        )
 
         def advance(num_segments: int) -> None:
             bar.update(num_segments)
 
-        for lines in _pieces(stream, arguments.file):
-            for translation in translator.translate(lines, pair, search, on_finished=advance):
-                sys.stdout.write(translation.text + "\n")
-            sys.stdout.flush()
+        references = None
+        if arguments.nearest_to is not None:
+            references = stack.enter_context(_opened(arguments.nearest_to))
+        rows = _rows(_lines(stream, arguments.file), references, arguments)
+        rows = islice(rows, 0 if output is None else output.num_done, None)
+        num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
+        while chunk := list(islice(rows, num_lines)):
+            lines = [line for line, _ in chunk]
+            if references is None:
+                translations = translator.translate(lines, pair, search, on_finished=advance)
+                _write([translation.text for translation in translations], output)
+                continue
+            wide = replace(search, num_hypotheses=search.beam_size)
+            found = translator.alternatives(lines, pair, wide, on_finished=advance)
+            choices = zip(found, chunk, strict=True)
+            _write([nearest([t.text for t in own], row[1]) for own, row in choices], output)
     return 0
+
+
+def _write(lines: list[str], output: LineOutput | None) -> None:
+    if output is not None:
+        output.write(lines)
+        return
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    sys.stdout.flush()
+
+
+def _rows(
+    lines: Iterator[str], references: TextIO | None, arguments: argparse.Namespace
+) -> Iterator[tuple[str, str]]:
+    """Each line with its reference, which is empty where there is no file of them."""
+    if references is None:
+        yield from ((line, "") for line in lines)
+        return
+    reference_lines = _lines(references, arguments.nearest_to)
+    for number, (line, reference) in enumerate(zip_longest(lines, reference_lines), start=1):
+        if line is None or reference is None:
+            shorter = arguments.file if line is None else arguments.nearest_to
+            raise DataError(
+                f"{shorter}:{number}: no such line; {arguments.file} and {arguments.nearest_to}"
+                " need the same number of lines"
+            )
+        yield line, reference
+
+
+def _identity(
+    arguments: argparse.Namespace, pair: "LanguagePair", search: "SearchConfig", compute_type: str
+) -> str | None:
+    """Stands for everything the output depends on; None for standard input, which passes once."""
+    from model.checkpoint.checksums import CHECKSUMS_FILE
+
+    if arguments.file == "-":
+        return None
+    names = [str(arguments.checkpoint / CHECKSUMS_FILE), arguments.file]
+    if arguments.nearest_to is not None:
+        names.append(arguments.nearest_to)
+    parts = [repr((pair, search, compute_type))]
+    for name in names:
+        try:
+            with Path(name).open("rb") as stream:
+                parts.append(hashlib.file_digest(stream, "sha256").hexdigest())
+        except OSError as error:
+            raise DataError(f"{name}: {error.strerror}") from error
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
 
 
 def _opened(name: str) -> TextIO:
     """The input, with line feeds as the only line ends, so that nothing else is touched."""
     source: int | str = sys.stdin.fileno() if name == "-" else name
     try:
+        if name.endswith(".gz"):
+            return gzip.open(name, "rt", encoding="utf-8", newline="\n")
         return open(source, encoding="utf-8", newline="\n", closefd=name != "-")
     except OSError as error:
         raise DataError(f"{name}: {error.strerror}") from error
 
 
-def _pieces(stream: TextIO, name: str) -> Iterator[Sequence[str]]:
+def _lines(stream: TextIO, name: str) -> Iterator[str]:
     try:
-        while lines := [line.removesuffix("\n") for line in islice(stream, _LINES_AT_ONCE)]:
-            yield lines
+        for line in stream:
+            yield line.removesuffix("\n")
     except UnicodeDecodeError as error:
         raise DataError(
             f"{name}: not valid UTF-8 ({error.reason} at byte {error.start})"
         ) from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{name}: {error}") from error

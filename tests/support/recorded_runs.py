@@ -7,9 +7,8 @@ import torch
 
 from model.errors import TrainingError
 from model.train import run
+from model.train.data_config import CorpusConfig, DataConfig
 from model.train.experiment import (
-    CorpusConfig,
-    DataConfig,
     Experiment,
     NetworkConfig,
     OptimiserConfig,

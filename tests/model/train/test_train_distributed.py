@@ -38,6 +38,7 @@ data:
   target_language: zh
   train: [{name: talk, licence: CC0-1.0}]
   dev: [talk]
+  regularisation: {alpha: 0.2}
 vocabulary: {size: 450}
 network:
   {d_model: 16, num_heads: 2, d_ff: 16, num_encoder_layers: 1, num_decoder_layers: 1, dropout: 0.0}

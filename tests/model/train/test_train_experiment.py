@@ -61,7 +61,7 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=rf"tiny\.yaml: {message}"):
+    with pytest.raises(ConfigError, match=rf"tiny\.yaml:\d+: {message}"):
         read(tmp_path, MINIMAL + addition)
 
 
@@ -71,7 +71,7 @@ def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, mes
         ("name: tiny\n", "", "missing key name"),
         ("  folder: en-zh\n", "", "missing key data.folder"),
         ("licence: CC0-1.0, copies", "copies", r"missing key data.train\[0\].licence"),
-        ("copies: 2", "copies: 0", "data.train.copies is 0; it must be at least 1"),
+        ("copies: 2", "copies: 0", "data.train.copies is 0; it must be above 0"),
         ("[{name: talk, licence: CC0-1.0, copies: 2}]", "[]", "data.train names no corpus"),
         ("[held-out]", "held-out", "data.dev is 'held-out'; it must be a list"),
         ("max_updates: 10", "max_updates: 0", "the run has no end"),
@@ -131,6 +131,24 @@ def test_snapshots_go_by_bleu_or_else_by_loss_unless_the_file_says_so(tmp_path: 
 
 def test_the_tokenizers_are_those_of_the_scores() -> None:
     assert get_args(BleuTokenizer) == TOKENIZERS
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("  dev: [held-out]\n", "  dev: [held-out]\n  dve: [x]\n", "10: unknown key data.dve"),
+        ("copies: 2", "copies: -1", "8: data.train.copies is -1"),
+        ("  folder: en-zh\n", "", "4: missing key data.folder"),
+        ("licence: CC0-1.0, copies", "copies", "8: missing key"),
+        ("max_updates: 10", "max_updates: ten", "10: run.max_updates is 'ten'"),
+        ("name: tiny\n", "name: tiny\nname: small\n", " name is written twice, on lines 2 and 3"),
+        ("name: tiny\n", "", " missing key name"),
+    ],
+)
+def test_the_line_of_a_wrong_key_is_named(tmp_path: Path, old: str, new: str, place: str) -> None:
+    assert old in MINIMAL
+    with pytest.raises(ConfigError, match=f"tiny\\.yaml:{place}"):
+        read(tmp_path, MINIMAL.replace(old, new))
 
 
 def test_a_missing_file_and_broken_yaml_are_named(tmp_path: Path) -> None:

@@ -1,125 +1,29 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
-import io
-import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
-from model.train.experiment import (
-    CorpusConfig,
-    DataConfig,
-    Experiment,
-    Metric,
-    NetworkConfig,
-    OptimiserConfig,
-    RunConfig,
-    VocabularyConfig,
-)
+from model.train.data_config import DataConfig
+from model.train.experiment import Metric, OptimiserConfig, read_experiment
+from model.train.journal import Journal, read_journal
 from model.train.observer import fingerprint
-from model.train.progress import ProgressReporter
-from model.train.run import train
+from model.train.regularisation import RegularisationConfig
 from model.train.schedule import ScheduleConfig
-from model.train.state import (
-    STATE_FILE,
-    Progress,
-    has_state,
-    list_snapshots,
-    load_snapshot,
-    snapshot_path,
-)
+from model.train.state import STATE_FILE, has_state, list_snapshots, load_snapshot, snapshot_path
 from model.translator import Translator
-from support.tiny_checkpoint import EN_ZH, generated_pairs
-
-CPU = torch.device("cpu")
-EXPERIMENT = Experiment(
-    name="tiny",
-    licence="CC0-1.0",
-    description="A test",
-    notes="Good for nothing.",
-    data=DataConfig(
-        folder="en-zh",
-        source_language="en",
-        target_language="zh",
-        target_tag="zh-Hans",
-        train=(CorpusConfig(name="talk", licence="CC0-1.0", url="https://example.org", copies=2),),
-        dev=("held-out",),
-        report=("test/held-out",),
-    ),
-    vocabulary=VocabularyConfig(size=450, denormalisation={",": "，"}),
-    network=NetworkConfig(
-        d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2
-    ),
-    schedule=ScheduleConfig(peak=5e-3, warmup_updates=4, tail_fraction=0.5),
-    run=RunConfig(
-        max_updates=12,
-        batch_tokens=200,
-        snapshot_every_updates=4,
-        num_snapshots=3,
-        max_dev_sentences=5,
-        final_beam_size=2,
-        average_counts=(2, 3),
-    ),
-)
-FROZEN = replace(
-    EXPERIMENT,
-    schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
-    run=replace(EXPERIMENT.run, max_updates=2),
-)
+from support.tiny_checkpoint import EN_ZH
+from support.tiny_runs import EXPERIMENT, run, write_text
 
 
 @pytest.fixture(scope="module")
 def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    pairs = list(generated_pairs(120))
-    for split, corpus, lines in (
-        ("train", "talk", pairs[:100]),
-        ("dev", "held-out", pairs[100:110]),
-        ("test", "held-out", pairs[110:]),
-    ):
-        (folder / "en-zh" / split).mkdir(parents=True)
-        for language, side in (("en", 0), ("zh", 1)):
-            path = folder / "en-zh" / split / f"{corpus}.{language}"
-            path.write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
-    return folder
-
-
-class StopAfter:
-    """Asks a run to stop after some updates."""
-
-    def __init__(self, num_updates: int) -> None:
-        self._num_updates = num_updates
-
-    def __call__(self) -> bool:
-        self._num_updates -= 1
-        return self._num_updates < 0
-
-
-def run(
-    data_folder: Path,
-    output: Path,
-    *,
-    experiment: Experiment = EXPERIMENT,
-    resume: bool = False,
-    num_updates: int = 10_000,
-    start_from: Path | None = None,
-) -> bool:
-    return train(
-        experiment,
-        data_folder=data_folder,
-        output=output,
-        resume=resume,
-        device=CPU,
-        command="dragoman train tiny.yaml",
-        start_from=start_from,
-        should_stop=StopAfter(num_updates),
-    )
+    return write_text(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +59,75 @@ def test_the_card_says_where_the_checkpoint_comes_from_and_what_it_is_worth(
         assert part in card
 
 
+def test_a_run_leaves_a_report_and_a_journal_that_agree_with_the_card(whole_run: Path) -> None:
+    report = (whole_run / "report.md").read_text(encoding="utf-8")
+    card = (whole_run / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    scores = card[card.index("| corpus | BLEU") :]
+    assert scores.strip() in report
+    assert "| [talk](https://example.org) | 100 | 2 | CC0-1.0 |" in report
+    records = read_journal(whole_run)
+    assert [(record.event, record.update) for record in records] == [
+        ("start", 0),
+        ("evaluation", 4),
+        ("evaluation", 8),
+        ("progress", 12),  # the end; `log_every_updates` is further away
+        ("evaluation", 12),
+        ("score", 12),
+        ("score", 12),
+    ]
+    assert records[1].number("chrf") is not None
+    assert [f"{record.number('bleu'):.2f}" in scores for record in records[-2:]] == [True, True]
+    assert (whole_run / "curves.png").is_file()
+    events = EventAccumulator(str(whole_run / "tensorboard")).Reload()
+    assert [item.step for item in events.Scalars("bleu/held-out")] == [4, 8, 12]
+    assert [item.step for item in events.Scalars("loss/train")] == [12]
+    assert read_experiment(whole_run / "experiment.yaml") == EXPERIMENT
+    hypotheses = whole_run / "translations" / "test" / "held-out.hypothesis.txt"
+    assert len(hypotheses.read_text(encoding="utf-8").splitlines()) == 10
+
+
+def test_a_resumed_run_keeps_its_journal_and_tells_nothing_twice(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    assert not run(data_folder, tmp_path, num_updates=7)
+    assert "Stopped" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    # Beyond the state, as a killed process leaves it.
+    with Journal(tmp_path, update=7) as journal:
+        journal.append("evaluation", update=8, time=0.0, fields={"corpus": "lost"})
+    assert run(data_folder, tmp_path, resume=True)
+    found = read_journal(tmp_path)
+    dev = [
+        (record.update, record.number("loss"), record.number("bleu"))
+        for record in found
+        if record.event == "evaluation"
+    ]
+    assert dev == [
+        (record.update, record.number("loss"), record.number("bleu"))
+        for record in read_journal(whole_run)
+        if record.event == "evaluation"
+    ]
+    starts = [record.update for record in found if record.event == "start"]
+    assert starts == [0, 7]
+
+
+def test_a_run_that_falls_back_to_the_save_before_takes_its_journal_back_with_it(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    often = replace(
+        EXPERIMENT, run=replace(EXPERIMENT.run, save_every_updates=3, log_every_updates=1)
+    )
+    assert not run(data_folder, tmp_path, experiment=often, num_updates=7)
+    (tmp_path / STATE_FILE).write_bytes(b"")
+    assert run(data_folder, tmp_path, experiment=often, resume=True)
+    found = read_journal(tmp_path)
+    starts = [record.update for record in found if record.event == "start"]
+    assert starts == [0, 6]
+    updates = [record.update for record in found if record.event == "progress"]
+    assert updates == list(range(1, 13))
+    evaluated = [record.update for record in found if record.event == "evaluation"]
+    assert evaluated == [4, 8, 12]
+
+
 def test_only_the_latest_snapshots_and_the_best_are_kept(data_folder: Path, tmp_path: Path) -> None:
     changed = replace(
         EXPERIMENT,
@@ -175,6 +148,88 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
     for expected, found in zip(*(map(load_snapshot, paths) for paths in snapshots), strict=True):
         for name, value in expected.items():
             assert torch.equal(found[name], value), name
+
+
+def test_a_run_that_draws_its_segments_and_mixes_directions_resumes_exactly(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    there = EXPERIMENT.data.directions[0]
+    back = replace(
+        there,
+        source_language="zh",
+        target_language="en",
+        source_tag="zh-Hans",
+        target_tag=None,
+        train=(replace(there.train[0], copies=0.5),),
+    )
+    data = DataConfig(
+        pairs=(there, back), temperature=2.0, regularisation=RegularisationConfig(alpha=0.2)
+    )
+    experiment = replace(
+        EXPERIMENT,
+        data=data,
+        run=replace(EXPERIMENT.run, max_updates=6, snapshot_every_updates=6, average_counts=()),
+    )
+    cache = tmp_path / "cache"
+    assert run(data_folder, tmp_path / "whole", experiment=experiment, cache=cache)
+    part = tmp_path / "part"
+    assert not run(data_folder, part, experiment=experiment, num_updates=4, cache=cache)
+    assert run(data_folder, part, experiment=experiment, resume=True, cache=cache)
+    assert len(list(cache.iterdir())) == 1
+    expected, found = (
+        load_snapshot(list_snapshots(tmp_path / name)[-1]) for name in ("whole", "part")
+    )
+    for name, value in expected.items():
+        assert torch.equal(found[name], value), name
+    checkpoint = load_checkpoint(part / "checkpoint")
+    assert [(pair.source, pair.target) for pair in checkpoint.manifest.pairs] == [
+        ("en", "zh-Hans"),
+        ("zh-Hans", "en"),
+    ]
+    translator = Translator(checkpoint)
+    for pair, line in zip(checkpoint.manifest.pairs, ("The cat waits.", "猫等待。"), strict=True):
+        (translation,) = translator.translate([line], pair)
+        assert translation.num_source_tokens > 2
+    card = (part / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    for row in (
+        "| en-zh: [talk](https://example.org) | 100 | 2 |",
+        "| zh-en: [talk](https://example.org) | 100 | 0.5 |",
+        "| en-zh/dev/held-out |",
+        "| zh-en/test/held-out |",
+    ):
+        assert row in card
+    assert read_experiment(part / "experiment.yaml") == experiment
+    records = read_journal(part)
+    for event, corpora in (
+        ("evaluation", ["en-zh/held-out", "zh-en/held-out"]),
+        (
+            "score",
+            [f"{way}/{name}/held-out" for way in ("en-zh", "zh-en") for name in ("dev", "test")],
+        ),
+    ):
+        found = [record.text("corpus") for record in records if record.event == event]
+        assert found == corpora
+    tokenizers = [
+        record.text("bleu_signature").partition("tok:")[2].partition("|")[0]
+        for record in records
+        if record.event == "score"
+    ]
+    assert tokenizers == ["zh", "zh", "13a", "13a"]
+    report = (part / "report.md").read_text(encoding="utf-8")
+    for line in (
+        "10 of the 10 sentences of zh-en/dev/held-out",
+        "- zh-en talk: 100 of 100 pairs",
+    ):
+        assert line in report
+    hypotheses = part / "translations" / "zh-en" / "test" / "held-out.hypothesis.txt"
+    assert len(hypotheses.read_text(encoding="utf-8").splitlines()) == 10
+
+
+def test_a_resumed_run_refuses_other_text(data_folder: Path, tmp_path: Path) -> None:
+    assert not run(data_folder, tmp_path, num_updates=1)
+    shorter = replace(EXPERIMENT, data=replace(EXPERIMENT.data, max_length=20))
+    with pytest.raises(TrainingError, match=r"changed: data\.max_length"):
+        run(data_folder, tmp_path, experiment=shorter, resume=True)
 
 
 def test_a_finished_run_can_be_finished_again(data_folder: Path, tmp_path: Path) -> None:
@@ -239,8 +294,7 @@ def test_the_end_of_a_run_can_be_stopped_and_done_again(data_folder: Path, tmp_p
     def is_over() -> bool:
         return snapshot_path(tmp_path, 12).exists() and has_state(tmp_path)
 
-    arguments = {"data_folder": data_folder, "output": tmp_path, "device": CPU, "command": ""}
-    assert not train(EXPERIMENT, resume=False, should_stop=is_over, **arguments)  # type: ignore[arg-type]
+    assert not run(data_folder, tmp_path, should_stop=is_over)
     assert not (tmp_path / "checkpoint").exists()
     assert run(data_folder, tmp_path, resume=True)
     assert (tmp_path / "checkpoint").exists()
@@ -261,16 +315,6 @@ def test_a_key_at_its_default_does_not_change_what_a_state_fits() -> None:
     assert fingerprint(replace(EXPERIMENT, data=data)) != said
 
 
-def test_lines_of_progress_count_skipped_updates(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    with ProgressReporter(stream=io.StringIO(), progress=Progress(), fraction=0.0) as reporter:
-        for num_skipped in (0, 2):
-            progress = Progress(update=9, num_skipped_updates=num_skipped)
-            reporter.report(progress, fraction=0.5, learning_rate=1e-3)
-    assert "skipped" not in caplog.messages[0]
-    assert caplog.messages[1].endswith(" skipped 2")
-
-
 def test_a_folder_with_a_run_is_not_overwritten(data_folder: Path, whole_run: Path) -> None:
     with pytest.raises(TrainingError, match="holds a run already"):
         run(data_folder, whole_run)
@@ -280,62 +324,6 @@ def test_another_experiment_does_not_resume_a_run(data_folder: Path, whole_run: 
     other = replace(EXPERIMENT, run=replace(EXPERIMENT.run, seed=2))
     with pytest.raises(TrainingError, match="belongs to another experiment"):
         run(data_folder, whole_run, experiment=other, resume=True)
-
-
-def test_a_run_can_begin_with_another_runs_vocabulary_and_weights(
-    data_folder: Path, whole_run: Path, tmp_path: Path
-) -> None:
-    assert run(data_folder, tmp_path, experiment=FROZEN, start_from=whole_run)
-    vocabularies = [(folder / "joint.spm").read_bytes() for folder in (tmp_path, whole_run)]
-    assert vocabularies[0] == vocabularies[1]
-    expected = load_snapshot(list_snapshots(whole_run)[-1])
-    for name, value in load_snapshot(list_snapshots(tmp_path)[-1]).items():
-        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-8)
-
-
-def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
-    data_folder: Path, whole_run: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(DataError, match=r"joint\.spm: No such file"):
-        run(data_folder, tmp_path / "one", start_from=tmp_path)
-    wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
-        run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
-
-
-def test_a_run_can_begin_with_a_checkpoint(
-    data_folder: Path, whole_run: Path, tmp_path: Path
-) -> None:
-    checkpoint = whole_run / "checkpoint"
-    assert run(data_folder, tmp_path, experiment=FROZEN, start_from=checkpoint)
-    assert (tmp_path / "joint.spm").read_bytes() == (checkpoint / "source.spm").read_bytes()
-    expected = load_checkpoint(checkpoint).transformer.state_dict()
-    for name, value in load_snapshot(list_snapshots(tmp_path)[-1]).items():
-        torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-8)
-
-
-def test_a_checkpoint_of_another_kind_is_no_beginning(
-    data_folder: Path, whole_run: Path, tmp_path: Path
-) -> None:
-    checkpoint = whole_run / "checkpoint"
-    wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
-    with pytest.raises(TrainingError, match="of another network"):
-        run(data_folder, tmp_path / "one", experiment=wider, start_from=checkpoint)
-    apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
-    with pytest.raises(DataError, match="a vocabulary for each side, the checkpoint has not"):
-        run(data_folder, tmp_path / "two", experiment=apart, start_from=checkpoint)
-    renumbered = tmp_path / "renumbered"
-    shutil.copytree(checkpoint, renumbered)
-    table = renumbered / "vocabulary.json"
-    pieces = json.loads(table.read_text(encoding="utf-8"))
-    one, two = list(pieces)[10:12]
-    pieces[one], pieces[two] = pieces[two], pieces[one]
-    table.write_text(json.dumps(pieces), encoding="utf-8")
-    listing = renumbered / CHECKSUMS_FILE
-    listing.unlink()
-    listing.write_bytes(format_checksums(renumbered.iterdir()))
-    with pytest.raises(DataError, match="not the SentencePiece file's own numbers"):
-        run(data_folder, tmp_path / "three", start_from=renumbered)
 
 
 def test_missing_text_is_named_before_anything_is_trained(

@@ -1,3 +1,4 @@
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from model.train.vocabulary import (
     PAD_ID,
     START_ID,
     UNK_ID,
+    check_vocabularies,
     load_pieces,
+    thin,
     train_vocabularies,
     vocabulary_paths,
 )
@@ -50,16 +53,36 @@ def test_separate_vocabularies_are_two_files(tmp_path: Path) -> None:
     assert len(target.encode(TARGET[0])) < len(source.encode(TARGET[0]))
 
 
-def test_the_same_text_gives_the_same_vocabulary(tmp_path: Path) -> None:
+def test_the_same_text_gives_the_same_bytes(tmp_path: Path) -> None:
     files = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        found = train_vocabularies(
-            VocabularyConfig(size=450), tmp_path / name, source=SOURCE, target=TARGET
-        )
-        pieces = load_pieces(found.source_path)
-        files.append([pieces.id_to_piece(index) for index in range(450)])
+        config = VocabularyConfig(size=450, denormalisation={",": "，"})
+        found = train_vocabularies(config, tmp_path / name, source=SOURCE, target=TARGET)
+        files.append(found.source_path.read_bytes())
     assert files[0] == files[1]
+    assert tempfile.gettempdir().encode() + b"/" not in files[0]
+
+
+def test_tags_stand_for_no_text_and_symbols_for_their_own(tmp_path: Path) -> None:
+    config = VocabularyConfig(size=460, user_symbols=("<ph>",))
+    found = train_vocabularies(
+        config, tmp_path, source=SOURCE, target=TARGET, tags=(">>de<<", ">>zh<<")
+    )
+    pieces = load_pieces(found.source_path)
+    assert [pieces.id_to_piece(index) for index in (3, 4, 5)] == [">>de<<", ">>zh<<", "<ph>"]
+    assert 3 not in pieces.encode(">>de<< cat")
+    assert pieces.encode("The<ph>", out_type=str)[-1] == "<ph>"
+    check_vocabularies(config, found, tags=(">>de<<",))
+    with pytest.raises(DataError, match=r"joint\.spm: has no piece '>>fr<<'"):
+        check_vocabularies(config, found, tags=(">>fr<<",))
+
+
+def test_few_lines_are_spread_over_the_text() -> None:
+    lines = [str(number) for number in range(10)]
+    assert list(thin(lines, num_lines=10, limit=0)) == lines
+    assert list(thin(lines, num_lines=10, limit=20)) == lines
+    assert list(thin(lines, num_lines=10, limit=3)) == ["3", "6", "9"]
 
 
 def test_folded_punctuation_is_put_back_when_pieces_are_joined(tmp_path: Path) -> None:
@@ -72,7 +95,9 @@ def test_folded_punctuation_is_put_back_when_pieces_are_joined(tmp_path: Path) -
 
 
 def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="the vocabulary cannot be trained"):
+    with pytest.raises(
+        DataError, match=r"the vocabulary cannot be trained: vocabulary\.size is 8000"
+    ):
         train_vocabularies(
             VocabularyConfig(size=8000), tmp_path, source=SOURCE[:3], target=TARGET[:3]
         )

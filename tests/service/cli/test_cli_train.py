@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import subprocess
@@ -76,6 +77,31 @@ def test_foreseen_errors_are_one_line(
         assert message in error
 
 
+def test_a_killed_run_goes_on_with_one_record_an_update(folder: Path) -> None:
+    endless = (EXPERIMENT % 1_000_000).replace("run:", "run:\n  save_every_minutes: 0.00001")
+    (folder / "tiny.yaml").write_text(endless, encoding="utf-8")
+    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
+    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        events = map(json.loads, process.stderr)
+        next(event for event in events if event.get("update", 0) >= 3)
+        process.kill()
+        process.stderr.read()
+    journal = folder / "run" / "metrics.jsonl"
+    last = json.loads(journal.read_bytes().splitlines(keepends=True)[-2])["update"] + 5
+    (folder / "tiny.yaml").write_text(EXPERIMENT % last, encoding="utf-8")
+    assert main(["train", *command[4:], "--resume"]) == 0
+    records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
+    updates = [record["update"] for record in records if record["event"] == "progress"]
+    assert updates == list(range(1, last + 1))
+    assert [record["event"] for record in records].count("start") == 2
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     folder: Path, number: signal.Signals
@@ -90,8 +116,9 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     ) as process:
         assert process.stderr is not None
         deadline = time.monotonic() + 120
-        for line in process.stderr:  # wait for the first update
-            if "update 1 " in line:
+        for line in process.stderr:  # JSON, since this is no terminal
+            event = json.loads(line)
+            if (event["event"], event.get("update")) == ("progress", 1):
                 break
             assert time.monotonic() < deadline
         process.send_signal(number)
@@ -103,3 +130,6 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
     assert main(["train", *command[4:], "--resume"]) == 0
     assert (folder / "run" / "checkpoint" / "card.md").is_file()
+    report = (folder / "run" / "report.md").read_text(encoding="utf-8")
+    assert "`dragoman train tiny.yaml`" in report
+    assert str(folder) not in report

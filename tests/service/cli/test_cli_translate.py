@@ -1,3 +1,4 @@
+import gzip
 import os
 import pty
 import subprocess
@@ -7,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from model.config import SearchConfig
 from model.errors import CheckpointError, ConfigError, DataError
+from model.loading import load_for_decoding
+from model.translator import Translator
 from service.cli.main import build_parser, main
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
@@ -84,6 +88,79 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     os.close(screen)
 
 
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_an_output_file_holds_what_standard_output_would(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    expected = "\n".join([*_output(capfd, str(source), *flags), ""]).encode()
+    packed = tmp_path / "source.txt.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    output = tmp_path / "out" / f"lines.{suffix}"
+    output.parent.mkdir()
+    for _ in range(2):  # the second time it is replaced
+        assert _output(capfd, str(packed), *flags, "--output", str(output)) == []
+        raw = output.read_bytes()
+        assert (gzip.decompress(raw) if suffix.endswith(".gz") else raw) == expected
+        assert list(output.parent.iterdir()) == [output]
+
+
+def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "1", "--output", str(output)]
+    source.write_bytes(b"7.30\n8.30\n\xff\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert not output.exists()
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    partial.write_text("of another input\n")
+    source.write_bytes(b"7.30\n8.30\n")
+    assert main(["translate", str(source), *flags]) == 0
+    assert output.read_text() == "7.30\n8.30\n"
+
+
+def test_lines_that_are_there_are_not_translated_again(checkpoint: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    source.write_text("".join(f"The cat sees {number} rivers.\n" for number in range(30)))
+    command = ["translate", str(source), "--checkpoint", str(checkpoint), "--beam-size", "1"]
+    arguments = [*command, "--output", str(output)]
+    blocked = tmp_path / "output.txt"
+    blocked.mkdir()  # the last step, giving the file its name, fails
+    (blocked / "file").touch()
+    assert main(arguments) == 1
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    whole = partial.read_bytes()
+    lines = whole.split(b"\n")
+    partial.write_bytes(b"\n".join([b"kept", *lines[1:20], b"half a li"]))
+    (blocked / "file").unlink()
+    blocked.rmdir()
+    assert main(arguments) == 0
+    assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
+    assert not partial.exists()
+
+
+def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    translator = Translator(load_for_decoding(checkpoint))
+    wide = SearchConfig(beam_size=4, num_hypotheses=4)
+    found = translator.alternatives(LINES, EN_ZH, wide)
+    best = [translation.text for translation in translator.translate(LINES, EN_ZH, wide)]
+    assert [own[0].text for own in found] == best
+    assert [len(own) for own in found][1:3] == [1, 1]  # nothing to translate
+    assert len({translation.text for translation in found[0]}) == 4
+    wanted = [own[-1].text for own in found]
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes("".join(f"{line}\n" for line in wanted).encode())
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "4", "--nearest-to", str(reference)]
+    lines = _output(capfd, str(source), *flags)
+    # A reference that is a hypothesis is its own nearest; the blank and the copied are themselves.
+    assert lines == wanted
+    assert lines != best
+    reference.write_text("one\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert "reference.txt:2: no such line" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("flags", "error", "message"),
     [
@@ -104,7 +181,13 @@ def test_what_cannot_be_done_is_said(
 def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.txt"
     wrong.write_bytes(b"good\n\xff\n")
-    for path, message in ((wrong, "not valid UTF-8"), (tmp_path / "none", "No such file")):
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(b"text\n" * 100)[:20])
+    for path, message in (
+        (wrong, "not valid UTF-8"),
+        (tmp_path / "none", "No such file"),
+        (cut, "Compressed file ended"),
+    ):
         parsed = build_parser().parse_args(
             ["translate", str(path), "--checkpoint", str(checkpoint)]
         )

@@ -1,0 +1,308 @@
+"""The training text of a run: from files of lines to a store of token ids.
+
+Owns which files are read, in which order pairs stand, what a store depends on, and what is said
+of pairs that are left out. Lines are read as often as they are needed and never kept: what is in
+memory is one byte a pair (and eight more while duplicates are looked for). Does not own the
+files of a store or the filters.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+from numpy.typing import NDArray
+
+from model.errors import DataError, TrainingError
+from model.train.data import find_text, iterate_lines, iterate_parallel
+from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
+from model.train.filtering import (
+    BLANK,
+    CorpusReport,
+    LineFilter,
+    judge_tokens,
+    mark_duplicates,
+    pair_hash,
+    report_corpus,
+)
+from model.train.store import (
+    StoredPairs,
+    StoreWriter,
+    hash_file,
+    ingredients_key,
+    open_or_build,
+)
+from model.train.vocabulary import EOS_ID, Vocabularies, load_pieces, tag_piece
+from model.train.yaml_config import told
+
+TEXT_FILE = "text.json"
+"""In a run's folder: what its training text is made of, and what was left out of it."""
+
+_LINES_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFiles:
+    """A corpus of a direction and where it lies."""
+
+    direction: DirectionConfig
+    corpus: CorpusConfig
+    source: Path
+    target: Path
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.direction.name} {self.corpus.label}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCorpora:
+    """Corpora and a verdict on each of their pairs; see `model.train.filtering.REASONS`."""
+
+    files: tuple[CorpusFiles, ...]
+    verdicts: tuple[NDArray[np.uint8], ...]
+
+    @property
+    def num_kept(self) -> int:
+        """Pairs that are not left out."""
+        return sum(int((verdicts == 0).sum()) for verdicts in self.verdicts)
+
+    def lines(self, side: str) -> Iterator[str]:
+        """The kept lines of one side ("source" or "target"), corpus after corpus."""
+        for files, verdicts in zip(self.files, self.verdicts, strict=True):
+            path = files.source if side == "source" else files.target
+            for line, verdict in zip(iterate_lines(path), verdicts, strict=True):
+                if not verdict:
+                    yield line
+
+
+def find_corpora(data: DataConfig, data_folder: Path) -> tuple[CorpusFiles, ...]:
+    """The files of all training corpora, direction by direction.
+
+    Raises:
+        DataError: One is missing; the message names it.
+    """
+    return tuple(
+        CorpusFiles(
+            direction=direction,
+            corpus=corpus,
+            source=_find_side(
+                data_folder, direction, corpus, corpus.source_file, direction.source_language
+            ),
+            target=_find_side(
+                data_folder, direction, corpus, corpus.target_file, direction.target_language
+            ),
+        )
+        for direction in data.directions
+        for corpus in direction.train
+    )
+
+
+def judge_corpora(files: Sequence[CorpusFiles], data: DataConfig) -> JudgedCorpora:
+    """Read every line once: check that it is sound and that filters keep it.
+
+    Raises:
+        ConfigError: The filters cannot be used for a language.
+        DataError: Text is misaligned, damaged, or nothing of a corpus is kept.
+    """
+    verdicts: list[NDArray[np.uint8]] = []
+    for direction in data.directions:
+        own = [item for item in files if item.direction == direction]
+        verdicts += _judge_direction(own, data, direction)
+    judged = JudgedCorpora(files=tuple(files), verdicts=tuple(verdicts))
+    _require_pairs(judged)
+    return judged
+
+
+def text_ingredients(
+    files: Sequence[CorpusFiles], data: DataConfig, vocabularies: Vocabularies
+) -> dict[str, str]:
+    """Everything the stored text depends on, by name: settings, and hashes of files' bytes.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+    found = {
+        "data.max_length": str(data.max_length),
+        "data.filters": json.dumps(told(data.filters)),
+        "data.regularisation": "set" if data.regularisation else "not set",
+    }
+    for number, item in enumerate(files):
+        tag = tag_piece(item.direction) if data.pairs else ""
+        tags = f"{item.direction.source} {item.direction.target}"
+        found[f"corpus {number + 1}"] = f"{item.label} {tags} {tag}"
+    try:
+        found["the source vocabulary"] = hash_file(vocabularies.source_path)
+        found["the target vocabulary"] = hash_file(vocabularies.target_path)
+        for item in files:
+            found[f"{item.label}, source"] = hash_file(item.source)
+            found[f"{item.label}, target"] = hash_file(item.target)
+    except OSError as error:
+        raise DataError(f"{error.filename}: {error.strerror or error}") from error
+    return found
+
+
+def open_text(
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    *,
+    cache: Path,
+    ingredients: Mapping[str, str],
+    judged: JudgedCorpora | None = None,
+) -> StoredPairs:
+    """The tokenised training text, read from the cache or put there.
+
+    Args:
+        files: From `find_corpora`.
+        data: Of the experiment.
+        vocabularies: Of the run.
+        cache: Folder of stores.
+        ingredients: From `text_ingredients`.
+        judged: Where they were judged already.
+
+    Raises:
+        ConfigError: As `judge_corpora`.
+        DataError: As `judge_corpora`; or no pair is short enough.
+    """
+
+    def fill(writer: StoreWriter) -> None:
+        _tokenise(judged or judge_corpora(files, data), data, vocabularies, writer)
+
+    return open_or_build(cache, ingredients, fill, has_text=data.regularisation is not None)
+
+
+def write_text_facts(
+    folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
+) -> None:
+    """Leave `text.json` in a run's folder, unless it says so already: other workers come later."""
+    path = folder / TEXT_FILE
+    partial = path.with_suffix(".partial")
+    facts = {
+        "key": ingredients_key(ingredients),
+        "corpora": [asdict(report) for report in reports],
+        "made_of": dict(ingredients),
+    }
+    data = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
+    if path.exists() and path.read_bytes() == data:
+        return
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def check_same_text(folder: Path, ingredients: Mapping[str, str]) -> None:
+    """Compare the text of a run that is resumed with the text it began with.
+
+    Raises:
+        TrainingError: They differ; the message names in what.
+    """
+    path = folder / TEXT_FILE
+    if not path.exists():
+        return
+    try:
+        before = dict(json.loads(path.read_bytes())["made_of"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{path}: cannot be read: {error!r}") from error
+    if before == ingredients:
+        return
+    names = sorted({*before, *ingredients})
+    changed = [name for name in names if before.get(name) != ingredients.get(name)]
+    raise TrainingError(
+        f"{path}: the training text is not what this run began with; changed: {'; '.join(changed)}"
+    )
+
+
+def _find_side(
+    data_folder: Path,
+    direction: DirectionConfig,
+    corpus: CorpusConfig,
+    override: str | None,
+    language: str,
+) -> Path:
+    if override is None:
+        return find_text(data_folder / direction.folder / "train", corpus.name, language)
+    path = Path(override)
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; data.train names it for {corpus.name!r}")
+    return path
+
+
+def _judge_direction(
+    files: Sequence[CorpusFiles], data: DataConfig, direction: DirectionConfig
+) -> list[NDArray[np.uint8]]:
+    filters = data.filters
+    line_filter = LineFilter(filters, source=direction.source, target=direction.target)
+    verdicts = bytearray()
+    hashes: list[NDArray[np.uint64]] = []
+    ends = [0]
+    for item in files:
+        lines = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
+        while chunk := list(islice(lines, _LINES_AT_ONCE)):
+            verdicts += bytes(line_filter.judge(*pair) for pair in chunk)
+            if filters.drop_duplicates:
+                hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
+        ends.append(len(verdicts))
+    judged = np.frombuffer(verdicts, dtype=np.uint8)
+    if filters.drop_duplicates:
+        mark_duplicates(judged, np.concatenate(hashes))
+    return np.split(judged, ends[1:-1])
+
+
+def _require_pairs(judged: JudgedCorpora) -> None:
+    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+        if verdicts.all():
+            report = report_corpus(item.direction.name, item.corpus.label, verdicts)
+            raise DataError(f"{item.source}: nothing is left to train on: {report}")
+
+
+def _tokenise(
+    judged: JudgedCorpora, data: DataConfig, vocabularies: Vocabularies, writer: StoreWriter
+) -> None:
+    pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
+    final = []
+    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+        tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.pairs else ()
+        final.append(_tokenise_corpus(item, verdicts.copy(), data, writer, pieces=pieces, tag=tag))
+        writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
+    _require_pairs(JudgedCorpora(files=judged.files, verdicts=tuple(final)))
+
+
+def _tokenise_corpus(
+    item: CorpusFiles,
+    verdicts: NDArray[np.uint8],
+    data: DataConfig,
+    writer: StoreWriter,
+    *,
+    pieces: Sequence[sentencepiece.SentencePieceProcessor],
+    tag: tuple[int, ...],
+) -> NDArray[np.uint8]:
+    """Store the pairs that are short enough; the verdicts with those that are not."""
+    lines = iterate_parallel(item.source, item.target, may_be_blank=True)
+    begin = 0
+    while chunk := list(islice(lines, _LINES_AT_ONCE)):
+        kept = [
+            begin + place for place in np.flatnonzero(verdicts[begin : begin + len(chunk)] == 0)
+        ]
+        pairs = [chunk[number - begin] for number in kept]
+        sources, targets = (
+            side.encode([pair[place] for pair in pairs]) for place, side in enumerate(pieces)
+        )
+        for number, pair, source, target in zip(kept, pairs, sources, targets, strict=True):
+            source_row, target_row = [*tag, *source, EOS_ID], [*target, EOS_ID]
+            verdict = judge_tokens(
+                len(source_row),
+                len(target_row),
+                max_length=data.max_length,
+                config=data.filters,
+            )
+            if not source or not target:
+                verdict = BLANK  # nothing that SentencePiece's normalisation keeps
+            verdicts[number] = verdict
+            if not verdict:
+                writer.add(source_row, target_row, pair)
+        begin += len(chunk)
+    return verdicts

@@ -1,0 +1,193 @@
+"""The `data` part of an experiment file: corpora, directions, mixture, filters.
+
+Owns its shape and the checks of its values. Does not own reading the file
+(`model.train.experiment`) or the text (`model.train.corpora`).
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from model.errors import ConfigError, InputError
+from model.text.language import canonical_tag
+from model.train.filtering import FilterConfig
+from model.train.regularisation import RegularisationConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusConfig:
+    """A training corpus.
+
+    Attributes:
+        name: `<folder>/train/<name>.<language>[.gz]`.
+        copies: How often its pairs occur in an epoch; with 0.5, each half of them in turn.
+        licence: As the corpus states it; goes into the checkpoint's card.
+        url: Where the corpus comes from.
+        source_file: Another file for the source side, such as a back-translation; like `--output`
+            it is looked for from the working folder.
+        target_file: Another file for the target side, such as what a teacher translated.
+    """
+
+    name: str
+    licence: str
+    copies: float = 1
+    url: str | None = None
+    source_file: str | None = None
+    target_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Reject a number of copies that cannot be."""
+        if not 0.0 < self.copies < math.inf:
+            raise ConfigError(f"data.train.copies is {self.copies:g}; it must be above 0")
+
+    @property
+    def label(self) -> str:
+        """What tells it from the other corpora of its direction."""
+        files = " + ".join(name for name in (self.source_file, self.target_file) if name)
+        return f"{self.name} with {files}" if files else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectionConfig:
+    """One direction of translation and its text.
+
+    Attributes:
+        folder: Folder of the language pair below the data folder, such as "en-zh".
+        source_language: Source files' suffix.
+        target_language: Target files' suffix.
+        source_tag: The source's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
+        target_tag: The target's, likewise.
+        train: Corpora of `<folder>/train`.
+        dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
+        report: More corpora to score once, at the end, for the card, each with its split, such
+            as "test/newstest2019".
+    """
+
+    folder: str
+    source_language: str
+    target_language: str
+    train: tuple[CorpusConfig, ...]
+    dev: tuple[str, ...]
+    report: tuple[str, ...] = ()
+    source_tag: str | None = None
+    target_tag: str | None = None
+
+    def __post_init__(self) -> None:
+        """Reject a direction without text, or with text that is named twice."""
+        for name, value in (("data.train", self.train), ("data.dev", self.dev)):
+            if not value:
+                raise ConfigError(f"{name} names no corpus; it must name at least one")
+        labels = [corpus.label for corpus in self.train]
+        repeated = sorted({label for label in labels if labels.count(label) > 1})
+        if repeated:
+            raise ConfigError(f"data.train names {repeated[0]!r} twice; give it copies instead")
+        for entry in self.report:
+            split, separator, corpus = entry.partition("/")
+            if not (split and separator and corpus) or "/" in corpus:
+                raise ConfigError(f"data.report has {entry!r}; it must be split/corpus")
+
+    @property
+    def name(self) -> str:
+        """Source and target suffix, such as "zh-en"; the folder may serve both directions."""
+        return f"{self.source_language}-{self.target_language}"
+
+    @property
+    def source(self) -> str:
+        """The source's canonical tag.
+
+        Raises:
+            InputError: It is no BCP-47 tag.
+        """
+        return canonical_tag(self.source_tag or self.source_language)
+
+    @property
+    def target(self) -> str:
+        """The target's canonical tag.
+
+        Raises:
+            InputError: It is no BCP-47 tag.
+        """
+        return canonical_tag(self.target_tag or self.target_language)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """Which text is trained on and which is held out.
+
+    One direction is described by the keys of `DirectionConfig` themselves; several, which one
+    network then learns together, by a list of them under `pairs`.
+
+    Attributes:
+        folder: As in `DirectionConfig`, like the seven keys that follow.
+        pairs: Several directions. A tag before the source tells the network the target.
+        temperature: T: a direction with n pairs is drawn in proportion to n^(1/T); 1 leaves them
+            as they are, a large one makes all equal (Arivazhagan et al. 2019).
+        max_length: Pairs with a longer side, in tokens with EOS and tag, are left out.
+        filters: What else is left out.
+        regularisation: Draws another segmentation each time a pair is read; none by default.
+    """
+
+    folder: str = ""
+    source_language: str = ""
+    target_language: str = ""
+    train: tuple[CorpusConfig, ...] = ()
+    dev: tuple[str, ...] = ()
+    report: tuple[str, ...] = ()
+    source_tag: str | None = None
+    target_tag: str | None = None
+    pairs: tuple[DirectionConfig, ...] = ()
+    temperature: float = 1.0
+    max_length: int = 128
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    regularisation: RegularisationConfig | None = None
+
+    def __post_init__(self) -> None:
+        """Reject a run without text, or one that is described in both ways."""
+        if self.max_length < 2:
+            raise ConfigError(f"data.max_length is {self.max_length}; it must be at least 2")
+        if not 1.0 <= self.temperature <= 1e6:
+            raise ConfigError(f"data.temperature is {self.temperature}; it must be at least 1")
+        if self.pairs:
+            given = [name for name in _DIRECTION_KEYS if getattr(self, name)]
+            if given:
+                raise ConfigError(f"data.{given[0]} and data.pairs are both set; put it into pairs")
+            self._check_pairs()
+            return
+        missing = [name for name in _DIRECTION_KEYS[:3] if not getattr(self, name)]
+        if missing:
+            raise ConfigError(f"missing key {', '.join(f'data.{name}' for name in missing)}")
+        _ = self.directions  # whose checks are the same
+
+    def _check_pairs(self) -> None:
+        for what, found in (
+            ("suffixes", [pair.name for pair in self.pairs]),
+            ("tags", [_tags(pair) for pair in self.pairs]),
+        ):
+            repeated = [name for name in found if found.count(name) > 1]
+            if repeated:
+                raise ConfigError(f"data.pairs has the {what} {repeated[0]} twice")
+
+    @property
+    def directions(self) -> tuple[DirectionConfig, ...]:
+        """The directions, however they were described."""
+        if self.pairs:
+            return self.pairs
+        return (DirectionConfig(**{name: getattr(self, name) for name in _DIRECTION_KEYS}),)
+
+
+_DIRECTION_KEYS = (
+    "folder",
+    "source_language",
+    "target_language",
+    "train",
+    "dev",
+    "report",
+    "source_tag",
+    "target_tag",
+)
+
+
+def _tags(pair: DirectionConfig) -> str:
+    try:
+        return f"{pair.source} → {pair.target}"
+    except InputError as error:
+        raise ConfigError(f"data.pairs: {error}") from error

@@ -1,0 +1,196 @@
+"""The journal of a run: what happened and what was measured, one JSON line an event.
+
+Owns `metrics.jsonl`: its format, and that it survives a kill and a resume. Curves, TensorBoard
+events and the report are made of it and can be made again. Does not own what is measured.
+"""
+
+import json
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, get_args
+
+from model.errors import TrainingError
+
+LOGGER = logging.getLogger("dragoman.train")
+
+JOURNAL_FILE = "metrics.jsonl"
+
+Event = Literal["start", "progress", "evaluation", "score"]
+"""A process begins or goes on; losses and speed of some updates; dev scores of one corpus; final
+scores of one corpus."""
+
+Value = str | float | None
+"""What a field may hold; integers are floats without a fraction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One event.
+
+    Attributes:
+        event: What happened.
+        update: Updates done by then.
+        time: Seconds since 1970, UTC.
+        fields: What is known of it; numbers that are not finite are None.
+    """
+
+    event: Event
+    update: int
+    time: float
+    fields: Mapping[str, Value]
+
+    def number(self, name: str) -> float | None:
+        """A field that holds a number, or None."""
+        value = self.fields.get(name)
+        return value if isinstance(value, int | float) else None
+
+    def text(self, name: str) -> str:
+        """A field that holds words, or nothing."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) else ""
+
+
+class Journal:
+    """The journal of one run, open for writing; a context manager.
+
+    A line is written at once and in one piece. On opening, what a resumed run will do again is
+    dropped: records beyond the update it resumes from, final scores, and a line that was cut
+    short when its process was killed, with everything behind it.
+
+    Args:
+        folder: Of the run.
+        update: Where the run begins or goes on; 0 begins anew.
+    """
+
+    def __init__(self, folder: Path, *, update: int) -> None:
+        self._path = folder / JOURNAL_FILE
+        kept = read_journal(folder) if update else []
+        self._records = [
+            record for record in kept if record.update <= update and record.event != "score"
+        ]
+        try:
+            partial = self._path.with_suffix(".partial")
+            partial.write_text("".join(map(_line, self._records)), encoding="utf-8", newline="\n")
+            partial.replace(self._path)
+            self._file = self._path.open("a", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """Everything that happened so far, in order."""
+        return self._records
+
+    def append(
+        self, event: Event, *, update: int, time: float, fields: Mapping[str, Value]
+    ) -> Record:
+        """Write down an event.
+
+        Raises:
+            TrainingError: The file cannot be written.
+        """
+        finite = {name: _finite(value) for name, value in fields.items()}
+        record = Record(event=event, update=update, time=time, fields=finite)
+        try:
+            self._file.write(_line(record))
+            self._file.flush()
+        except OSError as error:
+            raise _unwritable(self._path, error) from error
+        self._records.append(record)
+        return record
+
+
+def read_journal(folder: Path) -> list[Record]:
+    """The records of a run's journal, none if there is no journal.
+
+    A damaged line and what follows it are left out, with a warning.
+
+    Raises:
+        TrainingError: The file is there and cannot be read.
+    """
+    path = folder / JOURNAL_FILE
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise TrainingError(f"{path}: {error.strerror or error}") from error
+    records = []
+    for number, line in enumerate(lines, start=1):
+        record = _parse(line)
+        if record is None:
+            LOGGER.warning("%s:%d: not a whole record; left out, with what follows", path, number)
+            break
+        records.append(record)
+    return records
+
+
+def scalars(record: Record) -> Iterator[tuple[str, float]]:
+    """What a record adds to the curves: ("loss/train", 3.2) and so on, panel and line.
+
+    Training losses are smoothed as the optimiser sees them, dev losses are not; perplexity, e to
+    the loss, is given for these alone.
+    """
+    if record.event == "progress":
+        line = "train"
+        names = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
+    elif record.event == "evaluation":
+        line = record.text("corpus")
+        names = ("loss", "perplexity", "bleu", "chrf")
+    else:
+        return
+    for name in names:
+        value = record.number(name)
+        if value is not None:
+            yield f"{name}/{line}", value
+
+
+def perplexity(loss: float) -> float:
+    """E to a loss in nats; infinite where a float cannot hold it."""
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
+
+
+def _line(record: Record) -> str:
+    head = {"event": record.event, "update": record.update, "time": record.time}
+    return json.dumps({**head, **record.fields}, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _parse(line: bytes) -> Record | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    if not line.endswith(b"\n") or not isinstance(found, dict):
+        return None
+    event, update, time = (found.pop(name, None) for name in ("event", "update", "time"))
+    if event not in get_args(Event) or type(update) is not int or not isinstance(time, float):
+        return None
+    if not all(value is None or isinstance(value, str | float | int) for value in found.values()):
+        return None
+    return Record(event=event, update=update, time=time, fields=found)
+
+
+def _finite(value: Value) -> Value:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _unwritable(path: Path, error: OSError) -> TrainingError:
+    return TrainingError(f"{path}: cannot be written: {error.strerror or error}")

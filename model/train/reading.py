@@ -1,0 +1,277 @@
+"""Everything a run reads: training text, vocabulary, held-out text.
+
+Owns the order in which they are made ready, so that what is wrong is said before anything is
+trained. Does not own files' formats.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checkpoint.manifest import LanguagePair
+from model.train.corpora import (
+    CorpusFiles,
+    JudgedCorpora,
+    check_same_text,
+    find_corpora,
+    judge_corpora,
+    open_text,
+    text_ingredients,
+    write_text_facts,
+)
+from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
+from model.train.data_config import DirectionConfig
+from model.train.experiment import Experiment
+from model.train.export import direction_pair
+from model.train.filtering import CorpusReport
+from model.train.regularisation import RegularisationConfig, SegmentDrawer
+from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, heat
+from model.train.store import StoredPairs
+from model.train.validation import DevText
+from model.train.vocabulary import (
+    EOS_ID,
+    Vocabularies,
+    check_vocabularies,
+    load_pieces,
+    tag_piece,
+    thin,
+    train_vocabularies,
+    vocabulary_paths,
+)
+
+CACHE_FOLDER = "text"
+"""Where, in a run's folder, its tokenised text lies unless another folder is named."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportText:
+    """Text to score at the end, and its direction."""
+
+    text: ParallelText
+    pair: LanguagePair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunText:
+    """Everything a run reads, tokenised once.
+
+    Attributes:
+        vocabularies: Trained on the training split only.
+        reports: What became of each training corpus.
+        pairs: The training text.
+        dev: Held-out text by name; the first of each direction chooses the weights.
+        report: Text to score at the end, by split and corpus.
+    """
+
+    vocabularies: Vocabularies
+    reports: tuple[CorpusReport, ...]
+    pairs: TrainingPairs
+    dev: Mapping[str, DevText]
+    report: Mapping[str, ReportText]
+
+
+def read_text(
+    experiment: Experiment,
+    data_folder: Path,
+    output: Path,
+    *,
+    is_vocabulary_there: bool,
+    is_resumed: bool = False,
+    cache: Path | None = None,
+) -> RunText:
+    """Make ready everything a run needs; trains the vocabulary unless it is there.
+
+    Args:
+        experiment: What to read.
+        data_folder: Holds the language pairs' folders.
+        output: Folder of the run; has or gets the vocabulary, and gets `text.json`.
+        is_vocabulary_there: Whether it has it.
+        is_resumed: The run has begun; its text must be what it was.
+        cache: Folder of tokenised text; None for `output`/text.
+
+    Raises:
+        ConfigError: A filter cannot be used for a language.
+        DataError: Text is missing, misaligned or empty, or too little for the vocabulary.
+        TrainingError: The run that is resumed began with other text.
+    """
+    data = experiment.data
+    corpora = find_corpora(data, data_folder)
+    held_out = {
+        (direction, name): _read(data_folder, direction, name)
+        for direction in data.directions
+        for name in _held_out_names(direction)
+    }
+    judged = None
+    if is_vocabulary_there:
+        vocabularies = vocabulary_paths(experiment.vocabulary, output)
+        check_vocabularies(experiment.vocabulary, vocabularies, tags=_tags(experiment))
+    else:
+        judged = judge_corpora(corpora, data)
+        vocabularies = _train_vocabularies(experiment, judged, output)
+    ingredients = text_ingredients(corpora, data, vocabularies)
+    if is_resumed:
+        check_same_text(output, ingredients)
+    stored = open_text(
+        corpora,
+        data,
+        vocabularies,
+        cache=cache or output / CACHE_FOLDER,
+        ingredients=ingredients,
+        judged=judged,
+    )
+    write_text_facts(output, ingredients, stored.reports)
+    return RunText(
+        vocabularies=vocabularies,
+        reports=stored.reports,
+        pairs=_mixed(experiment, corpora, stored, vocabularies),
+        dev=_dev_texts(experiment, held_out, vocabularies),
+        report=_report_texts(experiment, held_out),
+    )
+
+
+def _held_out_name(experiment: Experiment, direction: DirectionConfig, name: str) -> str:
+    """What scores of a held-out text are listed under: with its direction if there are several."""
+    return f"{direction.name}/{name}" if experiment.data.pairs else name
+
+
+def choosing_names(experiment: Experiment) -> tuple[str, ...]:
+    """The reported texts that choose the weights: the first dev corpus of each direction."""
+    return tuple(
+        _held_out_name(experiment, direction, f"dev/{direction.dev[0]}")
+        for direction in experiment.data.directions
+    )
+
+
+def _train_vocabularies(
+    experiment: Experiment, judged: JudgedCorpora, output: Path
+) -> Vocabularies:
+    source, target = (
+        thin(
+            judged.lines(side),
+            num_lines=judged.num_kept,
+            limit=experiment.vocabulary.max_lines,
+        )
+        for side in ("source", "target")
+    )
+    return train_vocabularies(
+        experiment.vocabulary, output, source=source, target=target, tags=_tags(experiment)
+    )
+
+
+def _tags(experiment: Experiment) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(tag_piece, experiment.data.pairs)))
+
+
+def _held_out_names(direction: DirectionConfig) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(f"dev/{name}" for name in direction.dev), *direction.report)))
+
+
+def _read(data_folder: Path, direction: DirectionConfig, name: str) -> ParallelText:
+    split, _, corpus = name.partition("/")
+    return read_parallel(
+        data_folder / direction.folder / split,
+        corpus,
+        source_language=direction.source_language,
+        target_language=direction.target_language,
+    )
+
+
+def _dev_texts(
+    experiment: Experiment,
+    held_out: Mapping[tuple[DirectionConfig, str], ParallelText],
+    vocabularies: Vocabularies,
+) -> dict[str, DevText]:
+    limit = experiment.run.max_dev_sentences or None
+    found = {}
+    for direction in experiment.data.directions:
+        for name in direction.dev:
+            text = held_out[direction, f"dev/{name}"].first(limit)
+            found[_held_out_name(experiment, direction, name)] = DevText(
+                text=text,
+                pairs=_tokenise(experiment, direction, vocabularies, text),
+                pair=direction_pair(experiment, direction),
+                is_choosing=name == direction.dev[0],
+            )
+    return found
+
+
+def _report_texts(
+    experiment: Experiment, held_out: Mapping[tuple[DirectionConfig, str], ParallelText]
+) -> dict[str, ReportText]:
+    found = {}
+    for direction in experiment.data.directions:
+        for name in dict.fromkeys((f"dev/{direction.dev[0]}", *direction.report)):
+            found[_held_out_name(experiment, direction, name)] = ReportText(
+                text=held_out[direction, name], pair=direction_pair(experiment, direction)
+            )
+    return found
+
+
+def _mixed(
+    experiment: Experiment,
+    corpora: tuple[CorpusFiles, ...],
+    stored: StoredPairs,
+    vocabularies: Vocabularies,
+) -> TrainingPairs:
+    data = experiment.data
+    entries = [
+        MixtureEntry(
+            direction=data.directions.index(item.direction),
+            num_pairs=report.num_kept,
+            copies=item.corpus.copies,
+        )
+        for item, report in zip(corpora, stored.reports, strict=True)
+    ]
+    drawing = None
+    if data.regularisation is not None:
+        drawing = _drawing(experiment, data.regularisation, vocabularies)
+    return TrainingPairs(
+        stored, heat(entries, data.temperature), seed=experiment.run.seed, drawing=drawing
+    )
+
+
+def _drawing(
+    experiment: Experiment, config: RegularisationConfig, vocabularies: Vocabularies
+) -> Drawing:
+    source, target = (
+        SegmentDrawer(
+            load_pieces(path),
+            kind=experiment.vocabulary.kind,
+            config=config,
+            user_symbols=experiment.vocabulary.user_symbols,
+            seed=experiment.run.seed,
+        )
+        if is_drawn
+        else None
+        for path, is_drawn in (
+            (vocabularies.source_path, config.is_source_drawn),
+            (vocabularies.target_path, config.is_target_drawn),
+        )
+    )
+    return Drawing(
+        source=source,
+        target=target,
+        eos_id=EOS_ID,
+        num_tags=1 if experiment.data.pairs else 0,
+        max_length=experiment.data.max_length,
+        batch_tokens=experiment.run.batch_tokens,
+    )
+
+
+def _tokenise(
+    experiment: Experiment,
+    direction: DirectionConfig,
+    vocabularies: Vocabularies,
+    text: ParallelText,
+) -> TokenisedPairs:
+    source, target = (
+        load_pieces(path) for path in (vocabularies.source_path, vocabularies.target_path)
+    )
+    tags = [source.piece_to_id(tag_piece(direction))] if experiment.data.pairs else []
+    return tokenise(
+        [(text, 1)],
+        encode_source=lambda lines: [[*tags, *ids] if ids else [] for ids in source.encode(lines)],
+        encode_target=target.encode,
+        eos_id=EOS_ID,
+        max_length=experiment.data.max_length,
+    )

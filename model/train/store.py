@@ -1,0 +1,258 @@
+"""Tokenised text in memory-mapped files: made once, read by every later run and resume.
+
+Owns the files of a store, that a store is there whole or not at all, and that a damaged one is
+noticed. Does not own what a store is made of or what its key means (`model.train.corpora`).
+
+A store is a folder named by its key:
+
+    store.json           format, key, what became of each corpus, length and SHA-256 of each file
+    source-ids.values    int32, all source rows one after the other, EOS and tag included
+    source-ids.ends      int64, where each row ends
+    target-ids.*         the same for the target
+    source-text.*, target-text.*  UTF-8 bytes of the lines, where segmentations are drawn anew
+"""
+
+import hashlib
+import json
+import logging
+import os
+import shutil
+import tempfile
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import DataError
+from model.train.filtering import CorpusReport
+
+LOGGER = logging.getLogger("dragoman.train")
+
+FORMAT = 1
+HEADER_FILE = "store.json"
+
+_ID_COLUMNS = ("source-ids", "target-ids")
+_TEXT_COLUMNS = ("source-text", "target-text")
+
+
+class StoredPairs:
+    """Token ids of sentence pairs, and their text if it was stored, mapped from files.
+
+    Attributes:
+        reports: What became of each corpus, in the order of their pairs.
+        source_lengths: (P,) source tokens with tag and EOS.
+        target_lengths: (P,) target tokens with EOS.
+    """
+
+    def __init__(self, folder: Path, reports: tuple[CorpusReport, ...]) -> None:
+        self.reports = reports
+        self._sources, self._targets = (
+            _Column(folder, name, np.dtype("<i4")) for name in _ID_COLUMNS
+        )
+        self._texts = tuple(
+            _Column(folder, name, np.dtype("u1"))
+            for name in _TEXT_COLUMNS
+            if _values_file(folder, name).exists()
+        )
+        self.source_lengths = self._sources.lengths()
+        self.target_lengths = self._targets.lengths()
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def source(self, index: int) -> NDArray[np.int32]:
+        """Source ids of one pair, EOS at the end."""
+        return self._sources.row(index)
+
+    def target(self, index: int) -> NDArray[np.int32]:
+        """Target ids of one pair, EOS at the end."""
+        return self._targets.row(index)
+
+    def text(self, index: int) -> tuple[str, str]:
+        """The lines of one pair; only where they were stored."""
+        source, target = (column.row(index).tobytes().decode("utf-8") for column in self._texts)
+        return source, target
+
+
+class StoreWriter:
+    """Fills a new store row by row; nothing is kept in memory but where rows end."""
+
+    def __init__(self, folder: Path, *, has_text: bool, files: ExitStack) -> None:
+        names = _ID_COLUMNS + (_TEXT_COLUMNS if has_text else ())
+        self._columns = [_ColumnWriter(folder, name, files) for name in names]
+        self.has_text = has_text
+        self.reports: list[CorpusReport] = []
+
+    def add(
+        self, source_ids: Sequence[int], target_ids: Sequence[int], text: tuple[str, str]
+    ) -> None:
+        """Append a pair; its text is stored if this store has any."""
+        rows = [np.asarray(ids, dtype="<i4") for ids in (source_ids, target_ids)]
+        sizes = [len(row) for row in rows]
+        data = [row.tobytes() for row in rows]
+        if self.has_text:
+            data += [line.encode("utf-8") for line in text]
+            sizes += [len(line) for line in data[2:]]
+        for column, raw, size in zip(self._columns, data, sizes, strict=True):
+            column.add(raw, size)
+
+    def finish(self) -> dict[str, dict[str, object]]:
+        """Close the files; the length and checksum of each."""
+        return {name: facts for column in self._columns for name, facts in column.finish().items()}
+
+
+def open_or_build(
+    cache: Path,
+    ingredients: Mapping[str, str],
+    fill: Callable[[StoreWriter], None],
+    *,
+    has_text: bool,
+) -> StoredPairs:
+    """The store made of `ingredients`: as it lies in the cache, or made now.
+
+    Args:
+        cache: Folder of stores; made if missing.
+        ingredients: Everything the store depends on, by name.
+        fill: Fills a new one.
+        has_text: Whether lines are stored beside their ids.
+
+    Raises:
+        DataError: The text cannot be used, or there is no room for the store.
+    """
+    key = ingredients_key(ingredients)
+    folder = cache / key
+    if folder.exists():
+        try:
+            return open_store(folder, key)
+        except DataError as error:
+            LOGGER.warning("%s; it is damaged and made again", error)
+            shutil.rmtree(folder)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f"{key}.partial-", dir=cache, ignore_cleanup_errors=True
+        ) as partial:
+            _build(Path(partial), key, fill, has_text=has_text)
+            _publish(Path(partial), folder)
+    except OSError as error:
+        raise DataError(f"{cache}: the text cannot be stored: {error}") from error
+    return open_store(folder, key)
+
+
+def ingredients_key(ingredients: Mapping[str, str]) -> str:
+    """The name of the store made of `ingredients`."""
+    listed = json.dumps([FORMAT, sorted(ingredients.items())], ensure_ascii=False)
+    return hashlib.sha256(listed.encode("utf-8")).hexdigest()[:32]
+
+
+def open_store(folder: Path, key: str) -> StoredPairs:
+    """Open a store, every byte of it verified.
+
+    Raises:
+        DataError: A file is missing or is not as it was written.
+    """
+    path = folder / HEADER_FILE
+    try:
+        header: dict[str, Any] = json.loads(path.read_bytes())
+        if (header["format"], header["key"]) != (FORMAT, key):
+            raise DataError(f"{path}: another format or key")
+        for name, facts in header["files"].items():
+            found = {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
+            if found != facts:
+                raise DataError(f"{folder / name}: not what was written")
+        return StoredPairs(folder, tuple(CorpusReport(**corpus) for corpus in header["corpora"]))
+    except OSError as error:
+        raise DataError(f"{error.filename}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: not a store's header: {error!r}") from error
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+class _Column:
+    """Rows of one type, mapped from two files."""
+
+    def __init__(self, folder: Path, name: str, dtype: np.dtype[Any]) -> None:
+        # asarray: rows as plain views, which are cheaper than memmap's own
+        self._values = np.asarray(np.memmap(_values_file(folder, name), dtype=dtype, mode="r"))
+        self._ends = np.asarray(np.memmap(_ends_file(folder, name), dtype="<i8", mode="r"))
+
+    def row(self, index: int) -> NDArray[Any]:
+        begin = int(self._ends[index - 1]) if index else 0
+        return self._values[begin : int(self._ends[index])]
+
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self._ends, prepend=0).astype(np.int64)
+
+
+class _ColumnWriter:
+    def __init__(self, folder: Path, name: str, files: ExitStack) -> None:
+        self._paths = (_values_file(folder, name), _ends_file(folder, name))
+        self._values: BinaryIO = files.enter_context(self._paths[0].open("wb"))
+        self._ends = array("q")
+        self._end = 0
+
+    def add(self, raw: bytes, size: int) -> None:
+        self._values.write(raw)
+        self._end += size
+        self._ends.append(self._end)
+
+    def finish(self) -> dict[str, dict[str, object]]:
+        self._values.flush()
+        os.fsync(self._values.fileno())
+        with self._paths[1].open("wb") as output:
+            output.write(np.asarray(self._ends, dtype="<i8").tobytes())
+            output.flush()
+            os.fsync(output.fileno())
+        return {
+            path.name: {"bytes": path.stat().st_size, "sha256": hash_file(path)}
+            for path in self._paths
+        }
+
+
+def _values_file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.values"
+
+
+def _ends_file(folder: Path, name: str) -> Path:
+    return folder / f"{name}.ends"
+
+
+def _build(folder: Path, key: str, fill: Callable[[StoreWriter], None], *, has_text: bool) -> None:
+    with ExitStack() as files:
+        writer = StoreWriter(folder, has_text=has_text, files=files)
+        fill(writer)
+        facts = writer.finish()
+    header = {
+        "format": FORMAT,
+        "key": key,
+        "corpora": [asdict(report) for report in writer.reports],
+        "files": facts,
+    }
+    with (folder / HEADER_FILE).open("w", encoding="utf-8") as output:
+        json.dump(header, output, ensure_ascii=False, indent=1)
+        output.flush()
+        os.fsync(output.fileno())
+
+
+def _publish(partial: Path, folder: Path) -> None:
+    """Give a finished store its name, unless another run was faster."""
+    partial.chmod(0o755)  # temporary folders are their owner's alone
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not (folder / HEADER_FILE).exists():
+            raise

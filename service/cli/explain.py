@@ -1,0 +1,91 @@
+"""`dragoman explain`: pictures of what a network does with one sentence.
+
+Owns the flags and the printing. What is drawn is `model.explain`'s.
+"""
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+
+from model.config import SearchConfig
+from model.errors import ConfigError
+from service.cli.offline import chosen_pair
+
+HELP = "draw attention, positions and learning rates for one sentence"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
+    parser.add_argument("sentence", help="one sentence of the source language")
+    parser.add_argument(
+        "--target", help="draw how this sentence is written; without it, the translation is"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("explained"), help="folder to write (%(default)s)"
+    )
+    parser.add_argument(
+        "--experiment",
+        type=Path,
+        metavar="EXPERIMENT.yaml",
+        help="also draw the learning rate of this experiment",
+    )
+    parser.add_argument(
+        "--from",
+        dest="source_language",
+        metavar="LANGUAGE",
+        help="source language, if the checkpoint has several",
+    )
+    parser.add_argument(
+        "--to",
+        dest="target_language",
+        metavar="LANGUAGE",
+        help="target language, if the checkpoint has several",
+    )
+    parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Load, translate, draw, print the page's path.
+
+    Raises:
+        CheckpointError: The checkpoint cannot be used.
+        ConfigError: The flags are impossible, or matplotlib is missing.
+        InputError: The sentence is several, or too long for a picture.
+    """
+    search = SearchConfig(beam_size=arguments.beam_size)
+    try:
+        from model.explain.labels import installed_fonts
+        from model.explain.pages import write_pages
+    except ImportError as error:
+        raise ConfigError(
+            f"explain needs a package that is not installed ({error.name});"
+            " pip install 'dragoman[train]'"
+        ) from error
+    from model.checkpoint.weights import load_checkpoint
+    from model.explain.sentence import explain_sentence
+    from model.train.experiment import read_experiment
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    experiment = None
+    if arguments.experiment is not None:
+        experiment = read_experiment(arguments.experiment)
+    checkpoint = load_checkpoint(arguments.checkpoint)
+    explained = explain_sentence(
+        checkpoint,
+        chosen_pair(arguments, checkpoint.manifest),
+        arguments.sentence,
+        target=arguments.target,
+        search=search,
+    )
+    page = write_pages(
+        explained,
+        checkpoint.transformer,
+        arguments.output,
+        fonts=installed_fonts(),
+        schedule=None if experiment is None else experiment.schedule,
+        num_updates=None if experiment is None else experiment.run.max_updates or None,
+    )
+    print(page)
+    return 0

@@ -1,0 +1,74 @@
+from dataclasses import replace
+
+import pytest
+
+from model.errors import ConfigError
+from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
+from model.train.experiment import Experiment, RunConfig
+from model.train.filtering import FilterConfig
+from model.train.observer import fingerprint
+from model.train.regularisation import RegularisationConfig
+
+TALK = CorpusConfig(name="talk", licence="CC0-1.0")
+DATA = DataConfig(
+    folder="en-zh",
+    source_language="en",
+    target_language="zh",
+    target_tag="zh-Hans",
+    train=(TALK,),
+    dev=("held-out",),
+    report=("test/news",),
+)
+BACK = DirectionConfig(
+    folder="en-zh",
+    source_language="zh",
+    target_language="en",
+    train=(TALK,),
+    dev=("held-out",),
+)
+EXPERIMENT = Experiment(name="tiny", licence="CC0-1.0", data=DATA, run=RunConfig(max_updates=1))
+
+
+def mark(data: DataConfig) -> str:
+    return fingerprint(replace(EXPERIMENT, data=data))
+
+
+def test_one_direction_is_described_either_way() -> None:
+    (direction,) = DATA.directions
+    assert (direction.name, direction.source, direction.target) == ("en-zh", "en", "zh-Hans")
+    several = DataConfig(pairs=(direction, BACK))
+    assert [item.name for item in several.directions] == ["en-zh", "zh-en"]
+
+
+def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does() -> None:
+    other = replace(TALK, licence="MIT", url="https://example.org")
+    for same in (
+        replace(DATA, train=(other,)),
+        replace(DATA, dev=("other",)),
+        replace(DATA, report=()),
+        replace(DATA, train=(replace(TALK, copies=1.0),)),
+    ):
+        assert mark(same) == mark(DATA)
+    changed = [
+        replace(DATA, train=(replace(TALK, copies=0.5),)),
+        replace(DATA, train=(TALK, replace(TALK, name="more"))),
+        replace(DATA, max_length=20),
+        replace(DATA, temperature=2.0),
+        replace(DATA, filters=FilterConfig(drop_duplicates=True)),
+        replace(DATA, regularisation=RegularisationConfig()),
+        replace(DATA, folder="zh-en"),
+        DataConfig(pairs=(*DATA.directions, BACK)),
+    ]
+    assert len({mark(data) for data in (DATA, *changed)}) == len(changed) + 1
+
+
+@pytest.mark.parametrize("copies", [0.0, -1.0, float("inf"), float("nan")])
+def test_copies_are_above_zero(copies: float) -> None:
+    with pytest.raises(ConfigError, match=r"data\.train\.copies is .*; it must be above 0"):
+        replace(TALK, copies=copies)
+
+
+def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
+    taught = replace(TALK, target_file="runs/teacher/talk.zh")
+    both = replace(DATA, train=(TALK, taught))
+    assert [corpus.label for corpus in both.train] == ["talk", "talk with runs/teacher/talk.zh"]

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+
+from model.errors import ConfigError
+from model.train.filtering import (
+    DUPLICATE,
+    LENGTH,
+    REASONS,
+    FilterConfig,
+    LineFilter,
+    judge_tokens,
+    mark_duplicates,
+    pair_hash,
+    report_corpus,
+    script_names,
+    script_share,
+)
+
+
+def reason(config: FilterConfig, source: str, target: str, *, tags: str = "en zh-Hans") -> str:
+    first, second = tags.split()
+    return REASONS[LineFilter(config, source=first, target=second).judge(source, target)]
+
+
+def test_without_filters_only_blank_sides_are_left_out() -> None:
+    assert reason(FilterConfig(), "same", "same") == "kept"
+    assert reason(FilterConfig(), "猫" * 5000, "cat") == "kept"
+    assert reason(FilterConfig(), "text", " \u3000") == "blank"
+
+
+@pytest.mark.parametrize(
+    ("config", "source", "target", "expected"),
+    [
+        (FilterConfig(max_characters=5), "12345", "123456", "characters"),
+        (FilterConfig(max_characters=6), "12345", "123456", "kept"),
+        (FilterConfig(drop_identical=True), "Press F1!", "press F1", "identical"),
+        (FilterConfig(drop_identical=True), "12", "12", "identical"),
+        (FilterConfig(drop_identical=True), "12", "13", "kept"),
+        (FilterConfig(min_script_share=0.5), "猫 is here", "猫在这里", "kept"),
+        (FilterConfig(min_script_share=0.5), "猫在这里", "猫在这里", "source script"),
+        (FilterConfig(min_script_share=0.5), "It is here", "It is here", "target script"),
+        (FilterConfig(min_script_share=0.5), "1 + 1", "1 + 1", "kept"),
+    ],
+)
+def test_a_pair_is_left_out_for_the_reason_that_is_said(
+    config: FilterConfig, source: str, target: str, expected: str
+) -> None:
+    assert reason(config, source, target) == expected
+
+
+def test_scripts_are_known_by_language_or_by_subtag() -> None:
+    assert script_names("pt-BR") == {"LATIN"}
+    assert script_names("sr-Cyrl") == {"CYRILLIC"}
+    assert script_share("ひらがな", script_names("ja")) == 1.0
+    assert script_share("Ünïcödé", script_names("de")) == 1.0
+    assert script_share("ab猫猫", script_names("en")) == 0.5
+    with pytest.raises(ConfigError, match="min_script_share: the script of 'sr' is not known"):
+        LineFilter(FilterConfig(min_script_share=0.1), source="en", target="sr")
+    LineFilter(FilterConfig(), source="en", target="sr")  # not asked for
+
+
+def test_the_first_of_equal_pairs_stays() -> None:
+    pairs = [("a", "b"), ("c", "d"), ("a", "b"), ("a", "x"), ("c", "d"), ("a", "b")]
+    verdicts = np.array([0, 1, 0, 0, 0, 0], dtype=np.uint8)  # the second is left out already
+    mark_duplicates(verdicts, np.array([pair_hash(*pair) for pair in pairs], dtype=np.uint64))
+    assert [REASONS[verdict] for verdict in verdicts] == [
+        "kept",
+        "blank",
+        "duplicate",
+        "kept",
+        "kept",
+        "duplicate",
+    ]
+    assert pair_hash("ab", "c") != pair_hash("a", "bc")
+
+
+def test_lengths_and_ratios_are_of_tokens() -> None:
+    config = FilterConfig(max_ratio=2.0)
+    found = [
+        REASONS[judge_tokens(*sizes, max_length=10, config=config)]
+        for sizes in ((10, 10), (11, 2), (2, 11), (5, 10), (4, 9), (9, 4))
+    ]
+    assert found == ["kept", "length", "length", "kept", "ratio", "ratio"]
+
+
+def test_a_report_counts_and_says_only_what_happened() -> None:
+    report = report_corpus(
+        "en-zh", "talk", np.array([0, 0, LENGTH, DUPLICATE, DUPLICATE], dtype=np.uint8)
+    )
+    assert (report.num_pairs, report.num_kept) == (5, 2)
+    assert str(report) == "en-zh talk: 2 of 5 pairs; left out: duplicate 2, length 1"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"max_characters": -1}, "data.filters.max_characters is -1"),
+        ({"max_ratio": 0.5}, "data.filters.max_ratio is 0.5; it must be above 1, or 0"),
+        ({"min_script_share": 1.5}, "data.filters.min_script_share is 1.5"),
+    ],
+)
+def test_impossible_limits_are_refused(values: dict[str, float], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FilterConfig(**values)  # type: ignore[arg-type]

@@ -1,0 +1,314 @@
+"""From files to what a run reads, without training."""
+
+import gzip
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.errors import ConfigError, DataError, TrainingError
+from model.train.corpora import TEXT_FILE
+from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
+from model.train.experiment import (
+    Experiment,
+    RunConfig,
+    VocabularyConfig,
+)
+from model.train.filtering import FilterConfig
+from model.train.reading import RunText, read_text
+from model.train.regularisation import RegularisationConfig
+from model.train.vocabulary import load_pieces
+from support.tiny_checkpoint import generated_pairs
+
+PAIRS = list(generated_pairs(80))
+TALK = CorpusConfig(name="talk", licence="CC0-1.0")
+DATA = DataConfig(
+    folder="en-zh",
+    source_language="en",
+    target_language="zh",
+    target_tag="zh-Hans",
+    train=(TALK,),
+    dev=("held-out",),
+)
+EN_ZH = DATA.directions[0]
+ZH_EN = DirectionConfig(
+    folder="en-zh",
+    source_language="zh",
+    target_language="en",
+    source_tag="zh-Hans",
+    train=(TALK,),
+    dev=("held-out",),
+)
+EXPERIMENT = Experiment(
+    name="tiny",
+    licence="CC0-1.0",
+    data=DATA,
+    vocabulary=VocabularyConfig(size=450),
+    run=RunConfig(max_updates=1),
+)
+BOTH = replace(EXPERIMENT, data=DataConfig(pairs=(EN_ZH, ZH_EN)))
+
+
+def write(folder: Path, corpus: str, pairs: list[tuple[str, str]], split: str = "train") -> None:
+    (folder / "en-zh" / split).mkdir(parents=True, exist_ok=True)
+    for language, side in (("en", 0), ("zh", 1)):
+        path = folder / "en-zh" / split / f"{corpus}.{language}"
+        path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path, "talk", PAIRS[:70])
+    write(tmp_path, "held-out", PAIRS[70:], "dev")
+    (tmp_path / "run").mkdir()
+    return tmp_path
+
+
+def read(
+    folder: Path,
+    experiment: Experiment = EXPERIMENT,
+    *,
+    is_vocabulary_there: bool = False,
+    is_resumed: bool = False,
+    cache: Path | None = None,
+) -> RunText:
+    return read_text(
+        experiment,
+        folder,
+        folder / "run",
+        is_vocabulary_there=is_vocabulary_there,
+        is_resumed=is_resumed,
+        cache=cache,
+    )
+
+
+def filtered(**values: float) -> Experiment:
+    return replace(EXPERIMENT, data=replace(DATA, filters=FilterConfig(**values)))  # type: ignore[arg-type]
+
+
+def test_stored_rows_are_what_the_vocabulary_says(folder: Path) -> None:
+    text = read(folder)
+    pieces = load_pieces(text.vocabularies.source_path)
+    sources, targets = text.pairs.rows(list(range(70)), epoch=0, number=0)
+    for source, target, pair in zip(sources, targets, PAIRS[:70], strict=True):
+        assert source.tolist() == [*pieces.encode(pair[0]), 1]
+        assert target.tolist() == [*pieces.encode(pair[1]), 1]
+    assert len(text.dev["held-out"].pairs) == 10
+    assert list(text.report) == ["dev/held-out"]
+
+
+def test_a_second_run_reads_what_the_first_one_stored(folder: Path) -> None:
+    def files() -> dict[str, int]:
+        return {path.name: path.stat().st_ino for path in (folder / "run" / "text").glob("*/*")}
+
+    first = read(folder)
+    stored = files()
+    assert len(stored) == 5
+    again = read(folder, is_vocabulary_there=True, is_resumed=True)
+    assert files() == stored
+    assert again.reports == first.reports
+    assert again.pairs.source_lengths.tolist() == first.pairs.source_lengths.tolist()
+
+
+def test_other_text_filters_or_lengths_are_stored_anew(folder: Path) -> None:
+    cache = folder / "cache"
+    read(folder, cache=cache)
+    changes = (
+        EXPERIMENT,
+        replace(EXPERIMENT, data=replace(DATA, max_length=20)),
+        filtered(drop_duplicates=True),
+        replace(EXPERIMENT, data=replace(DATA, regularisation=RegularisationConfig())),
+    )
+    for number, experiment in enumerate(changes, start=1):
+        read(folder, experiment, is_vocabulary_there=True, cache=cache)
+        assert len(list(cache.iterdir())) == number
+    write(folder, "talk", PAIRS[:69])
+    read(folder, is_vocabulary_there=True, cache=cache)
+    assert len(list(cache.iterdir())) == len(changes) + 1
+    assert not (folder / "run" / "text").exists()
+
+
+def test_a_resumed_run_refuses_text_that_has_changed(folder: Path) -> None:
+    read(folder)
+    read(folder, is_vocabulary_there=True, is_resumed=True)
+    write(folder, "talk", [*PAIRS[:69], ("The cat waits.", PAIRS[69][1])])
+    message = r"text\.json: the training text is not .* changed: en-zh talk, source$"
+    with pytest.raises(TrainingError, match=message):
+        read(folder, is_vocabulary_there=True, is_resumed=True)
+    (folder / "run" / TEXT_FILE).write_text("{}")
+    with pytest.raises(TrainingError, match=r"text\.json: cannot be read"):
+        read(folder, is_vocabulary_there=True, is_resumed=True)
+
+
+def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
+    extra = [
+        PAIRS[0],
+        ("Same here", "same here!"),
+        ("", "空"),
+        ("x" * 500, "猫"),
+        ("7" * 60, "猫"),
+        ("7" * 150, "七" * 50),
+        ("the dog", "der Hund"),
+        ("A new line", "新的一行"),
+    ]
+    write(folder, "more", extra)
+    experiment = filtered(
+        drop_blank=True,
+        drop_identical=True,
+        drop_duplicates=True,
+        max_characters=400,
+        max_ratio=12.0,
+        min_script_share=0.3,
+    )
+    corpora = (TALK, CorpusConfig(name="more", licence="CC0-1.0"))
+    experiment = replace(experiment, data=replace(experiment.data, train=corpora, max_length=100))
+    talk, more = read(folder, experiment).reports
+    assert talk.num_pairs == 70
+    assert talk.num_kept == len(dict.fromkeys(PAIRS[:70]))
+    assert (more.num_pairs, more.num_kept) == (8, 1)
+    assert more.dropped == {
+        "blank": 1,
+        "characters": 1,
+        "identical": 1,
+        "target script": 1,
+        "duplicate": 1,
+        "length": 1,
+        "ratio": 1,
+    }
+    facts = json.loads((folder / "run" / TEXT_FILE).read_text(encoding="utf-8"))
+    assert [corpus["name"] for corpus in facts["corpora"]] == ["talk", "more"]
+    assert facts["corpora"][1]["dropped"] == more.dropped
+
+
+def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"talk\.en: nothing is left .* characters 70"):
+        read(folder, filtered(max_characters=2))
+    short = replace(EXPERIMENT, data=replace(DATA, max_length=2))
+    with pytest.raises(DataError, match=r"talk\.en: nothing is left .* length 70"):
+        read(folder, short)
+    assert not list((folder / "run").glob("text/*"))
+
+
+def test_the_target_of_a_corpus_can_be_another_file(folder: Path) -> None:
+    teacher = folder / "teacher.zh.gz"
+    teacher.write_bytes(gzip.compress("".join(f"{pair[1]}！\n" for pair in PAIRS[:70]).encode()))
+    distilled = CorpusConfig(name="talk", licence="CC0-1.0", target_file=str(teacher))
+    experiment = replace(EXPERIMENT, data=replace(DATA, train=(TALK, distilled)))
+    text = read(folder, experiment)
+    assert [report.num_kept for report in text.reports] == [70, 70]
+    assert text.reports[1].name == f"talk with {teacher}"
+    pieces = load_pieces(text.vocabularies.target_path)
+    _, targets = text.pairs.rows([0, 70], epoch=0, number=0)
+    assert pieces.decode(targets[1][:-1].tolist()) == pieces.decode(
+        [*targets[0][:-1].tolist(), *pieces.encode("！")]
+    ).replace(" ", "")
+
+
+def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path) -> None:
+    gone = CorpusConfig(name="talk", licence="CC0-1.0", target_file="nowhere.zh")
+    path = folder / "en-zh" / "train" / "talk.zh"
+    cases: list[tuple[Experiment, str | None, str]] = [
+        (replace(EXPERIMENT, data=replace(DATA, train=(gone,))), None, "^nowhere.zh: no such file"),
+        (
+            replace(EXPERIMENT, data=replace(DATA, dev=("none",))),
+            None,
+            r"dev/none\.en: no such file, nor with \.gz",
+        ),
+        (EXPERIMENT, "一\n二\n", r"talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2"),
+        (EXPERIMENT, "一\n\n" * 35, r"talk\.zh:2: the line is blank"),
+        (EXPERIMENT, "", r"talk\.zh:1: no such line"),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=8000)),
+            None,
+            r"joint\.spm: .* vocabulary.size is 8000, more than the text supports; .* at most",
+        ),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=270)),
+            None,
+            r"joint\.spm: .* vocabulary.size is 270, but the characters alone are",
+        ),
+    ]
+    good = path.read_text(encoding="utf-8")
+    for experiment, content, message in cases:
+        path.write_text(good if content is None else content, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            read(folder, experiment)
+        assert not list((folder / "run").iterdir())
+
+
+def test_two_empty_files_are_named(folder: Path) -> None:
+    write(folder, "talk", [])
+    with pytest.raises(DataError, match=r"talk\.en: the file is empty"):
+        read(folder)
+
+
+def test_several_directions_share_a_network_and_say_their_target(folder: Path) -> None:
+    text = read(folder, BOTH)
+    pieces = load_pieces(text.vocabularies.source_path)
+    sources, targets = text.pairs.rows([0, 70], epoch=0, number=0)
+    tags = [pieces.piece_to_id(">>zh-Hans<<"), pieces.piece_to_id(">>en<<")]
+    assert tags == [3, 4]
+    assert [int(row[0]) for row in sources] == tags
+    assert sources[0].tolist()[1:] == targets[1].tolist()
+    assert [report.direction for report in text.reports] == ["en-zh", "zh-en"]
+    assert list(text.dev) == ["en-zh/held-out", "zh-en/held-out"]
+    assert list(text.report) == ["en-zh/dev/held-out", "zh-en/dev/held-out"]
+    dev = text.dev["zh-en/held-out"]
+    assert dev.pair.source_prefix == (">>en<<",)
+    assert int(dev.pairs.source(0)[0]) == tags[1]
+    assert tags[0] not in pieces.encode("typed by a user: >>zh-Hans<<")
+
+
+def test_a_hot_mixture_reads_the_small_direction_more_often(folder: Path) -> None:
+    write(folder, "few", PAIRS[:7])
+    small = replace(ZH_EN, train=(CorpusConfig(name="few", licence="CC0-1.0"),))
+    for temperature, expected in ((1.0, (70, 7)), (1e6, (38, 38))):
+        data = DataConfig(pairs=(EN_ZH, small), temperature=temperature)
+        copies = read(folder, replace(BOTH, data=data)).pairs.epoch_copies(0)
+        assert (copies[:70].sum(), copies[70:].sum()) == expected
+
+
+def test_a_vocabulary_without_the_tags_is_no_beginning(folder: Path) -> None:
+    read(folder)
+    with pytest.raises(DataError, match=r"joint\.spm: has no piece '>>zh-Hans<<'"):
+        read(folder, BOTH, is_vocabulary_there=True)
+
+
+def test_user_symbols_are_one_piece_and_few_lines_are_enough(folder: Path) -> None:
+    vocabulary = VocabularyConfig(size=400, user_symbols=("<ph>",), max_lines=40)
+    text = read(folder, replace(EXPERIMENT, vocabulary=vocabulary))
+    pieces = load_pieces(text.vocabularies.source_path)
+    assert "<ph>" in pieces.encode("The<ph>cat", out_type=str)
+
+
+def test_a_damaged_cache_is_made_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = read(folder).pairs.source_lengths.tolist()
+    (store,) = (folder / "run" / "text").iterdir()
+    (store / "source-ids.values").write_bytes(b"damaged!")
+    with caplog.at_level(logging.WARNING, logger="dragoman.train"):
+        after = read(folder, is_vocabulary_there=True, is_resumed=True)
+    assert after.pairs.source_lengths.tolist() == before
+    assert "it is damaged and made again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"pairs": (EN_ZH, EN_ZH), "folder": ""}, "data.pairs has the suffixes en-zh twice"),
+        (
+            {"pairs": (EN_ZH, replace(EN_ZH, target_language="cn"))},
+            "data.pairs has the tags en → zh-Hans twice",
+        ),
+        ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
+        ({}, "missing key data.folder, data.source_language, data.target_language"),
+        ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
+        ({"pairs": (replace(EN_ZH, target_tag="z"),)}, "data.pairs: 'z' is not a well-formed"),
+    ],
+)
+def test_impossible_data_is_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        DataConfig(**values)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="names 'talk' twice; give it copies instead"):
+        replace(DATA, train=(TALK, TALK))

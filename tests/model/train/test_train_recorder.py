@@ -1,0 +1,73 @@
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from model.train.journal import read_journal
+from model.train.recorder import RunRecorder
+
+
+class Minutes:
+    """A clock that goes up by half a minute whenever it is read."""
+
+    def __init__(self) -> None:
+        self._now: Iterator[int] = iter(range(0, 30_000_000, 30))
+
+    def __call__(self) -> float:
+        return float(next(self._now))
+
+
+def test_journal_events_and_curves_are_written_while_a_run_goes_on(tmp_path: Path) -> None:
+    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+        assert len(read_journal(tmp_path)) == 1
+        assert len(list((tmp_path / "tensorboard").iterdir())) == 1
+        recorder.draw_if_due()
+        assert (tmp_path / "curves.png").exists()
+
+
+def test_curves_are_drawn_once_a_minute_at_most(tmp_path: Path) -> None:
+    with RunRecorder(tmp_path, update=0, clock=lambda: 7.0) as recorder:
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+        recorder.draw_if_due()
+        assert not (tmp_path / "curves.png").exists()
+        assert recorder.draw()
+        assert (tmp_path / "curves.png").exists()
+
+
+def test_without_the_extra_a_run_is_recorded_and_what_is_missing_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("model.train.events", "model.train.curves"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("tensorboard", "tensorboard.compat.proto.event_pb2", "matplotlib.axes"):
+        monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
+    with (
+        caplog.at_level(logging.WARNING),
+        RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder,
+    ):
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+        recorder.draw_if_due()
+        assert not recorder.draw()
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
+    (warning,) = caplog.messages
+    assert "tensorboard (live events), matplotlib (curves.png)" in warning
+    assert "pip install 'dragoman[train]'" in warning
+
+
+def test_a_picture_that_cannot_be_written_does_not_end_a_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "curves.partial").mkdir()
+    (tmp_path / "tensorboard").write_text("", encoding="utf-8")
+    with (
+        caplog.at_level(logging.WARNING),
+        RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder,
+    ):
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+        assert not recorder.draw()
+    assert len(read_journal(tmp_path)) == 1
+    assert "no TensorBoard events are written" in caplog.messages[0]
+    assert "the curves cannot be drawn" in caplog.messages[1]

@@ -1,0 +1,141 @@
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from model.errors import DataError
+from model.train.filtering import CorpusReport
+from model.train.store import (
+    HEADER_FILE,
+    StoredPairs,
+    StoreWriter,
+    ingredients_key,
+    open_or_build,
+    open_store,
+)
+
+INGREDIENTS = {"text": "one", "vocabulary": "two"}
+ROWS = [([5, 6, 1], [7, 1], ("ab", "猫")), ([8, 1], [9, 9, 1], ("c", "")), ([1], [1], ("d", "e"))]
+REPORT = CorpusReport(
+    direction="en-zh", name="talk", num_pairs=4, num_kept=3, dropped={"duplicate": 1}
+)
+
+
+class Filler:
+    """Counts how often a store is made."""
+
+    def __init__(self) -> None:
+        self.num_calls = 0
+
+    def __call__(self, writer: StoreWriter) -> None:
+        self.num_calls += 1
+        for row in ROWS:
+            writer.add(*row)
+        writer.reports.append(REPORT)
+
+
+def build(folder: Path, fill: Filler, *, has_text: bool = True) -> StoredPairs:
+    return open_or_build(folder, INGREDIENTS, fill, has_text=has_text)
+
+
+def check(pairs: StoredPairs) -> None:
+    assert len(pairs) == 3
+    assert pairs.reports == (REPORT,)
+    assert pairs.source_lengths.tolist() == [3, 2, 1]
+    assert pairs.target_lengths.tolist() == [2, 3, 1]
+    for index, (source, target, _) in enumerate(ROWS):
+        assert pairs.source(index).tolist() == source
+        assert pairs.target(index).tolist() == target
+
+
+def test_a_store_is_made_once_and_then_mapped(tmp_path: Path) -> None:
+    fill = Filler()
+    for _ in range(2):
+        pairs = build(tmp_path, fill)
+        check(pairs)
+        assert [pairs.text(index) for index in range(3)] == [row[2] for row in ROWS]
+        base = pairs.source(0)
+        while base.base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        assert isinstance(base, np.memmap)
+        assert not pairs.source(0).flags.writeable
+    assert fill.num_calls == 1
+    assert [path.name for path in tmp_path.iterdir()] == [ingredients_key(INGREDIENTS)]
+
+
+def test_other_ingredients_are_another_store(tmp_path: Path) -> None:
+    fill = Filler()
+    build(tmp_path, fill)
+    open_or_build(tmp_path, {**INGREDIENTS, "vocabulary": "3"}, fill, has_text=False)
+    assert fill.num_calls == 2
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_text_is_stored_only_where_it_is_needed(tmp_path: Path) -> None:
+    check(build(tmp_path, Filler(), has_text=False))
+    (folder,) = tmp_path.iterdir()
+    assert not list(folder.glob("*text*"))
+
+
+@pytest.mark.parametrize("name", ["source-ids.values", "target-ids.ends", HEADER_FILE])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_store_is_made_again_with_a_message(
+    tmp_path: Path, name: str, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill = Filler()
+    build(tmp_path, fill)
+    path = tmp_path / ingredients_key(INGREDIENTS) / name
+    raw = bytearray(path.read_bytes())
+    if damage == "remove":
+        path.unlink()
+    else:
+        raw[0] ^= 1
+        path.write_bytes(raw if damage == "flip" else raw[:-1])
+    if name == HEADER_FILE and damage == "cut":  # without its last brace
+        assert raw[-1:] == b"}"
+    with caplog.at_level(logging.WARNING, logger="dragoman.train"):
+        check(build(tmp_path, fill))
+    assert fill.num_calls == 2
+    assert f"{path}" in caplog.text
+    assert "it is damaged and made again" in caplog.text
+    check(build(tmp_path, fill))
+    assert fill.num_calls == 2
+
+
+def test_a_store_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:
+    def fail(writer: StoreWriter) -> None:
+        writer.add(*ROWS[0])
+        raise DataError("talk.en:7: the line is blank")
+
+    with pytest.raises(DataError, match="line is blank"):
+        open_or_build(tmp_path, INGREDIENTS, fail, has_text=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(DataError, match="file: the text cannot be stored"):
+        build(tmp_path / "file", Filler())
+
+
+def test_a_run_that_was_faster_is_no_error(tmp_path: Path) -> None:
+    inner = Filler()
+
+    def slow(writer: StoreWriter) -> None:
+        build(tmp_path, inner)  # meanwhile another run publishes the same store
+        inner(writer)
+
+    check(open_or_build(tmp_path, INGREDIENTS, slow, has_text=True))
+    assert [path.name for path in tmp_path.iterdir()] == [ingredients_key(INGREDIENTS)]
+
+
+def test_a_header_of_another_format_is_not_read(tmp_path: Path) -> None:
+    build(tmp_path, Filler())
+    key = ingredients_key(INGREDIENTS)
+    path = tmp_path / key / HEADER_FILE
+    header = json.loads(path.read_bytes())
+    path.write_text(json.dumps({**header, "format": 99}))
+    with pytest.raises(DataError, match="another format or key"):
+        open_store(tmp_path / key, key)

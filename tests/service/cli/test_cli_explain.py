@@ -1,0 +1,52 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.errors import ConfigError
+from service.cli.main import build_parser, main
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("explain") / "tiny", pairs=(EN_ZH,))
+
+
+def test_a_page_of_pictures_is_written_and_named(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--target", "Two apples.", "--output", str(tmp_path / "out")]
+    assert main(["explain", str(checkpoint), "She sees two apples.", *flags]) == 0
+    page = Path(capsys.readouterr().out.strip())
+    assert page == tmp_path / "out" / "index.html"
+    assert "given target: Two apples." in page.read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "cross-layer-2.png").is_file()
+
+
+def test_foreseen_errors_are_one_line(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = ["--output", str(tmp_path / "out")]
+    for arguments, message in (
+        ([str(checkpoint), "She waits. Nobody waits."], "the text is 2 sentences"),
+        ([str(checkpoint), "She waits.", "--beam-size", "0"], "beam_size is 0"),
+        ([str(checkpoint), "She waits.", "--to", "de"], "0 language pairs fit"),
+        ([str(checkpoint), "She waits.", "--experiment", "none.yaml"], "none.yaml: No such file"),
+        ([str(tmp_path / "none"), "She waits."], "none"),
+    ):
+        assert main(["explain", *arguments, *output]) == 1
+        shown = capsys.readouterr()
+        assert shown.err.startswith("dragoman: ")
+        assert message in shown.err
+        assert not (tmp_path / "out").exists()
+
+
+def test_without_matplotlib_it_says_what_to_install(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "model.explain.labels", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import of it fails
+    parsed = build_parser().parse_args(["explain", str(checkpoint), "She waits."])
+    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[train\]'"):
+        parsed.run(parsed)

@@ -1,0 +1,93 @@
+"""Whole runs of a tiny network on generated text, for tests to stop, resume and look at."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from model.train.data_config import CorpusConfig, DataConfig
+from model.train.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
+from model.train.run import train
+from model.train.schedule import ScheduleConfig
+from support.tiny_checkpoint import generated_pairs
+
+EXPERIMENT = Experiment(
+    name="tiny",
+    licence="CC0-1.0",
+    description="A test",
+    notes="Good for nothing.",
+    data=DataConfig(
+        folder="en-zh",
+        source_language="en",
+        target_language="zh",
+        target_tag="zh-Hans",
+        train=(CorpusConfig(name="talk", licence="CC0-1.0", url="https://example.org", copies=2),),
+        dev=("held-out",),
+        report=("test/held-out",),
+    ),
+    vocabulary=VocabularyConfig(size=450, denormalisation={",": "，"}),
+    network=NetworkConfig(
+        d_model=16, num_heads=2, d_ff=16, num_encoder_layers=1, num_decoder_layers=1, dropout=0.2
+    ),
+    schedule=ScheduleConfig(peak=5e-3, warmup_updates=4, tail_fraction=0.5),
+    run=RunConfig(
+        max_updates=12,
+        batch_tokens=200,
+        snapshot_every_updates=4,
+        num_snapshots=3,
+        max_dev_sentences=5,
+        final_beam_size=2,
+        average_counts=(2, 3),
+    ),
+)
+
+
+def write_text(folder: Path) -> Path:
+    """The run's text, below `folder`; returns `folder`."""
+    pairs = list(generated_pairs(120))
+    for split, corpus, lines in (
+        ("train", "talk", pairs[:100]),
+        ("dev", "held-out", pairs[100:110]),
+        ("test", "held-out", pairs[110:]),
+    ):
+        (folder / "en-zh" / split).mkdir(parents=True)
+        for language, side in (("en", 0), ("zh", 1)):
+            path = folder / "en-zh" / split / f"{corpus}.{language}"
+            path.write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
+    return folder
+
+
+class StopAfter:
+    """Asks a run to stop after some updates."""
+
+    def __init__(self, num_updates: int) -> None:
+        self._num_updates = num_updates
+
+    def __call__(self) -> bool:
+        self._num_updates -= 1
+        return self._num_updates < 0
+
+
+def run(
+    data_folder: Path,
+    output: Path,
+    *,
+    experiment: Experiment = EXPERIMENT,
+    resume: bool = False,
+    num_updates: int = 10_000,
+    should_stop: Callable[[], bool] | None = None,
+    start_from: Path | None = None,
+    cache: Path | None = None,
+) -> bool:
+    """Train; whether the run came to its end."""
+    return train(
+        experiment,
+        data_folder=data_folder,
+        output=output,
+        resume=resume,
+        device=torch.device("cpu"),
+        command="dragoman train tiny.yaml",
+        start_from=start_from,
+        cache=cache,
+        should_stop=should_stop or StopAfter(num_updates),
+    )
