@@ -28,7 +28,7 @@ serve: install ## Serve the bundled checkpoints on HOST:PORT
 	@exec $(BIN)/dragoman serve --host $(HOST) --port $(PORT)
 
 test: install ## Run all tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,5 +1,9 @@
+import os
 from collections.abc import Iterator
 from pathlib import Path
+
+# Small tensors, and as many test processes as cores: threads beside them only wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 
