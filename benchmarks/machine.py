@@ -24,9 +24,11 @@ def _vector_units() -> list[str]:
 
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
-    return subprocess.run(
-        command, cwd=_ROOT, capture_output=True, text=True, check=False
-    ).stdout.strip()
+    try:
+        found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    except FileNotFoundError:  # there is no git
+        return ""
+    return found.stdout.strip()
 
 
 def _version(name: str) -> str | None:

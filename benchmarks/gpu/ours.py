@@ -3,6 +3,7 @@
 Owns the measurements of our own engine; each returns what goes into the results file.
 """
 
+import gc
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -113,6 +114,7 @@ def speed(
                 seconds.append(elapsed[0])
             with _timed(device) as elapsed:
                 refilled = run_all(session, requests * 4)
+            del session
             rows.append(
                 {
                     "sentences": count,
@@ -173,6 +175,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _forget_memory(device: torch.device) -> None:
+    gc.collect()
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()

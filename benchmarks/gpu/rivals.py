@@ -4,6 +4,7 @@ Owns how each is asked; each is measured at several batch sizes and keeps its be
 """
 
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -157,4 +158,5 @@ def library_path(folder: Path) -> str:
         alias = folder / f"{name}.12"
         if found and not alias.exists():
             alias.symlink_to(found[-1])
-    return ":".join(map(str, (folder, *folders)))
+    before = os.environ.get("LD_LIBRARY_PATH")
+    return ":".join([*([before] if before else []), str(folder), *map(str, folders)])

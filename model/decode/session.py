@@ -108,6 +108,7 @@ class DecodingSession:
             self._num_rows += request.search.beam_size
         return slot_ids
 
+    @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a sentence; one that is not running (any more) is ignored."""
         if slot_id in self._beam_sizes:

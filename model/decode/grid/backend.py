@@ -59,6 +59,8 @@ class GridBackend:
     def _grid(self, width: int) -> Grid:
         grid = self._grids.get(width)
         if grid is None:
+            # What idle grids hold may be what this one needs.
+            self._grids = {key: kept for key, kept in self._grids.items() if not kept.is_idle}
             narrowest = width // 2 + 1
             num_slots = min(self._limits.max_slots, self._limits.max_rows // narrowest)
             grid = self._grids[width] = Grid(

@@ -22,7 +22,7 @@ from model.decode.grid.tables import Bucket, GridTables, rounded_up
 from model.decode.request import DecodeRequest, FinishedSentence, SessionLimits
 
 _MIN_COLUMNS = 32
-_MIN_MEMORY = 16
+_MIN_MEMORY = 32
 _MAX_ENCODED_TOKENS = 16_384
 _RECORD_AT = 2
 """A bucket's first step runs as written, which also warms it up; from here on it is recorded."""
@@ -84,6 +84,7 @@ class Grid:
         self._recordings: dict[Bucket, _Recording] = {}
         self._sent: deque[_Sent] = deque()
         self._wished: tuple[int, int, bool] | None = None
+        self._is_last = False
 
     @property
     def is_idle(self) -> bool:
@@ -91,7 +92,7 @@ class Grid:
         return self._ledger.is_idle
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
-        """Encode sentences in chunks without padded sentences, and set their searches up."""
+        """Encode sentences in chunks of like lengths, and set their searches up."""
         self._wished = None
         slots = [
             self._ledger.add(slot_id, request)
@@ -103,7 +104,7 @@ class Grid:
             self._tables.write(slots, requests)
         except BaseException:
             for slot_id in slot_ids:
-                self._ledger.remove(slot_id)
+                self.release(slot_id)
             raise
 
     def _memory_length(self, request: DecodeRequest) -> int:
@@ -112,14 +113,13 @@ class Grid:
         )
 
     def _chunks(self, requests: Sequence[DecodeRequest]) -> list[list[int]]:
-        """Requests of one padded length, in numbers that are powers of two."""
+        """Requests of one padded length, up to so many tokens."""
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
         chunks = []
         for length, group in groupby(order, key=lambda i: self._memory_length(requests[i])):
             waiting = list(group)
             while waiting:
-                size = min(len(waiting), max(1, _MAX_ENCODED_TOKENS // length))
-                size = 1 << (size.bit_length() - 1)
+                size = max(1, _MAX_ENCODED_TOKENS // length)
                 chunks.append(waiting[:size])
                 del waiting[:size]
         return chunks
@@ -142,10 +142,13 @@ class Grid:
     def release(self, slot_id: int) -> None:
         """Drop a sentence; what it still does on the device is not looked at."""
         self._wished = None
-        self._ledger.remove(slot_id)
+        self._tables.clear(self._ledger.remove(slot_id))  # nobody has heard whether it is finite
 
     def launch(self) -> None:
-        """Start the next step of everybody, and the copy of what it does."""
+        """Start the next step of everybody, and the copy of what it does, if anybody needs one."""
+        self._is_last = not self._ledger.has_steps_left()
+        if self._is_last:
+            return
         bucket = self._bucket()
         launched = self._ledger.launch(bucket.num_slots)
         report = self._step(bucket)()
@@ -185,10 +188,11 @@ class Grid:
 
     def _step(self, bucket: Bucket) -> Step:
         """The step of a bucket, recorded once it has been used before."""
+        network, search, tables = self._network, self._search, self._tables  # and not the grid
 
         def step() -> Tensor:
-            logits, sources = self._network.step(self._tables, bucket)
-            return self._search.step(self._tables, bucket, logits, sources)
+            logits, sources = network.step(tables, bucket)
+            return search.step(tables, bucket, logits, sources)
 
         recording = self._recordings.setdefault(bucket, _Recording(step))
         recording.num_uses += 1
@@ -197,11 +201,14 @@ class Grid:
         return recording.step
 
     def collect(self) -> list[FinishedSentence]:
-        """Read all steps but the last one launched; once nobody is left, that one too."""
+        """Read all steps but the last one launched; if nothing comes after it, that one too."""
         finished: list[FinishedSentence] = []
-        while len(self._sent) > (0 if self.is_idle else 1):
+        while len(self._sent) > self._num_unread():
             finished += self._read(self._sent.popleft())
         return finished
+
+    def _num_unread(self) -> int:
+        return 0 if self.is_idle or self._is_last else 1
 
     def _read(self, sent: _Sent) -> list[FinishedSentence]:
         if sent.has_arrived is not None:
@@ -212,8 +219,9 @@ class Grid:
     def _finish(self, slot_id: int) -> FinishedSentence:
         self._wished = None
         hypotheses = self._ledger.hypotheses(slot_id)
+        is_poisoned = self._ledger.is_poisoned(slot_id)
         slot = self._ledger.remove(slot_id)
-        if not hypotheses:  # not one finite score: nothing of it may stay in the tables
+        if is_poisoned or not hypotheses:
             self._tables.clear(slot)
         return FinishedSentence(slot_id=slot_id, hypotheses=hypotheses)
 

@@ -67,6 +67,8 @@ class Ledger:
         self._thresholds = np.zeros(num_slots)
         self._penalties = np.zeros(num_slots)
         self._bound_lengths = np.zeros((2, num_slots))  # at no token, and more with each token
+        self._ends_at = np.zeros(num_slots, dtype=np.int64)  # the position behind the cap
+        self._is_poisoned = np.zeros(num_slots, dtype=np.bool_)
         self._sentences: dict[int, _Sentence] = {}
 
     @property
@@ -83,6 +85,11 @@ class Ledger:
         """Slots from the first to the last that is in use."""
         return int(np.flatnonzero(self._slot_ids != NOBODY)[-1]) + 1
 
+    def has_steps_left(self) -> bool:
+        """Whether anybody has not yet been launched up to the cap."""
+        is_used = self._slot_ids != NOBODY
+        return bool((self._positions[is_used] < self._ends_at[is_used]).any())
+
     def longest_past(self) -> int:
         """Positions of the longest past, the next one included."""
         return int(self._positions[self._slot_ids != NOBODY].max()) + 1
@@ -97,6 +104,8 @@ class Ledger:
         self._penalties[slot] = request.search.length_penalty
         first, second = (bound_length(request.search, count) for count in (1, 2))
         self._bound_lengths[:, slot] = 2 * first - second, second - first
+        self._ends_at[slot] = len(request.prefix_ids) + request.search.max_length - 1
+        self._is_poisoned[slot] = False
         self._sentences[slot_id] = _Sentence(slot_id=slot_id, slot=slot, request=request)
         return slot
 
@@ -134,8 +143,17 @@ class Ledger:
         self._parents[positions, slots] = report.parents[slots]
         self._sources[positions, slots] = report.sources[slots]
         self._log_probs[positions, slots] = report.log_probs[slots]
-        for slot, candidate in np.argwhere(report.ends & is_there[:, None]).tolist():
-            self._end(report, slot, candidate, int(launched.positions[slot]))
+        self._is_poisoned[slots] |= np.isnan(report.end_scores[slots, 0])  # NaN ranks first
+        ended = np.nonzero(report.ends & is_there[:, None])
+        for slot, position, score, row, log_prob in zip(
+            ended[0].tolist(),
+            launched.positions[ended[0]].tolist(),
+            report.end_scores[ended].tolist(),
+            report.end_rows[ended].tolist(),
+            report.end_log_probs[ended].tolist(),
+            strict=True,
+        ):
+            self._end(slot, position=position, score=score, row=row, log_prob=log_prob)
         num_generated = positions - self._prefix_lengths[slots] + 2  # after this step
         at_none, each = self._bound_lengths[:, slots]
         lengths = np.maximum(at_none + each * num_generated, 1.0)
@@ -143,26 +161,31 @@ class Ledger:
         is_over = (num_generated >= 1) & (bounds <= self._thresholds[slots])
         return [int(slot_id) for slot_id in launched.slot_ids[slots[is_over]]]
 
-    def _end(self, report: Report, slot: int, candidate: int, position: int) -> None:
-        """Keep a hypothesis that ended, if it is among the sentence's K best."""
+    def _end(self, slot: int, *, position: int, score: float, row: int, log_prob: float) -> None:
+        """Keep a hypothesis that ended, if it is among the sentence's K best.
+
+        Args:
+            slot: Where its sentence is.
+            position: Of the step that ended it.
+            score: Sum of log probabilities.
+            row: The row it extends.
+            log_prob: What EOS contributed.
+        """
         sentence = self._sentences[int(self._slot_ids[slot])]
         search = sentence.request.search
         length = position - len(sentence.request.prefix_ids) + 2
-        score = hypothesis_score(
-            float(report.end_scores[slot, candidate]), length, search.length_penalty
-        )
+        score = hypothesis_score(score, length, search.length_penalty)
         ends = sentence.ends
         if len(ends) == search.beam_size and score <= ends[-1].score:
             return
-        end = _End(
-            score=score,
-            position=position,
-            row=int(report.end_rows[slot, candidate]),
-            log_prob=float(report.end_log_probs[slot, candidate]),
-        )
+        end = _End(score=score, position=position, row=row, log_prob=log_prob)
         insort(ends, end, key=lambda kept: -kept.score)
         del ends[search.beam_size :]
         self._thresholds[slot] = stop_threshold(search, [kept.score for kept in ends])
+
+    def is_poisoned(self, slot_id: int) -> bool:
+        """Whether a number of the sentence was none (NaN)."""
+        return bool(self._is_poisoned[self._sentences[slot_id].slot])
 
     def hypotheses(self, slot_id: int) -> tuple[Hypothesis, ...]:
         """The finished hypotheses that were asked for, best first."""
@@ -173,14 +196,21 @@ class Ledger:
     def _hypothesis(self, sentence: _Sentence, end: _End) -> Hypothesis:
         """Walk from a leaf back to the prefix."""
         slot, search = sentence.slot, sentence.request.search
-        first = len(sentence.request.prefix_ids) - 1
+        past = slice(len(sentence.request.prefix_ids) - 1, end.position)
+        nodes = zip(
+            self._tokens[past, slot].tolist(),
+            self._log_probs[past, slot].tolist(),
+            self._parents[past, slot].tolist(),
+            self._sources[past, slot].tolist(),
+            strict=True,
+        )
         tokens, log_probs, sources = [], [end.log_prob], []
         row = end.row
-        for position in range(end.position - 1, first - 1, -1):
-            tokens.append(int(self._tokens[position, slot, row]))
-            log_probs.append(float(self._log_probs[position, slot, row]))
-            row = int(self._parents[position, slot, row])
-            sources.append(int(self._sources[position, slot, row]))
+        for of_tokens, of_log_probs, of_parents, of_sources in reversed(list(nodes)):
+            tokens.append(of_tokens[row])
+            log_probs.append(of_log_probs[row])
+            row = of_parents[row]
+            sources.append(of_sources[row])
         return Hypothesis(
             token_ids=tuple(reversed(tokens)),
             score=end.score,

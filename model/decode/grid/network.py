@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from model.config import ModelConfig
 from model.decode.grid.tables import Bucket, GridTables
@@ -17,6 +18,9 @@ from model.nn.layers import ACTIVATIONS, DecoderLayer
 from model.nn.masks import lengths_mask
 from model.nn.positions import LearnedPositions, NoPositions
 from model.nn.transformer import Transformer
+
+_ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+"""cuDNN's kernel makes a plan for every shape, and there are many; flash takes no mask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +150,7 @@ class GridNetwork:
         self.dtype = weight.dtype
         self.score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._transformer = transformer
+        self._position_tables: dict[int, Tensor] = {}  # recordings read them where they are
         self._layers = [
             _Layer(layer, transformer.config)
             for layer in transformer.decoder.layers
@@ -161,7 +166,8 @@ class GridNetwork:
             slots: (N,) int64, where each sentence goes.
             tables: The grid's.
         """
-        encoded = self._transformer.encode(ids, lengths_mask(lengths, ids.shape[1]))
+        with sdpa_kernel(_ATTENTION):
+            encoded = self._transformer.encode(ids, lengths_mask(lengths, ids.shape[1]))
         memories = (tables.memory_keys, tables.memory_values)
         for index, layer in enumerate(self._layers):
             for table, new in zip(memories, layer.project_memory(encoded), strict=True):
@@ -180,8 +186,9 @@ class GridNetwork:
         hidden = hidden + table[view.positions.clamp(max=len(table) - 1)].unsqueeze(1)
         hidden = hidden.flatten(0, 1)
         queries = None
-        for index, layer in enumerate(self._layers):
-            hidden, queries = layer.step(index, hidden, view)
+        with sdpa_kernel(_ATTENTION):
+            for index, layer in enumerate(self._layers):
+                hidden, queries = layer.step(index, hidden, view)
         final_norm = self._transformer.decoder.final_norm
         logits = self._project(hidden if final_norm is None else final_norm(hidden))
         if queries is None or not bucket.with_sources:
@@ -214,7 +221,10 @@ class GridNetwork:
         assert not isinstance(positions, NoPositions)
         if isinstance(positions, LearnedPositions):
             num_columns = min(num_columns, positions.max_length)
-        return positions.table(num_columns, self._transformer.target_embedding.weight)
+        if num_columns not in self._position_tables:
+            weight = self._transformer.target_embedding.weight
+            self._position_tables[num_columns] = positions.table(num_columns, weight)
+        return self._position_tables[num_columns]
 
     def _project(self, hidden: Tensor) -> Tensor:
         """Logits in the precision of scores: sums of 8-bit mantissas would tie where none is."""

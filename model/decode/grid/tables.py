@@ -7,20 +7,22 @@ everything where it was when it was recorded. Two facts make the layout:
   stay with their node for good; each row has a mask of the nodes that are its ancestors. When beams
   are reordered, masks change places and nothing else does.
 * A slot that nobody uses computes on, for nobody: its results are not looked at, its position stops
-  at the end of the table. One more slot than there are sentences takes what padding writes.
+  at the end of the table. What is not finite there would reach the next sentence through any mask
+  (0 · NaN is NaN), so whoever leaves with such numbers has the slot cleared.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from model.config import ModelConfig
 from model.decode.request import DecodeRequest, SessionLimits
 
-_ALIGNMENT = 8
-"""Columns are a multiple of it, which fused attention wants of a mask's rows."""
+_ALIGNMENT = 16
+"""Columns and memory are a multiple of it, which fused attention wants of a mask's rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +57,8 @@ class GridTables:
     Attributes:
         keys: (L, S, H, T, K, d_k), by node.
         values: (L, S, H, T, K, d_v), by node.
-        memory_keys: (L, S + 1, H, M, d_k).
-        memory_values: (L, S + 1, H, M, d_v).
+        memory_keys: (L, S, H, M, d_k).
+        memory_values: (L, S, H, M, d_v).
         ancestors: (S, K, T, K) bool, the nodes that each row continues.
         tokens: (S, K) int64, what each row is fed next.
         scores: (S, K) sums of log probabilities; -inf marks a row without hypothesis.
@@ -88,7 +90,7 @@ class GridTables:
         self.device = device
         layers, heads = config.num_decoder_layers, config.num_heads
         past = (layers, num_slots, heads, self.num_columns, width)
-        memory = (layers, num_slots + 1, heads, self.memory_length)
+        memory = (layers, num_slots, heads, self.memory_length)
 
         def zeros(*shape: int, kind: torch.dtype) -> Tensor:
             return torch.zeros(shape, device=device, dtype=kind)
@@ -109,7 +111,7 @@ class GridTables:
 
     def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Numbers from the host, (N, W) int64, without waiting for the device."""
-        ids = torch.tensor(rows, dtype=torch.int64)
+        ids = torch.from_numpy(np.array(rows, dtype=np.int64))
         if self.device.type == "cuda":
             ids = ids.pin_memory()
         return ids.to(self.device, non_blocking=True)
@@ -151,6 +153,6 @@ class GridTables:
         self.ancestors.index_fill_(0, index, value=False)
 
     def clear(self, slot: int) -> None:
-        """Zero what a sentence left that is not finite: what is masked must be."""
+        """Zero what a sentence left, which may not be finite: what is masked must be."""
         for table in (self.keys, self.values, self.memory_keys, self.memory_values):
             table[:, slot] = 0.0

@@ -40,6 +40,7 @@ def test_half_precisions_finish_with_finite_scores(dtype: torch.dtype) -> None:
         assert all(torch.isfinite(torch.tensor(h.token_log_probs)).all() for h in hypotheses)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_a_step_in_the_loop_never_waits_for_the_device() -> None:
     """Admission and launching run with every synchronising call of torch made an error."""
     transformer = small_transformer(dtype=torch.float32).cuda()

@@ -1,6 +1,8 @@
 """The grid on a CPU, recorded and not, against the plain search."""
 
+import gc
 import random
+import weakref
 from functools import partial
 
 import pytest
@@ -141,6 +143,44 @@ def test_a_sentence_without_a_finite_score_leaves_nothing_behind() -> None:
     while not session.is_idle:
         for sentence in session.step():
             assert_equals_reference(transformer, request, sentence.hypotheses)
+
+
+@pytest.mark.parametrize("num_steps", [0, 1, 3])
+def test_a_released_sentence_without_finite_numbers_leaves_nothing_behind(num_steps: int) -> None:
+    transformer = small_transformer()
+    session = on_grid(transformer, Rerun())
+    rng = random.Random(23)
+    search = SearchConfig(beam_size=2, max_length=12)
+    healthy, beside = (random_request(rng, search) for _ in range(2))
+    clean = transformer.source_embedding.weight[22].clone()
+    with torch.no_grad():
+        transformer.source_embedding.weight[22] = torch.nan
+    bad = DecodeRequest(source_ids=(*[22] * 14, 1), prefix_ids=(0, 4, 5, 6), search=search)
+    (slot_id,) = session.admit([bad])
+    for _ in range(num_steps):
+        session.step()
+    session.release(slot_id)
+    with torch.no_grad():
+        transformer.source_embedding.weight[22] = clean
+    requests = dict(zip(session.admit([healthy, beside]), (healthy, beside), strict=True))
+    while not session.is_idle:
+        for sentence in session.step():
+            assert_equals_reference(transformer, requests[sentence.slot_id], sentence.hypotheses)
+
+
+def test_a_session_that_is_dropped_holds_no_memory() -> None:
+    session = on_grid(small_transformer(), Rerun())
+    session.admit([random_request(random.Random(3), SearchConfig(beam_size=2, max_length=4))])
+    while not session.is_idle:
+        session.step()
+    (grid,) = session._backend._grids.values()
+    is_there = weakref.ref(grid)
+    gc.disable()
+    try:
+        del session, grid
+        assert is_there() is None
+    finally:
+        gc.enable()
 
 
 def test_an_alignment_is_what_the_tensors_of_the_other_backend_say() -> None:
