@@ -10,7 +10,7 @@ from pathlib import Path
 
 from model.config import SearchConfig
 from model.errors import ConfigError
-from service.cli.offline import chosen_pair
+from service.cli.offline import add_pair_arguments, chosen_pair
 
 HELP = "draw attention, positions and learning rates for one sentence"
 
@@ -31,18 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EXPERIMENT.yaml",
         help="also draw the learning rate of this experiment",
     )
-    parser.add_argument(
-        "--from",
-        dest="source_language",
-        metavar="LANGUAGE",
-        help="source language, if the checkpoint has several",
-    )
-    parser.add_argument(
-        "--to",
-        dest="target_language",
-        metavar="LANGUAGE",
-        help="target language, if the checkpoint has several",
-    )
+    add_pair_arguments(parser)
     parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
 
 

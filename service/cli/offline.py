@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from model.checkpoint.manifest import LanguagePair, Manifest
 
 
-def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """From which language to which; `chosen_pair` reads them."""
     parser.add_argument(
         "--from",
         dest="source_language",
@@ -28,6 +28,11 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LANGUAGE",
         help="target language, if the checkpoint has several",
     )
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    add_pair_arguments(parser)
     parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
     parser.add_argument(
         "--length-penalty", type=float, default=1.0, help="exponent of the score (%(default)s)"

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+import pytest
 import torch
 
 from model.checkpoint.manifest import SpecialTokens
@@ -11,6 +12,7 @@ from model.decode.backend import Backend
 from model.decode.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
+from support.reference_search import reference_search
 
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
 LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
@@ -99,3 +101,17 @@ def run_in_a_crowd(
         session.check_integrity()
         assert session.num_slots == len(running)
     return done
+
+
+def assert_equals_reference(
+    transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
+) -> None:
+    """The same hypotheses and numbers as the plain search."""
+    expected = reference_search(
+        transformer, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
+    )
+    assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+    for hypothesis, reference in zip(hypotheses, expected, strict=True):
+        assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
+        assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
+        assert hypothesis.is_truncated == reference.is_truncated

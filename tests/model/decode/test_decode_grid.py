@@ -15,10 +15,10 @@ from model.decode.grid.tables import rounded_up
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import UnsupportedVariantError
 from model.nn.transformer import Transformer
-from support.reference_search import reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
+    assert_equals_reference,
     random_request,
     run_in_a_crowd,
     small_transformer,
@@ -32,19 +32,6 @@ def on_grid(
     return DecodingSession(
         transformer, tokens=TOKENS, limits=limits, opener=partial(GridBackend, recorder=recorder)
     )
-
-
-def assert_equals_reference(
-    transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
-) -> None:
-    expected = reference_search(
-        transformer, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
-    )
-    assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
-    for hypothesis, reference in zip(hypotheses, expected, strict=True):
-        assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
-        assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
-        assert hypothesis.is_truncated == reference.is_truncated
 
 
 @pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])

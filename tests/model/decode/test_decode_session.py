@@ -9,10 +9,10 @@ from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
 from model.errors import CapacityError
 from model.nn.transformer import Transformer
-from support.reference_search import reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
+    assert_equals_reference,
     random_request,
     random_search,
     run_in_a_crowd,
@@ -31,19 +31,6 @@ def run_until_idle(session: DecodingSession) -> list[FinishedSentence]:
     while not session.is_idle:
         finished.extend(session.step())
     return finished
-
-
-def assert_equals_reference(
-    transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
-) -> None:
-    expected = reference_search(
-        transformer, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
-    )
-    assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
-    for hypothesis, reference in zip(hypotheses, expected, strict=True):
-        assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
-        assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
-        assert hypothesis.is_truncated == reference.is_truncated
 
 
 @pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])
