@@ -38,7 +38,8 @@ from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
-from model.text.tokenizer import PieceModel, Tokenizer
+from model.text.pieces import PieceModel
+from model.text.tokenizer import Tokenizer
 
 _TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
     torch.float32: "float32",

@@ -1,59 +1,82 @@
-"""Text to token ids and back: SentencePiece for the pieces, a table for the ids.
+"""Text to token ids and back: SentencePiece for the pieces, its numbering or a table for the ids.
 
-Owns the two SentencePiece files, the piece → id tables that stand apart from them, and the
-special tokens around a segment. It does not split text (`model.text.segmenter`) and it does
+Owns the pieces and ids of both sides and the special tokens around a segment. It does not read
+SentencePiece files (`model.text.pieces`), does not split text (`model.text.segmenter`) and it does
 not know how long a segment may be (`model.translation`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Set
 from pathlib import Path
-from typing import cast
-
-import sentencepiece
 
 from model.checkpoint.checksums import read_limited
 from model.checkpoint.manifest import LanguagePair, Manifest
 from model.checkpoint.plain import parse_json
 from model.errors import CheckpointError, ConfigError
+from model.text.pieces import OwnTable, PieceModel, is_own_table
 
 MAX_TOKENIZER_BYTES = 128 * 2**20
 MAX_VOCABULARY_BYTES = 128 * 2**20
 
 
-class PieceModel:
-    """One SentencePiece file, with types.
+class _TableSide:
+    """Text and ids of one side by a table that stands apart from the SentencePiece file.
 
-    Encoding and decoding change nothing in it, so threads may share one.
-
-    Raises:
-        ConfigError: The bytes are not a SentencePiece model.
+    Args:
+        model: Of the side.
+        table: Piece → id.
+        specials: Ids that no text has.
     """
 
-    def __init__(self, data: bytes) -> None:
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=data)
-        except RuntimeError as error:
-            raise ConfigError("is not a SentencePiece model") from error
-        # An empty file parses as an empty message, which the first use would crash on.
-        if not data or self._processor.get_piece_size() == 0:
-            raise ConfigError("is a SentencePiece model without pieces")
+    def __init__(self, model: PieceModel, table: Mapping[str, int], specials: Set[int]) -> None:
+        self._model = model
+        self._ids = {piece: index for piece, index in table.items() if index not in specials}
+        self._pieces = {index: piece for piece, index in self._ids.items()}
 
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of a text; one that the file does not have is the text it stands for.
+    def __repr__(self) -> str:
+        return f"<TableSide of {len(self._ids)} pieces>"
 
-        Args:
-            text: Must not have lone surrogates, which are not UTF-8.
-        """
-        return cast("list[str]", self._processor.encode(text, out_type=str))
+    def ids(self, text: str, *, unknown: int) -> list[int]:
+        """Ids of a text, `unknown` for a piece without one."""
+        return [self._ids.get(piece, unknown) for piece in self._model.pieces(text)]
 
-    def text(self, pieces: Sequence[str]) -> str:
-        """The text of some pieces; bytes that are not UTF-8 become U+FFFD."""
-        return cast("str", self._processor.decode(list(pieces))) if pieces else ""
+    def text(self, ids: Iterable[int]) -> str:
+        """Text of ids, but for those that no text has."""
+        pieces = self._pieces
+        return self._model.text([pieces[index] for index in ids if index in pieces])
 
-    def table(self) -> dict[str, int]:
-        """The file's own numbering, for networks that are trained with it."""
-        size = self._processor.get_piece_size()
-        return {self._processor.id_to_piece(index): index for index in range(size)}
+    def named(self) -> dict[int, str]:
+        """The piece of every id that text uses."""
+        return dict(self._pieces)
+
+
+class _OwnSide:
+    """The same by the numbering of the SentencePiece file itself, which needs no table."""
+
+    def __init__(self, model: PieceModel, specials: Set[int]) -> None:
+        self._model = model
+        self._specials = specials
+
+    def __repr__(self) -> str:
+        return f"<OwnSide of {len(self._model)} pieces>"
+
+    def ids(self, text: str, *, unknown: int) -> list[int]:
+        """Ids of a text, `unknown` for a piece without one."""
+        specials = self._specials
+        return [unknown if index in specials else index for index in self._model.own_ids(text)]
+
+    def text(self, ids: Iterable[int]) -> str:
+        """Text of ids, but for those that no text has."""
+        specials, size = self._specials, len(self._model)
+        return self._model.own_text(
+            [index for index in ids if 0 <= index < size and index not in specials]
+        )
+
+    def named(self) -> dict[int, str]:
+        """The piece of every id that text uses."""
+        every = range(len(self._model))
+        return {
+            index: self._model.own_piece(index) for index in every if index not in self._specials
+        }
 
 
 class Tokenizer:
@@ -87,8 +110,6 @@ class Tokenizer:
             raise ConfigError("; ".join(problems))
         tokens = manifest.tokens
         self._tokens = tokens
-        self._source_model = source_model
-        self._target_model = target_model
         self._source_prefixes = {
             pair: [source_table[piece] for piece in pair.source_prefix] for pair in manifest.pairs
         }
@@ -98,9 +119,11 @@ class Tokenizer:
         specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
         source_specials = specials.union(*self._source_prefixes.values())
         target_specials = specials.union(*self._target_prefixes.values())
-        self._source_ids = _without(source_table, source_specials)
-        self._target_ids = _without(target_table, target_specials)
-        self._target_pieces = {index: piece for piece, index in self._target_ids.items()}
+        self._source = _side(source_model, source_table, source_specials, tokens.unk_id)
+        self._target = _side(target_model, target_table, target_specials, tokens.unk_id)
+
+    def __repr__(self) -> str:
+        return f"<Tokenizer {self._source!r} {self._target!r}>"
 
     @classmethod
     def load(cls, directory: Path, manifest: Manifest) -> "Tokenizer":
@@ -115,10 +138,11 @@ class Tokenizer:
             name: _read_model(directory / name)
             for name in {files.source_tokenizer, files.target_tokenizer}
         }
-        tables = {
-            name: _read_table(directory / name)
-            for name in {files.source_vocabulary, files.target_vocabulary}
+        sides = {
+            files.source_vocabulary: models[files.source_tokenizer],
+            files.target_vocabulary: models[files.target_tokenizer],
         }
+        tables = {name: _read_table(directory / name, model) for name, model in sides.items()}
         try:
             return cls(
                 manifest,
@@ -137,12 +161,12 @@ class Tokenizer:
             text: Any text without lone surrogates; a piece without an id becomes `unk_id`.
             pair: A pair of the manifest.
         """
-        pieces = self._source_model.pieces(text)
-        return [*self._source_prefixes[pair], *self._ids(pieces, self._source_ids)]
+        ids = self._source.ids(text, unknown=self._tokens.unk_id)
+        return [*self._source_prefixes[pair], *ids, self._tokens.eos_id]
 
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""
-        return self._ids(self._target_model.pieces(text), self._target_ids)
+        return [*self._target.ids(text, unknown=self._tokens.unk_id), self._tokens.eos_id]
 
     def target_prefix(self, pair: LanguagePair) -> list[int]:
         """What the decoder is given before the first generated token: start, then tags."""
@@ -150,34 +174,31 @@ class Tokenizer:
 
     def decode(self, target_ids: Iterable[int]) -> str:
         """The text of target ids; special tokens, tags and ids without a piece are left out."""
-        pieces = self._target_pieces
-        return self._target_model.text(
-            [pieces[index] for index in target_ids if index in pieces],
-        )
+        return self._target.text(target_ids)
 
     def source_pieces(self) -> dict[int, str]:
         """The piece of every source id that text and tags use; special tokens have none."""
-        return _named(self._source_ids, self._source_prefixes, "source_prefix")
+        return _named(self._source, self._source_prefixes, "source_prefix")
 
     def target_pieces(self) -> dict[int, str]:
         """The piece of every target id that text and tags use; special tokens have none."""
-        return _named(self._target_ids, self._target_prefixes, "target_prefix")
-
-    def _ids(self, pieces: Iterable[str], table: Mapping[str, int]) -> list[int]:
-        unknown = self._tokens.unk_id
-        return [*(table.get(piece, unknown) for piece in pieces), self._tokens.eos_id]
+        return _named(self._target, self._target_prefixes, "target_prefix")
 
 
-def _without(table: Mapping[str, int], ids: set[int]) -> dict[str, int]:
-    return {piece: index for piece, index in table.items() if index not in ids}
+def _side(
+    model: PieceModel, table: Mapping[str, int], specials: Set[int], unknown: int
+) -> _TableSide | _OwnSide:
+    if isinstance(table, OwnTable) and table.model is model and model.unk_id == unknown:
+        return _OwnSide(model, specials)
+    return _TableSide(model, table, specials)
 
 
 def _named(
-    table: Mapping[str, int], prefixes: Mapping[LanguagePair, list[int]], side: str
+    side: _TableSide | _OwnSide, prefixes: Mapping[LanguagePair, list[int]], name: str
 ) -> dict[int, str]:
-    pieces = {index: piece for piece, index in table.items()}
+    pieces = side.named()
     for pair, ids in prefixes.items():
-        pieces |= dict(zip(ids, getattr(pair, side), strict=True))
+        pieces |= dict(zip(ids, getattr(pair, name), strict=True))
     return pieces
 
 
@@ -188,9 +209,13 @@ def _read_model(path: Path) -> PieceModel:
         raise CheckpointError(path, str(error)) from error
 
 
-def _read_table(path: Path) -> dict[str, int]:
+def _read_table(path: Path, model: PieceModel) -> Mapping[str, int]:
+    """The table of a file; the model's own numbering where the file says no more than that."""
     try:
-        value = parse_json(read_limited(path, MAX_VOCABULARY_BYTES))
+        data = read_limited(path, MAX_VOCABULARY_BYTES)
+        if is_own_table(data, model):
+            return OwnTable(model)
+        value = parse_json(data)
     except ConfigError as error:
         raise CheckpointError(path, str(error)) from error
     # `type` and not `isinstance`: true and false are no ids.
@@ -208,28 +233,36 @@ def _table_problems(
         ("target", target_table, network.output_size),
     )
     for side, table, size in sides:
-        wrong = [index for index in table.values() if not 0 <= index < size]
-        if wrong:
-            problems.append(f"{side} vocabulary has id {wrong[0]}; ids go from 0 to {size - 1}")
-        if len(set(table.values())) < len(table):
+        ids = _ids_of(table)
+        wrong = next((index for index in ids if not 0 <= index < size), None)
+        if wrong is not None:
+            problems.append(f"{side} vocabulary has id {wrong}; ids go from 0 to {size - 1}")
+        if len(ids) < len(table):
             problems.append(f"{side} vocabulary gives one id to two pieces")
         prefixes = {piece for pair in manifest.pairs for piece in getattr(pair, f"{side}_prefix")}
         problems += [
             f"{side} vocabulary lacks the prefix {piece!r}"
-            for piece in sorted(prefixes - set(table))
+            for piece in sorted(prefixes)
+            if piece not in table
         ]
-    nameless = set(range(network.output_size)) - set(target_table.values())
-    tokens = manifest.tokens
-    nameless -= {
+    tokens, named = manifest.tokens, _ids_of(target_table)
+    silent = {
         *tokens.suppressed_ids,
         tokens.pad_id,
         tokens.eos_id,
         tokens.unk_id,
         tokens.start_id,
     }
+    nameless = [
+        index for index in range(network.output_size) if index not in named and index not in silent
+    ]
     if nameless:
         problems.append(
             f"target vocabulary lacks {len(nameless)} ids that are not suppressed, the first is"
-            f" {min(nameless)}"
+            f" {nameless[0]}"
         )
     return problems
+
+
+def _ids_of(table: Mapping[str, int]) -> Collection[int]:
+    return range(len(table)) if isinstance(table, OwnTable) else set(table.values())

@@ -14,7 +14,7 @@ from model.checkpoint.plain import parse_json
 from model.checkpoint.weights import load_checkpoint
 from model.errors import DataError, TrainingError
 from model.nn.transformer import Transformer
-from model.text.tokenizer import PieceModel
+from model.text.pieces import PieceModel
 from model.train.experiment import Experiment, VocabularyConfig
 from model.train.state import list_snapshots, load_latest_snapshot
 from model.train.vocabulary import copy_vocabularies, load_pieces, vocabulary_paths

@@ -50,8 +50,8 @@ def generated_pairs(num_pairs: int = 400, *, seed: int = 11) -> Iterator[tuple[s
         yield " ".join(english[:-1]) + english[-1], "".join(chinese)
 
 
-def tiny_spm(vocabulary_size: int = TINY_VOCABULARY_SIZE) -> bytes:
-    """A joint BPE model over the generated lines, with byte fallback; pad 0, EOS 1, unk 2."""
+def tiny_spm(vocabulary_size: int = TINY_VOCABULARY_SIZE, *, byte_fallback: bool = True) -> bytes:
+    """A joint BPE model over the generated lines; pad 0, EOS 1, unk 2."""
     output = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=(line for pair in generated_pairs() for line in pair),
@@ -59,7 +59,7 @@ def tiny_spm(vocabulary_size: int = TINY_VOCABULARY_SIZE) -> bytes:
         model_type="bpe",
         vocab_size=vocabulary_size,
         character_coverage=1.0,
-        byte_fallback=True,
+        byte_fallback=byte_fallback,
         normalization_rule_name="identity",
         pad_id=TINY_TOKENS.pad_id,
         eos_id=TINY_TOKENS.eos_id,

@@ -17,7 +17,7 @@ from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_check
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
-from model.text.tokenizer import PieceModel
+from model.text.pieces import PieceModel
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_LICENCES,

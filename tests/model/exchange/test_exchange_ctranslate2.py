@@ -14,7 +14,7 @@ from model.config import SearchConfig
 from model.decode.session import DecodeRequest
 from model.errors import CheckpointError, ConfigError, UnsupportedVariantError
 from model.exchange.ctranslate2 import export_ctranslate2
-from model.text.tokenizer import PieceModel
+from model.text.pieces import PieceModel
 from model.translator import Translator
 from support.exchange_cases import MARIAN_SHAPES, Shape, exchange_checkpoint, random_ids
 from support.teacher_forcing import token_log_probs

@@ -8,7 +8,7 @@ from benchmarks.random_checkpoint import TOKENS, synthetic_spm, write_random_che
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig, base
 from model.exchange.ctranslate2 import export_ctranslate2
-from model.text.tokenizer import PieceModel
+from model.text.pieces import PieceModel
 from model.translator import Translator
 
 VOCABULARY = 700

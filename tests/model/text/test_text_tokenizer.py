@@ -1,4 +1,6 @@
+import json
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +10,8 @@ from hypothesis import strategies as st
 
 from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
 from model.errors import CheckpointError, ConfigError
-from model.text.tokenizer import PieceModel, Tokenizer
+from model.text.pieces import OwnTable, PieceModel
+from model.text.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_TOKENS,
@@ -45,7 +48,7 @@ def with_pairs(manifest: Manifest, *pairs: LanguagePair) -> Manifest:
     return replace(manifest, pairs=pairs)
 
 
-def build(manifest: Manifest, pieces: PieceModel, table: dict[str, int]) -> Tokenizer:
+def build(manifest: Manifest, pieces: PieceModel, table: Mapping[str, int]) -> Tokenizer:
     return Tokenizer(
         manifest, source_model=pieces, target_model=pieces, source_table=table, target_table=table
     )
@@ -205,6 +208,52 @@ def test_a_file_that_is_not_what_it_should_be_is_named(
     assert caught.value.path == directory / name
 
 
-def test_a_cut_sentencepiece_file_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is not a SentencePiece model"):
-        PieceModel(tiny_spm()[:-10])
+TAGGED = LanguagePair(source="en", target="zh-Hans", source_prefix=("▁cat",), target_prefix=("猫",))
+
+
+@settings(max_examples=300)
+@given(text=ANY_VALID_TEXT | st.sampled_from(["</s>", "<unk> cat", "<0x41>", "▁", "猫 cat 猫", ""]))
+def test_the_files_own_numbering_and_its_table_agree_on_text(
+    manifest: Manifest, pieces: PieceModel, text: str
+) -> None:
+    tagged = with_pairs(manifest, TAGGED)
+    own, table = (build(tagged, pieces, t) for t in (OwnTable(pieces), pieces.table()))
+    ids = table.encode(text, TAGGED)
+    assert own.encode(text, TAGGED) == ids
+    assert own.encode_target(text) == table.encode_target(text)
+    assert own.decode(ids) == table.decode(ids)
+
+
+@settings(max_examples=300)
+@given(ids=st.lists(st.integers(-3, 605), max_size=12))
+def test_the_files_own_numbering_and_its_table_agree_on_ids(
+    manifest: Manifest, pieces: PieceModel, ids: list[int]
+) -> None:
+    tagged = with_pairs(manifest, TAGGED)
+    own, table = (build(tagged, pieces, t) for t in (OwnTable(pieces), pieces.table()))
+    assert own.decode(ids) == table.decode(ids)
+    assert own.source_pieces() == table.source_pieces()
+    assert own.target_pieces() == table.target_pieces()
+
+
+def test_text_without_a_piece_is_unk_in_both(manifest: Manifest) -> None:
+    bare = PieceModel(tiny_spm(byte_fallback=False))
+    fitting = replace(manifest, network=replace(manifest.network, vocab_size=len(bare)))
+    own, table = (build(fitting, bare, t) for t in (OwnTable(bare), bare.table()))
+    ids = own.encode("The 😀 cat", EN_ZH)
+    assert ids == table.encode("The 😀 cat", EN_ZH)
+    assert ids.count(TINY_TOKENS.unk_id) == 1
+
+
+def test_a_loaded_checkpoint_keeps_no_table_that_its_pieces_hold_already(directory: Path) -> None:
+    assert "OwnSide" in repr(Tokenizer.load(directory, read_manifest(directory)))
+
+
+def test_a_table_of_its_own_is_read_from_the_file(tmp_path: Path, pieces: PieceModel) -> None:
+    directory = write_tiny_checkpoint(tmp_path / "tiny")
+    table = pieces.table()
+    table["▁cat"], table["▁sees"] = table["▁sees"], table["▁cat"]
+    (directory / "vocabulary.json").write_text(json.dumps(table), encoding="utf-8")
+    tokenizer = Tokenizer.load(directory, read_manifest(directory, verify=False))
+    assert "TableSide" in repr(tokenizer)
+    assert tokenizer.encode("cat", EN_ZH) == [table["▁cat"], TINY_TOKENS.eos_id]
