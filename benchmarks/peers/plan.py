@@ -56,8 +56,8 @@ class ServedPlan:
 
     has_random: bool = True
     clients: tuple[int, ...] = (1, 8, 32, 128)
-    seconds: float = 5.0
-    num_rounds: int = 2
+    seconds: float = 4.0
+    num_rounds: int = 4
     open_seconds: float = 6.0
     open_shares: tuple[float, ...] = (0.3, 0.6, 0.9)
     probe_seconds: float = 12.0
