@@ -108,6 +108,8 @@ class Client:
             self._streams = None
 
     async def _exchange(self, data: bytes) -> tuple[int, str, bytes]:
+        if self._streams is not None and self._streams[0].at_eof():
+            self.close()  # the server has ended it: it was idle for longer than it may be
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._port)
         reader, writer = self._streams
