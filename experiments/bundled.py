@@ -13,6 +13,7 @@ import gzip
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def train(names: Sequence[str], data: Path, *, is_quick: bool) -> None:
         output = FOLDER / name
         experiment = quick_experiment(name) if is_quick else HERE / f"{name}.yaml"
         words = ["train", str(experiment), "--data", str(data), "--output", str(output)]
-        if (output / "state.pt").exists():
+        if any(output.glob("state*.pt")):
             words.append("--resume")
         commands.append(words)
     run_all(commands)
@@ -137,13 +138,21 @@ def run_all(commands: Sequence[Sequence[str]]) -> None:
     program = [sys.executable, "-m", "service.cli.main"]
     running = [subprocess.Popen([*program, *words]) for words in commands]  # noqa: S603  # our own
     try:
+        while any(process.poll() is None for process in running):
+            for process, words in zip(running, commands, strict=True):
+                _check(process, words)
+            time.sleep(0.2)
         for process, words in zip(running, commands, strict=True):
-            if status := process.wait():
-                raise SystemExit(f"dragoman {' '.join(words)}: exit status {status}")
+            _check(process, words)
     finally:
         for process in running:
             process.terminate()  # nothing, where it has ended
             process.wait()
+
+
+def _check(process: "subprocess.Popen[bytes]", words: Sequence[str]) -> None:
+    if status := process.poll():
+        raise SystemExit(f"dragoman {' '.join(words)}: exit status {status}")
 
 
 def keep(folder: Path) -> None:

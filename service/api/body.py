@@ -150,7 +150,7 @@ def decode_object(body: bytes) -> dict[str, object]:
         ) from error
     except json.JSONDecodeError as error:
         raise invalid(
-            f"the body is not valid JSON: {error.msg} at character {error.pos}", value=error.pos
+            f"the body is not valid JSON: {error.msg} (character {error.pos})", value=error.pos
         ) from error
     except RecursionError as error:
         raise invalid("the body is nested too deeply") from error
