@@ -13,6 +13,8 @@ class Plan:
     Attributes:
         capacity_seconds: Closed loop, to find out what the server can do.
         capacity_clients: Of that loop.
+        crowd_clients: More than the steady load ever has at once, if the machine stumbles.
+        crowd_seconds: How long they keep the server busy before it.
         steady_seconds: At 80% of the capacity.
         window_seconds: Of the steady load, judged one by one.
         overload_seconds: At five times the capacity.
@@ -29,6 +31,8 @@ class Plan:
 
     capacity_seconds: float = 30.0
     capacity_clients: int = 64
+    crowd_clients: int = 700
+    crowd_seconds: float = 20.0
     steady_seconds: float = 900.0
     window_seconds: float = 30.0
     overload_seconds: float = 120.0
@@ -46,6 +50,8 @@ class Plan:
 QUICK = Plan(
     capacity_seconds=5.0,
     capacity_clients=32,
+    crowd_clients=100,
+    crowd_seconds=3.0,
     steady_seconds=30.0,
     window_seconds=3.0,
     overload_seconds=10.0,
