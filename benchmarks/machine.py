@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
+_TICKS = Path("/proc/stat")
 _PACKAGES = ("torch", "fastapi", "uvicorn", "sentencepiece")
 
 
@@ -36,6 +37,27 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
+
+
+class StolenTime:
+    """The share of the cores' time that other guests of the same host took; Linux only."""
+
+    def __init__(self) -> None:
+        self._stolen, self._all = _core_ticks()
+
+    def share(self) -> float:
+        """Since this was asked last, or since the beginning."""
+        stolen, everything = _core_ticks()
+        share = (stolen - self._stolen) / max(1, everything - self._all)
+        self._stolen, self._all = stolen, everything
+        return share
+
+
+def _core_ticks() -> tuple[int, int]:
+    """Ticks stolen and ticks in all, of every core since the machine started."""
+    first = _TICKS.read_text(encoding="utf-8").split("\n", 1)[0]
+    user, nice, system, idle, waiting, irq, soft, stolen = map(int, first.split()[1:9])
+    return stolen, user + nice + system + idle + waiting + irq + soft + stolen
 
 
 def describe_machine() -> dict[str, object]:

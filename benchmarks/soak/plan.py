@@ -17,6 +17,7 @@ class Plan:
         crowd_seconds: How long they keep the server busy before it.
         steady_seconds: At 80% of the capacity.
         window_seconds: Of the steady load, judged one by one.
+        window_capacity_seconds: Closed loop before each, for a machine is not equally fast all day.
         overload_seconds: At five times the capacity.
         num_losses: Engines killed, and as many stopped.
         num_reloads: Checkpoints replaced under load.
@@ -35,6 +36,7 @@ class Plan:
     crowd_seconds: float = 20.0
     steady_seconds: float = 900.0
     window_seconds: float = 30.0
+    window_capacity_seconds: float = 5.0
     overload_seconds: float = 120.0
     num_losses: int = 20
     num_reloads: int = 20
@@ -54,6 +56,7 @@ QUICK = Plan(
     crowd_seconds=3.0,
     steady_seconds=30.0,
     window_seconds=3.0,
+    window_capacity_seconds=1.0,
     overload_seconds=10.0,
     num_losses=2,
     num_reloads=2,

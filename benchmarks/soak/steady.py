@@ -1,18 +1,23 @@
-"""Capacity, then a long time at 80% of it: no errors, no growth, no drift.
+"""A long time at 80% of the capacity: no errors, no growth, no drift.
 
 The load is offered whether it is answered or not, so when a machine stumbles for a second, hundreds
 of requests are open at once, and the allocators keep what those took. The warm-up therefore ends
-with a crowd, which is a figure of its own; what is added after it would add up.
+with a crowd, which is a figure of its own; what is added after it would add up. On a shared machine
+the capacity itself comes and goes: it is measured again before each window, and what other guests
+took of the cores is noted.
 
 Marks: every request is answered with a translation; memory after the warm-up grows by less than
 2%; the p99 of the last third is no more than 1.5 times that of the first, or 50 ms more.
 """
 
+import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.soak.outcome import Outcome, quantile, spread
+from benchmarks.machine import StolenTime
+from benchmarks.soak.outcome import Outcome, spread
 from benchmarks.soak.plan import Plan
 from benchmarks.soak.server import Served, serving
 from benchmarks.soak.texts import sentences
@@ -37,66 +42,99 @@ async def measure_capacity(served: Served, plan: Plan, texts: Sequence[str]) -> 
     return traffic.answered_per_second
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A piece of the steady load.
+
+    Attributes:
+        capacity_per_second: Measured right before.
+        num_requests: That were sent.
+        num_failed: Of them, those without a translation.
+        latency_seconds: Median, p99 and maximum of the others, from when they were due.
+        resident_bytes: At the end, by process.
+        num_files: Open in the front at the end.
+        stolen: Share of the cores' time that other guests took.
+    """
+
+    capacity_per_second: float
+    num_requests: int
+    num_failed: int
+    latency_seconds: dict[str, float]
+    resident_bytes: dict[str, int]
+    num_files: int
+    stolen: float
+
+
+async def _crowd(served: Served, plan: Plan, texts: Sequence[str]) -> dict[str, object]:
+    """More clients than may be served at once, and what they leave behind."""
+    before = served.resident_bytes()
+    traffic = await closed_loop(
+        served.port,
+        texts,
+        num_clients=plan.crowd_clients,
+        is_over=for_seconds(plan.crowd_seconds),
+    )
+    after = served.resident_bytes()
+    return {
+        "num_clients": plan.crowd_clients,
+        "statuses": {str(status): number for status, number in sorted(traffic.statuses.items())},
+        "grown_bytes": {name: after[name] - before[name] for name in after},
+    }
+
+
+async def _window(served: Served, plan: Plan, texts: Sequence[str]) -> Window:
+    capacity = await closed_loop(
+        served.port,
+        texts,
+        num_clients=plan.capacity_clients,
+        is_over=for_seconds(plan.window_capacity_seconds),
+    )
+    stolen = StolenTime()
+    traffic = await offered(
+        served.port,
+        texts,
+        rate=SHARE * capacity.answered_per_second,
+        seconds=plan.window_seconds,
+    )
+    return Window(
+        capacity_per_second=round(capacity.answered_per_second, 1),
+        num_requests=traffic.statuses.total(),
+        num_failed=traffic.statuses.total() - traffic.statuses[200],
+        latency_seconds=spread(traffic.seconds_of(200)),
+        resident_bytes=served.resident_bytes(),
+        num_files=served.num_files(),
+        stolen=round(stolen.share(), 3),
+    )
+
+
 async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure and judge."""
     outcome = Outcome()
     texts = sentences(NUM_TEXTS)
+    num_windows = max(6, round(plan.steady_seconds / plan.window_seconds))
     with serving(folder / "steady.jsonl", log_level="warning") as served:
         capacity = await measure_capacity(served, plan, texts)
-        before = served.resident_bytes()
-        crowd = await closed_loop(
-            served.port,
-            texts,
-            num_clients=plan.crowd_clients,
-            is_over=for_seconds(plan.crowd_seconds),
-        )
-        after = served.resident_bytes()
-        windows: list[dict[str, object]] = []
-        p99s: list[float] = []
-        sizes: list[int] = []
-        num_requests = num_failed = 0
-        for _ in range(max(6, round(plan.steady_seconds / plan.window_seconds))):
-            traffic = await offered(
-                served.port,
-                texts,
-                rate=SHARE * capacity,
-                seconds=plan.window_seconds,
-            )
-            failed = traffic.statuses.total() - traffic.statuses[200]
-            num_requests += traffic.statuses.total()
-            num_failed += failed
-            resident = served.resident_bytes()
-            p99s.append(quantile(traffic.seconds_of(200), 0.99))
-            sizes.append(sum(resident.values()))
-            windows.append(
-                {
-                    "latency_seconds": spread(traffic.seconds_of(200)),
-                    "num_failed": failed,
-                    "resident_bytes": resident,
-                    "num_files": served.num_files(),
-                }
-            )
+        crowd = await _crowd(served, plan, texts)
+        windows = [await _window(served, plan, texts) for _ in range(num_windows)]
         client = Client(served.port)
         await wait_idle(client)
         client.close()
-    third = len(p99s) // 3
+    third = num_windows // 3
+    p99s = [window.latency_seconds.get("p99", math.inf) for window in windows]
     first, last = (statistics.median(part) for part in (p99s[:third], p99s[-third:]))
-    warm = len(sizes) // 6
-    growth = sizes[-1] / sizes[warm] - 1.0
+    sizes = [sum(window.resident_bytes.values()) for window in windows]
+    growth = sizes[-1] / sizes[num_windows // 6] - 1.0
+    num_requests = sum(window.num_requests for window in windows)
+    num_failed = sum(window.num_failed for window in windows)
     outcome.figures = {
         "capacity_per_second": round(capacity, 1),
-        "rate_per_second": round(SHARE * capacity, 1),
-        "crowd": {
-            "num_clients": plan.crowd_clients,
-            "statuses": {str(status): number for status, number in sorted(crowd.statuses.items())},
-            "grown_bytes": {name: after[name] - before[name] for name in after},
-        },
+        "crowd": crowd,
         "num_requests": num_requests,
         "num_failed": num_failed,
         "growth_after_warm_up": round(growth, 5),
         "first_p99_seconds": round(first, 4),
         "last_p99_seconds": round(last, 4),
-        "windows": windows,
+        "windows": [asdict(window) for window in windows],
     }
     outcome.expect(
         holds=num_failed == 0, otherwise=f"{num_failed} of {num_requests} requests failed"
