@@ -58,7 +58,7 @@ test-asan: install ## Run the kernels' tests under AddressSanitizer, then build 
 	$(BIN)/python setup.py -q build_ext --inplace --force
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
-	$(BIN)/python benchmarks/served.py
+	$(BIN)/python -m benchmarks.served
 
 bench-peers: install ## Compare with CTranslate2 and Hugging Face; BENCH_FLAGS=--quick to try it
 	$(BIN)/python -m benchmarks.peers $(BENCH_FLAGS)
@@ -70,7 +70,7 @@ bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGO
 	$(BIN)/python -m benchmarks.gpu $(if $(DRAGOMAN_DATA),--data $(DRAGOMAN_DATA)) $(BENCH_FLAGS)
 
 fuzz: install ## Send 10,000 generated requests to a running service
-	$(BIN)/python benchmarks/fuzz.py
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.fuzz
 
 soak: install ## Prove what docs/reliability.md promises, about 45 minutes; SOAK_FLAGS=--quick to try it
 	$(BIN)/python -m benchmarks.soak $(SOAK_FLAGS)

@@ -1,7 +1,7 @@
-"""How fast is the running service with 1, 8 and 32 clients, and does its event loop stay free?
+"""`python -m benchmarks.served`: how fast is the service, and does its event loop stay free?
 
-Starts `dragoman serve` on a free loopback port, unless --url names one, and writes
-benchmarks/results/served-<time>.json. Leaves with 1 if a request failed or a mark was missed:
+Measures 1, 8 and 32 clients. Starts `dragoman serve` on a free loopback port, unless --url names
+one, and writes benchmarks/results/served-<time>.json. Leaves with 1 if a request failed or a mark was missed:
 32 clients at least 3 times the throughput of 1, event-loop lag p99 under 25 ms.
 """
 
@@ -17,10 +17,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from load import Client, Level, run_level
-from machine import describe_machine
 from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.load import Client, Level, run_level
+from benchmarks.machine import describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = Path(__file__).with_name("sentences.en")
@@ -30,6 +32,7 @@ MAX_LAG_SECONDS = 0.025
 LAG = "dragoman_event_loop_lag_seconds"
 
 Samples = dict[tuple[str, str], float]
+Measured = dict[str, Any]  # written as JSON: its readers know its shape
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -101,7 +104,7 @@ def percentile(values: Sequence[float], share: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[share - 1]
 
 
-def summarise(level: Level, before: Samples, after: Samples) -> dict[str, object]:
+def summarise(level: Level, before: Samples, after: Samples) -> Measured:
     """What one number of clients measured, from both sides."""
 
     def grown(name: str) -> float:
@@ -138,7 +141,7 @@ def summarise(level: Level, before: Samples, after: Samples) -> dict[str, object
     }
 
 
-async def measure(url: str, arguments: argparse.Namespace) -> list[dict[str, object]]:
+async def measure(url: str, arguments: argparse.Namespace) -> list[Measured]:
     """All levels, one after the other, after a short warm-up."""
     texts = SENTENCES.read_text(encoding="utf-8").splitlines()
     await run_level(url, texts[-20:], num_clients=4, seconds=5.0, max_requests=20)
@@ -157,7 +160,7 @@ async def measure(url: str, arguments: argparse.Namespace) -> list[dict[str, obj
     return levels
 
 
-def missed_marks(levels: list[dict[str, object]]) -> list[str]:
+def missed_marks(levels: list[Measured]) -> list[str]:
     """What a good build would have done better."""
     missed = [
         f"{level['num_errors']} errors at {level['num_clients']} clients"
@@ -186,7 +189,7 @@ def main() -> int:
     missed = missed_marks(levels)
     report = {
         "benchmark": "served",
-        "command": " ".join(["python", "benchmarks/served.py", *sys.argv[1:]]),
+        "command": " ".join(["python -m benchmarks.served", *sys.argv[1:]]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "device": next(label for name, label in samples if name == "device"),

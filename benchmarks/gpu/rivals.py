@@ -32,7 +32,7 @@ def huggingface(
 
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     network = MarianMTModel.from_pretrained(models / "huggingface", dtype=dtype).eval()
-    network = network.to(device)  # type: ignore[arg-type]  # its own annotation
+    network = network.to(device)
     network.generation_config = GenerationConfig()
     manifest = read_manifest(models / "checkpoint", verify=False)
     tokens = manifest.tokens

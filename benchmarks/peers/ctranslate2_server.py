@@ -83,7 +83,7 @@ class Batcher:
 
     async def translate(self, pieces: list[str], cap: int) -> list[str]:
         """One segment; `cap` counts EOS."""
-        found = asyncio.get_running_loop().create_future()
+        found: asyncio.Future[list[str]] = asyncio.get_running_loop().create_future()
         self._queue.put_nowait(_Waiting(pieces=pieces, cap=cap, found=found))
         return await found
 

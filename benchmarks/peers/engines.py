@@ -301,7 +301,7 @@ class _HuggingFaceJob:
         mask = torch.nn.utils.rnn.pad_sequence(
             [torch.ones_like(source) for source in sources], batch_first=True
         )
-        output = self.network.generate(  # type: ignore[operator]  # transformers' own annotation
+        output = self.network.generate(
             padded,
             attention_mask=mask,
             generation_config=_huggingface_search(

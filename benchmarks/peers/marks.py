@@ -108,8 +108,8 @@ def _bleu_marks(points: Sequence[Result]) -> Iterator[Mark]:
         if point["workload"] != "text":
             continue
         found = [point["rivals"][name]["bleu"] for name in (DRAGOMAN_INT8, DRAGOMAN_FLOAT32)]
-        scores = [None if bleu is None else bleu["score"] for bleu in found]
-        difference = None if None in scores else abs(scores[0] - scores[1])
+        scores = [float(bleu["score"]) for bleu in found if bleu is not None]
+        difference = abs(scores[0] - scores[1]) if len(scores) == len(found) else None
         yield Mark(
             name=f"BLEU of int8 against float32, {point_name(point)}",
             value=difference,

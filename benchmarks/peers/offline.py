@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.peers.engines import Settings
 from benchmarks.peers.plan import OfflinePlan
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import (
@@ -18,7 +19,6 @@ from benchmarks.peers.rivals import (
     DRAGOMAN_INT8,
     HUGGINGFACE,
     Rival,
-    Settings,
     Spec,
     Timing,
     all_specs,
@@ -238,12 +238,17 @@ def _file_candidates(spec: Spec) -> list[Settings]:
     if spec.name != CTRANSLATE2:
         return [spec.settings]
     num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
-    layouts = [{"intra_threads": num_threads}]
-    layouts += [{"inter_threads": num_threads}] if num_threads > 1 else []
+    layouts = [(1, num_threads)]
+    layouts += [(num_threads, 1)] if num_threads > 1 else []
     batches = [("examples", 16), ("examples", 32), ("tokens", 1024)]
     return [
-        ctranslate2_settings(**layout, batch_type=batch_type, max_batch_size=size)
-        for layout in layouts
+        ctranslate2_settings(
+            inter_threads=inter_threads,
+            intra_threads=intra_threads,
+            batch_type=batch_type,
+            max_batch_size=size,
+        )
+        for inter_threads, intra_threads in layouts
         for batch_type, size in batches
     ]
 

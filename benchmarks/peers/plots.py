@@ -5,6 +5,7 @@ Owns how they look.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -21,7 +22,7 @@ COLOURS = {
     CTRANSLATE2: "#d1742f",
     HUGGINGFACE: "#9a9a9a",
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "dragoman",
     "font.size": 9,
     "axes.spines.top": False,
@@ -101,7 +102,7 @@ def served_figure(checkpoints: Sequence[Result]) -> Figure:
         for name in (DRAGOMAN_INT8, CTRANSLATE2):
             levels = [level for level in found["closed"] if level["rival"] == name]
             clients = [str(level["num_clients"]) for level in levels]
-            drawn = {"color": COLOURS[name], "marker": "o", "label": name}
+            drawn: dict[str, Any] = {"color": COLOURS[name], "marker": "o", "label": name}
             speeds.plot(clients, [level["sentences_per_second"] for level in levels], **drawn)
             tails = [(level["latency_seconds"]["p99"] or 0) * 1000 for level in levels]
             latencies.plot(clients, tails, **drawn)

@@ -130,7 +130,7 @@ def best_settings(tried: Sequence[Mapping[str, object]]) -> ServerSettings:
 
 def capacity(closed: Sequence[Result], name: str) -> float:
     """The highest throughput of any closed-loop level."""
-    return max(level["sentences_per_second"] for level in closed if level["rival"] == name)
+    return max(float(level["sentences_per_second"]) for level in closed if level["rival"] == name)
 
 
 def open_rates(capacities: Mapping[str, float], shares: Sequence[float]) -> list[tuple[str, float]]:

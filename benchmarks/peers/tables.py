@@ -80,7 +80,8 @@ def settings_table(points: Sequence[Result]) -> str:
 def idle_share(rival: Result) -> float:
     """The most processor time that one waiting rival used, by the time of the runs."""
     rounds = rival["rounds"]
-    return sum(run["idle_cpu_seconds"] for run in rounds) / sum(run["seconds"] for run in rounds)
+    idle_seconds = sum(float(run["idle_cpu_seconds"]) for run in rounds)
+    return idle_seconds / sum(float(run["seconds"]) for run in rounds)
 
 
 def described(settings: Mapping[str, object]) -> str:

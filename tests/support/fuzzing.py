@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from typing import Any
 
 import requests
 from hypothesis import HealthCheck, Phase, given, settings
@@ -47,7 +48,7 @@ class Fuzzer:
 
         @_examples(num_requests)
         @given(case=strategy, is_aimed=st.booleans())
-        def send(case: Case, is_aimed: bool) -> None:
+        def send(case: Case[Any], is_aimed: bool) -> None:
             if is_aimed:
                 _aim(case)
             reply = case.call(session=self._session, timeout=HANG_SECONDS)
@@ -105,7 +106,7 @@ def _examples(number: int) -> settings:
     )
 
 
-def _aim(case: Case) -> None:
+def _aim(case: Case[Any]) -> None:
     """Name languages that are loaded, so that the request gets past their check."""
     for values in (case.body, case.query):
         if isinstance(values, dict) and values:

@@ -1,0 +1,220 @@
+"""`python -m benchmarks.scores DATA`: how well the bundled checkpoints translate.
+
+Translates public dev and test sets as the server does (the stored weights, the best arithmetic this
+machine has, beam 4), writes benchmarks/results/scores-<time>.json, and prints one table for each
+direction, with the scores that others published beside ours. DATA holds `PAIR/{dev,test}` with
+`CORPUS.LANGUAGE` or `CORPUS.LANGUAGE.gz`, one sentence a line.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from benchmarks.machine import describe_machine
+from model.checkpoint.manifest import LanguagePair
+from model.config import SearchConfig
+from model.evaluate import evaluate
+from model.loading import load_for_decoding
+from model.text.language import primary_language
+from model.train.data import find_text, read_lines
+from model.translator import Translator
+
+ROOT = Path(__file__).resolve().parents[1]
+BEAM_SIZE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSet:
+    """Text with one reference.
+
+    Attributes:
+        path: `PAIR/SPLIT/CORPUS` below DATA.
+        name: For people.
+        published: BLEU that others report, by system: OPUS-MT, NLLB and Argos as evaluated by
+            mozilla/firefox-translations-models (evaluation/bleu-results.md at 0285b9a4), Tatoeba
+            by the OPUS-MT leaderboard.
+    """
+
+    path: str
+    name: str
+    published: Mapping[str, float] | None = None
+
+
+_BOTH = (
+    TextSet(path="en-zh/dev/docs-heldout", name="software documentation (docs-heldout, dev)"),
+    TextSet(path="en-zh/dev/3am-captions", name="image captions (3am-captions, dev)"),
+    TextSet(path="en-zh/test/3am-captions", name="image captions (3am-captions, test)"),
+)
+_TALKS = TextSet(path="en-zh/test/ted-mttt", name="talks (ted-mttt)")
+_TATOEBA = "en-zh/test/tatoeba-test-v2021-08-07"
+_FLORES = "en-zh/test/flores101-devtest"
+
+SETS: Mapping[str, Sequence[TextSet]] = {
+    "en-zh": (
+        *_BOTH,
+        TextSet(path=_TATOEBA, name="everyday sentences (Tatoeba)", published={"OPUS-MT": 31.8}),
+        _TALKS,
+        TextSet(
+            path="en-zh/test/newstest2019",
+            name="news (newstest2019)",
+            published={"OPUS-MT": 23.9, "NLLB": 26.0, "Argos": 26.6},
+        ),
+        TextSet(
+            path="en-zh/test/newstest2020",
+            name="news (newstest2020)",
+            published={"OPUS-MT": 29.4, "NLLB": 30.1, "Argos": 31.4},
+        ),
+        TextSet(
+            path=_FLORES,
+            name="encyclopaedia (FLORES devtest)",
+            published={"OPUS-MT": 32.2, "NLLB": 30.2, "Argos": 33.1},
+        ),
+    ),
+    "zh-en": (
+        *_BOTH,
+        TextSet(path=_TATOEBA, name="everyday sentences (Tatoeba)"),
+        _TALKS,
+        TextSet(
+            path="zh-en/test/newstest2019",
+            name="news (newstest2019)",
+            published={"OPUS-MT": 21.3, "NLLB": 21.1, "Argos": 21.0},
+        ),
+        TextSet(
+            path="zh-en/test/newstest2020",
+            name="news (newstest2020)",
+            published={"OPUS-MT": 22.2, "NLLB": 22.4, "Argos": 21.3},
+        ),
+        TextSet(
+            path=_FLORES,
+            name="encyclopaedia (FLORES devtest)",
+            published={"OPUS-MT": 23.5, "NLLB": 24.0, "Argos": 23.3},
+        ),
+    ),
+}
+"""What is scored, by direction."""
+
+SYSTEMS = ("OPUS-MT", "NLLB", "Argos")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One set, translated.
+
+    Attributes:
+        checkpoint: Name of the checkpoint.
+        direction: A key of `SETS`.
+        path: Of the set.
+        num_segments: In it.
+        bleu: 0 to 100.
+        chrf: 0 to 100.
+        bleu_signature: sacrebleu's.
+        chrf_signature: sacrebleu's.
+        seconds: That translating and scoring took.
+    """
+
+    checkpoint: str
+    direction: str
+    path: str
+    num_segments: int
+    bleu: float
+    chrf: float
+    bleu_signature: str
+    chrf_signature: str
+    seconds: float
+
+
+def main() -> None:
+    """Score, write, print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder that holds en-zh/ and zh-en/")
+    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    arguments = parser.parse_args()
+    started = datetime.now(UTC)
+    machine = describe_machine()
+    rows = []
+    for directory in sorted(path.parent for path in arguments.checkpoints.glob("*/config.json")):
+        for row in score_checkpoint(directory, arguments.data):
+            print(f"{row.checkpoint} {row.path}: {row.bleu:.1f}", file=sys.stderr)
+            rows.append(row)
+    result = {
+        "benchmark": "scores",
+        "command": "python -m benchmarks.scores DATA",
+        "started": started.isoformat(timespec="seconds"),
+        "machine": machine,
+        "beam_size": BEAM_SIZE,
+        "rows": [asdict(row) for row in rows],
+    }
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    path = arguments.results / f"scores-{started:%Y%m%d-%H%M%S}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    for direction, found in groupby(rows, key=lambda row: row.direction):
+        print(f"\n{table(direction, list(found))}")
+    print(f"\n{path}")
+
+
+def score_checkpoint(directory: Path, data: Path) -> Iterator[Row]:
+    """Translate and score the sets of every direction that a checkpoint has and `SETS` names.
+
+    Raises:
+        CheckpointError: It cannot be loaded.
+        DataError: A set is missing.
+    """
+    checkpoint = load_for_decoding(directory)
+    translator = Translator(checkpoint, max_rows=128)
+    search = SearchConfig(beam_size=BEAM_SIZE)
+    for pair in checkpoint.manifest.pairs:
+        direction = f"{primary_language(pair.source)}-{primary_language(pair.target)}"
+        for text in SETS.get(direction, ()):
+            sources, references = read_sides(data, text, pair)
+            started = time.perf_counter()
+            scores = evaluate(translator, pair, sources, references, search=search).scores
+            yield Row(
+                checkpoint=checkpoint.manifest.name,
+                direction=direction,
+                path=text.path,
+                num_segments=len(sources),
+                bleu=round(scores.bleu.value, 2),
+                chrf=round(scores.chrf.value, 2),
+                bleu_signature=scores.bleu.signature,
+                chrf_signature=scores.chrf.signature,
+                seconds=round(time.perf_counter() - started, 1),
+            )
+
+
+def read_sides(data: Path, text: TextSet, pair: LanguagePair) -> tuple[list[str], list[str]]:
+    """Sources and references of a set, in the direction of the pair.
+
+    Raises:
+        DataError: A side is missing or cannot be read.
+    """
+    folder, corpus = data / Path(text.path).parent, Path(text.path).name
+    tags = (primary_language(pair.source), primary_language(pair.target))
+    sources, references = (read_lines(find_text(folder, corpus, tag)) for tag in tags)
+    return sources, references
+
+
+def table(direction: str, rows: Sequence[Row]) -> str:
+    """Ours beside what others published, in Markdown."""
+    sets = {text.path: text for text in SETS[direction]}
+    lines = [
+        f"| {direction} | segments | BLEU | chrF2 | {' | '.join(SYSTEMS)} |",
+        f"| --- | --: | --: | --: |{' --: |' * len(SYSTEMS)}",
+    ]
+    for row in rows:
+        text = sets[row.path]
+        published = text.published or {}
+        others = [f"{published[name]:.1f}" if name in published else "–" for name in SYSTEMS]
+        cells = [text.name, f"{row.num_segments:,}", f"{row.bleu:.1f}", f"{row.chrf:.1f}", *others]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

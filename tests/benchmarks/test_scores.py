@@ -1,0 +1,55 @@
+"""How well the bundled checkpoints translate: both directions, beside published scores."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import scores
+from model.errors import DataError
+from support.tiny_checkpoint import EN_ZH, ZH_EN, generated_pairs, write_tiny_checkpoint
+
+
+def write_sets(data: Path) -> None:
+    pairs = list(generated_pairs(3))
+    for path in {text.path for sets in scores.SETS.values() for text in sets}:
+        for language, side in (("en", 0), ("zh", 1)):
+            file = data / f"{path}.{language}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+
+
+def test_every_set_of_every_direction_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_sets(tmp_path / "data")
+    (tmp_path / "checkpoints").mkdir()
+    write_tiny_checkpoint(tmp_path / "checkpoints" / "a")
+    flags = ["--checkpoints", tmp_path / "checkpoints", "--results", tmp_path / "results"]
+    monkeypatch.setattr(sys, "argv", ["scores", *map(str, [tmp_path / "data", *flags])])
+    scores.main()
+    (file,) = (tmp_path / "results").iterdir()
+    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
+    wanted = [(name, text.path) for name, sets in scores.SETS.items() for text in sets]
+    assert [(row["direction"], row["path"]) for row in rows] == wanted
+    assert all(row["num_segments"] == 3 for row in rows)
+    assert "tok:zh" in rows[0]["bleu_signature"]
+    assert "tok:13a" in rows[-1]["bleu_signature"]
+    printed = capsys.readouterr().out
+    assert "| zh-en | segments | BLEU | chrF2 | OPUS-MT | NLLB | Argos |" in printed
+    assert "| news (newstest2019) | 3 | 0.0 |" in printed
+    assert "| 23.9 | 26.0 | 26.6 |" in printed
+
+
+def test_source_and_reference_follow_the_direction(tmp_path: Path) -> None:
+    write_sets(tmp_path)
+    text = scores.SETS["zh-en"][0]
+    sources, references = scores.read_sides(tmp_path, text, ZH_EN)
+    assert (references, sources) == scores.read_sides(tmp_path, text, EN_ZH)
+    assert sources[0].endswith(("。", "！", "？"))
+
+
+def test_a_missing_set_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"docs-heldout\.en"):
+        scores.read_sides(tmp_path, scores.SETS["en-zh"][0], EN_ZH)
