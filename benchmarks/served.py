@@ -1,8 +1,8 @@
 """`python -m benchmarks.served`: how fast is the service, and does its event loop stay free?
 
 Measures 1, 8 and 32 clients. Starts `dragoman serve` on a free loopback port, unless --url names
-one, and writes benchmarks/results/served-<time>.json. Leaves with 1 if a request failed or a mark was missed:
-32 clients at least 3 times the throughput of 1, event-loop lag p99 under 25 ms.
+one, and writes benchmarks/results/served-<time>.json. Leaves with 1 if a request failed or a mark
+was missed: 32 clients at least 3 times the throughput of 1, event-loop lag p99 under 25 ms.
 """
 
 import argparse
