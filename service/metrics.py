@@ -33,6 +33,11 @@ _LAG_SECONDS = (0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.025, 0.
 RestartReason = Literal["exit", "hang", "protocol"]
 """Why an engine was replaced: it left, it stopped answering, or it sent what is no message."""
 
+Refusal = Literal[
+    "too_many_connections", "displaced", "headers_too_large", "header_timeout", "invalid_http"
+]
+"""Why a connection ended without a request's answer; "displaced" had to make room."""
+
 _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 
 
@@ -78,7 +83,15 @@ class Metrics:
             ("reason",),
             registry=registry,
         )
-        for priority in PRIORITIES:  # so that all of them are there from the first scrape
+        self._refused_connections = Counter(
+            "dragoman_refused_connections",
+            "Connections that ended without a request's answer, by reason.",
+            ("reason",),
+            registry=registry,
+        )
+        for refusal in get_args(Refusal):  # so that all of them are there from the first scrape
+            self._refused_connections.labels(refusal)
+        for priority in PRIORITIES:
             self._translation_seconds.labels(priority)
         for reason in get_args(RestartReason):
             self._engine_restarts.labels(reason)
@@ -152,6 +165,10 @@ class Metrics:
         """An engine process was lost and is replaced by a new one."""
         self._engine_restarts.labels(reason).inc()
 
+    def connection_refused(self, reason: Refusal) -> None:
+        """A connection was ended without the answer to a request."""
+        self._refused_connections.labels(reason).inc()
+
     def loop_woke_late(self, seconds: float) -> None:
         """The lag probe woke `seconds` after its time."""
         self._loop_lag_seconds.observe(seconds)
@@ -168,6 +185,16 @@ class Metrics:
             "dragoman_max_requests",
             "Translation requests that may be worked on.",
             registry=self._registry,
+        ).set(limit)
+
+    def watch_connections(self, num_open: Callable[[], int], *, limit: int) -> None:
+        """Also export how many connections are open, of how many."""
+        connections = Gauge(
+            "dragoman_open_connections", "Connections that are open.", registry=self._registry
+        )
+        connections.set_function(num_open)
+        Gauge(
+            "dragoman_max_connections", "Connections that may be open.", registry=self._registry
         ).set(limit)
 
     def watch_engine(self, engine: "EngineCollector") -> None:

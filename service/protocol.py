@@ -8,6 +8,10 @@ on, are uvicorn's; bodies are `service.api.body`.
 On every connection one of these is always running: the time for a head (from the first moment
 on, and again whenever bytes come between two requests), a request's own limits, uvicorn's
 keep-alive, or the time to leave.
+
+When all connections are taken, a new one takes the place of the one that has waited longest for a
+request: whoever opens a thousand and says nothing shuts nobody out, health checks least of all.
+Only where every connection has a request is a new one refused.
 """
 
 import asyncio
@@ -23,6 +27,7 @@ from uvicorn.server import ServerState
 from service.api.headers import SECURITY_HEADERS
 from service.api.replies import error_reply
 from service.errors import RETRY_AFTER_SECONDS, Problem
+from service.metrics import Refusal
 
 MAX_HEADERS = 100
 LEAVE_SECONDS = 5.0
@@ -77,11 +82,13 @@ class BoundedProtocol(HttpToolsProtocol):
 
     Args:
         limits: Of all connections; the rest is uvicorn's.
+        on_refused: Told why, once for each that is refused.
     """
 
     def __init__(
         self,
         limits: WireLimits,
+        on_refused: Callable[[Refusal], None],
         config: Config,
         server_state: ServerState,
         app_state: dict[str, Any],
@@ -89,6 +96,7 @@ class BoundedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
+        self._on_refused = on_refused
         self._head_timer = _Timer(self.loop)
         self._write_timer = _Timer(self.loop)
         self._leave_timer = _Timer(self.loop)
@@ -97,25 +105,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_leaving = False
         self._num_head_bytes = 0
         self._num_buffered_bytes = 0
+        self._waits_since = self.loop.time()
 
     def connection_made(  # type: ignore[override]  # uvicorn narrows it too
         self, transport: asyncio.Transport
     ) -> None:
-        """Take the connection, or refuse it when there are too many."""
+        """Take the connection; when there are too many, one of them has to go."""
         super().connection_made(transport)
-        limit = self._limits.max_connections
-        if len(self.connections) <= limit:
+        if len(self.connections) <= self._limits.max_connections or self._displace():
             self._expect_head()
             return
-        self._write_problem(
-            Problem(
-                status=503,
-                code="too_many_connections",
-                message=f"the server has {limit} connections, which is its limit",
-                limit=limit,
-                retry_after_seconds=RETRY_AFTER_SECONDS,
-            )
-        )
+        self._on_refused("too_many_connections")
+        self._write_problem(self._too_many())
         self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -176,6 +177,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request, but not for ever for the rest of this one."""
+        self._waits_since = self.loop.time()
         has_next = bool(self.pipeline)
         super().on_response_complete()
         if self.transport.is_closing():
@@ -200,18 +202,51 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what could not be parsed, or what a callback of the parser refused."""
-        self._refuse(self._problem or Problem(status=400, code="invalid_http", message=msg))
+        if self._problem is not None:
+            self._refuse("headers_too_large", self._problem)
+        else:
+            self._refuse("invalid_http", Problem(status=400, code="invalid_http", message=msg))
 
     @property
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _displace(self) -> bool:
+        """End the connection that has waited longest for a request; False where none waits."""
+        others = (
+            connection
+            for connection in self.connections
+            if isinstance(connection, BoundedProtocol)
+            and connection is not self
+            and connection._awaits_head  # noqa: SLF001  # another of the same class
+            and not connection._is_answering  # noqa: SLF001
+            and not connection._is_leaving  # noqa: SLF001
+        )
+        longest = min(others, key=lambda one: one._waits_since, default=None)  # noqa: SLF001
+        if longest is None:
+            return False
+        self._on_refused("displaced")
+        if longest._num_buffered_bytes:  # noqa: SLF001
+            longest._write_problem(self._too_many())  # noqa: SLF001
+        longest._close()  # noqa: SLF001
+        return True
+
+    def _too_many(self) -> Problem:
+        limit = self._limits.max_connections
+        return Problem(
+            status=503,
+            code="too_many_connections",
+            message=f"the server has {limit} connections, which is its limit",
+            limit=limit,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )
 
     def _bound_what_comes(self) -> None:
         """Bound what the parser keeps (half a header, half a trailer), and its time."""
         if self._is_leaving:
             return
         if self._num_buffered_bytes > self._limits.max_header_bytes:
-            self._refuse(_head_too_large(self._limits.max_header_bytes))
+            self._refuse("headers_too_large", _head_too_large(self._limits.max_header_bytes))
         elif self._awaits_head and not self._head_timer and not self._is_answering:
             # The beginning of a head, or the end of a request that had been answered before.
             self._leave_timer.stop()
@@ -227,12 +262,13 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         seconds = self._limits.header_timeout_seconds
         self._refuse(
+            "header_timeout",
             Problem(
                 status=408,
                 code="header_timeout",
                 message=f"the headers were not complete after {seconds:g} seconds",
                 limit=seconds,
-            )
+            ),
         )
 
     def _count_head_bytes(self, number: int) -> None:
@@ -245,7 +281,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._problem = problem
         raise ValueError(problem.code)
 
-    def _refuse(self, problem: Problem) -> None:
+    def _refuse(self, reason: Refusal, problem: Problem) -> None:
         """Read no more; say why, if an answer is due now; close when the client has.
 
         Bytes that arrive at a closed socket would reset it, and the client might never see the
@@ -255,6 +291,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._is_leaving = True
         self._head_timer.stop()
+        self._on_refused(reason)
         if self._awaits_head and self._is_answering:
             # The fault is in the next request: this one's answer goes first and is the last.
             self.cycle.keep_alive = False
@@ -286,7 +323,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._leave_timer.start(self._limits.write_seconds, self.transport.abort)
 
 
-def protocol_factory(limits: WireLimits) -> type[HttpToolsProtocol]:
+def protocol_factory(
+    limits: WireLimits, on_refused: Callable[[Refusal], None]
+) -> type[HttpToolsProtocol]:
     """The class that uvicorn makes one of for each connection."""
 
     class Protocol(BoundedProtocol):
@@ -297,7 +336,7 @@ def protocol_factory(limits: WireLimits) -> type[HttpToolsProtocol]:
             app_state: dict[str, Any],
             _loop: asyncio.AbstractEventLoop | None = None,
         ) -> None:
-            super().__init__(limits, config, server_state, app_state, _loop)
+            super().__init__(limits, on_refused, config, server_state, app_state, _loop)
 
     return Protocol
 

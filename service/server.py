@@ -61,16 +61,20 @@ class Server:
         self._failure: DragomanError | None = None
         self._draining: asyncio.Task[None] | None = None
         self._reloading: set[asyncio.Task[None]] = set()
+        metrics = Metrics(CollectorRegistry())
         self._front = Front(
             settings,
-            Metrics(CollectorRegistry()),
+            metrics,
             on_ready=lambda ready: self._announce(self._address, ready),
             on_failed=self._leave,
             spans=open_tracing(settings),
         )
         app = create_app(front=self._front)
         self._access: Access = app.state.access
-        self._uvicorn = _UvicornServer(_uvicorn_config(app, settings))
+        self._uvicorn = _UvicornServer(_uvicorn_config(app, settings, metrics))
+        metrics.watch_connections(
+            lambda: len(self._uvicorn.server_state.connections), limit=settings.max_connections
+        )
 
     def run(self) -> None:
         """Listen, serve, drain.
@@ -128,7 +132,7 @@ class Server:
         self._uvicorn.should_exit = True
 
 
-def _uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def _uvicorn_config(app: FastAPI, settings: Settings, metrics: Metrics) -> uvicorn.Config:
     limits = WireLimits(
         max_header_bytes=settings.max_header_bytes,
         header_timeout_seconds=settings.header_timeout_seconds,
@@ -136,7 +140,7 @@ def _uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     )
     return uvicorn.Config(
         app,
-        http=protocol_factory(limits),
+        http=protocol_factory(limits, metrics.connection_refused),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -103,7 +103,8 @@ class Settings(BaseSettings):
         max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the
             text, and its headers.
         header_timeout_seconds: Time for them to arrive.
-        max_connections: Connections open at once; further ones get a 503.
+        max_connections: Connections open at once; a further one takes the place of one that
+            waits for a request, or gets a 503.
     """
 
     model_config = SettingsConfigDict(

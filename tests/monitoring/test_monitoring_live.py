@@ -5,6 +5,7 @@ Run by `make test-monitoring`: it needs the program `prometheus`.
 
 import json
 import math
+import re
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +22,6 @@ from support.prometheus_files import (
     dashboard,
     dashboard_expressions,
     find_tool,
-    metric_names,
     rules,
 )
 from support.running_server import RunningServer, free_port, running_server
@@ -31,6 +31,7 @@ pytestmark = pytest.mark.monitoring
 PROMETHEUS = find_tool("prometheus")
 NUM_SCRAPES = 12
 RATE_INTERVAL = "10s"
+_THRESHOLD = re.compile(r"\s+(?:>|==)\s*[\d.]+(?: \* \d+)*")
 SENTENCES = [f"Two children are playing on swing number {number}." for number in range(8)]
 
 
@@ -77,6 +78,8 @@ def _send_traffic(server: RunningServer) -> None:
         assert client.post("/v1/translate", json=wish).status_code == 200
         assert client.post("/translate", json={"q": "a", "target": "xx"}).status_code == 400
         assert client.get("/nowhere").status_code == 404
+        wish = {"texts": SENTENCES, "source": "en", "target": "zh-Hans", "timeout_seconds": 0.001}
+        assert client.post("/v1/translate", json=wish).status_code == 504
     body = json.dumps({"q": SENTENCES * 8, "source": "en", "target": "zh"}).encode()
     head = "POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as leaving:
@@ -132,12 +135,20 @@ def test_the_dashboards_list_of_servers_is_filled(prometheus: LivePrometheus) ->
 
 
 @pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
-def test_a_rules_expression_is_understood_and_every_metric_in_it_is_there(
+def test_a_rules_expression_has_data_but_for_its_thresholds(
     prometheus: LivePrometheus, rule: dict[str, Any]
 ) -> None:
     prometheus.get("query", query=rule["expr"])
-    for name in metric_names(rule["expr"]):
-        assert prometheus.values(f"count({name})"), name
+    asked = _THRESHOLD.sub("", rule["expr"]).replace("offset 6h", "offset 1s")
+    assert asked != rule["expr"]
+    for side in re.split(r"\s(?:or|and)\s", asked):
+        values = prometheus.values(side.replace("absent(", "("))
+        assert any(math.isfinite(value) for value in values), (side, values)
+
+
+def test_what_is_a_threshold() -> None:
+    assert _THRESHOLD.sub("", "a > 64 * 1024 * 1024 and b - c > 0.8") == "a and b - c"
+    assert _THRESHOLD.sub("", 'up{job="d"} == 0 or absent(up)') == 'up{job="d"} or absent(up)'
 
 
 def test_prometheus_evaluates_every_rule_and_none_fires_for_a_server_that_is_well(
@@ -157,6 +168,7 @@ def test_what_was_sent_is_what_prometheus_has_seen(prometheus: LivePrometheus) -
         'dragoman_requests_total{status="400", route="/translate"}',
         'dragoman_requests_total{status="404", route="unmatched"}',
         'dragoman_requests_total{status="499", route="/translate"}',
+        'dragoman_requests_total{status="504", route="/v1/translate"}',
         'dragoman_translation_seconds_count{priority="bulk"}',
         "dragoman_cancelled_segments_total",
         "dragoman_engine_process_resident_memory_bytes",

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,9 +29,11 @@ class App:
 
     def __init__(self) -> None:
         self.release = asyncio.Event()
+        self.num_requests = 0
         self.num_waiting_bytes: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.num_requests += 1
         request = Request(scope, receive)
         reply: Response = PlainTextResponse(f"fine {scope['path']}")
         if scope["path"] == "/read":
@@ -66,6 +69,7 @@ class Served:
     port: int
     app: App
     server: uvicorn.Server
+    refused: Counter[str]
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.port)
@@ -105,9 +109,13 @@ class Served:
 async def _serving(**limits: float) -> AsyncIterator[Served]:
     wire = {"max_header_bytes": LIMIT, "header_timeout_seconds": PATIENCE, "max_connections": 50}
     app = App()
+    refused: Counter[str] = Counter()
     config = uvicorn.Config(
         app,
-        http=protocol_factory(WireLimits(**wire | limits)),  # type: ignore[arg-type]
+        http=protocol_factory(
+            WireLimits(**wire | limits),  # type: ignore[arg-type]
+            lambda reason: refused.update([reason]),
+        ),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -124,7 +132,7 @@ async def _serving(**limits: float) -> AsyncIterator[Served]:
     serving = asyncio.create_task(server._serve([listener]))
     await _until(lambda: server.started)
     try:
-        yield Served(port=listener.getsockname()[1], app=app, server=server)
+        yield Served(port=listener.getsockname()[1], app=app, server=server, refused=refused)
     finally:
         server.should_exit = True
         await serving
@@ -261,24 +269,66 @@ def test_an_answer_may_take_longer_than_a_head(run: Callable[..., None]) -> None
     run(scenario, header_timeout_seconds=0.2)
 
 
-def test_connections_beyond_the_limit_are_refused_until_one_leaves(
+def test_connections_beyond_the_limit_are_refused_while_all_have_a_request(
     run: Callable[..., None],
 ) -> None:
     async def scenario(served: Served) -> None:
         held = [await served.connect() for _ in range(3)]
-        for reader, writer in held:
-            writer.write(_get())
-            await reader.readuntil(b"fine /")
+        for _, writer in held:
+            writer.write(_get("/wait"))
+        await _until(lambda: served.app.num_requests == 3)
         answer = await served.exchange()
         assert _problem(answer) == (503, "too_many_connections")
         assert b"\r\nretry-after: 5" in answer
-        held[0][1].close()
-        await _until(lambda: len(served.server.server_state.connections) < 3)
+        assert served.refused == {"too_many_connections": 1}
+        served.app.release.set()
+        for reader, _ in held:
+            await reader.readuntil(b"fine /wait")
         assert (await served.exchange(_get("/", CLOSE))).startswith(b"HTTP/1.1 200")
-        for _, writer in held[1:]:
+        for _, writer in held:
             writer.close()
 
     run(scenario, max_connections=3)
+
+
+def test_who_has_waited_longest_for_a_request_makes_room(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        busy = await served.connect()
+        busy[1].write(_get("/wait"))
+        await _until(lambda: served.app.num_requests == 1)
+        silent = await served.connect()
+        await asyncio.sleep(0.02)  # a loop's clock may be coarse
+        partial = await served.connect()
+        partial[1].write(b"GET / HTTP/1.1\r\n")
+        await asyncio.sleep(0.02)
+        kept = await served.connect()
+        kept[1].write(_get())
+        await kept[0].readuntil(b"fine /")
+        # Each newcomer takes the place of the oldest of those; the busy one keeps its own.
+        assert (await served.exchange(_get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        assert await silent[0].read() == b""
+        newcomers = [await served.connect() for _ in range(2)]
+        assert _problem(await partial[0].read()) == (503, "too_many_connections")
+        assert served.refused == {"displaced": 2}
+        served.app.release.set()
+        await busy[0].readuntil(b"fine /wait")
+        kept[1].write(_get())
+        await kept[0].readuntil(b"fine /")
+        for _, writer in (busy, silent, partial, kept, *newcomers):
+            writer.close()
+
+    run(scenario, max_connections=4)
+
+
+def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        held = [await served.connect() for _ in range(40)]
+        for _ in range(3):
+            assert (await served.exchange(_get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        for _, writer in held:
+            writer.close()
+
+    run(scenario, max_connections=10)
 
 
 def test_a_body_that_was_answered_already_must_end_soon(run: Callable[..., None]) -> None:
