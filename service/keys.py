@@ -121,6 +121,8 @@ def load_keys(path: Path | None, text: str = "") -> KeyRing:
             value, which could be a key that was pasted in place of its hash.
     """
     keys = parse_keys(text, "DRAGOMAN_API_KEYS")
+    if text and not keys:
+        raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
         try:
             content = path.read_text(encoding="utf-8")

@@ -92,7 +92,8 @@ class Settings(BaseSettings):
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
         api_keys_file: Keys, one a line; see `service.keys`.
         api_keys: Further keys, written like such a file.
-        key_required: Where there are keys, whether a translation needs one.
+        key_required: Whether a translation needs a key; None: where there are keys. When it is
+            true and there is none, the server does not start.
         metrics_key_required: Whether /metrics needs one.
         requests_per_minute: Of a key that names no other limit, and of an address without a
             key; None is no limit.
@@ -147,7 +148,7 @@ class Settings(BaseSettings):
 
     api_keys_file: Path | None = None
     api_keys: SecretStr = SecretStr("")
-    key_required: bool = True
+    key_required: bool | None = None
     metrics_key_required: bool = False
     requests_per_minute: Rate | None = None
     characters_per_minute: Rate | None = None

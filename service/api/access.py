@@ -49,18 +49,19 @@ class Access:
             default those that the settings name.
 
     Raises:
-        ConfigError: The keys cannot be read, or one is required for metrics and there is none.
+        ConfigError: The keys cannot be read, or one is required and there is none.
     """
 
     def __init__(
         self, settings: Settings, limiter: RateLimiter, keys: KeyRing | None = None
     ) -> None:
         keys = _load(settings) if keys is None else keys
-        if settings.metrics_key_required and not keys:
-            raise ConfigError(
-                "DRAGOMAN_METRICS_KEY_REQUIRED is true, but there is no key; name a file of"
-                " them with DRAGOMAN_API_KEYS_FILE"
-            )
+        for name in ("key_required", "metrics_key_required"):
+            if getattr(settings, name) and not keys:
+                raise ConfigError(
+                    f"DRAGOMAN_{name.upper()} is true, but there is no key; name a file of them"
+                    " with DRAGOMAN_API_KEYS_FILE"
+                )
         self._settings = settings
         self._keys = keys
         self._limiter = limiter
@@ -152,7 +153,7 @@ class Access:
         settings = self._settings
         try:
             key = self._known(request, presented)
-            if key is None and self._keys and settings.key_required:
+            if key is None and self._keys and settings.key_required is not False:
                 raise _missing_key()
         except RequestError:
             await self._spend_request(self._anonymous(request))

@@ -31,7 +31,8 @@ class RestartBudget:
     before. Reads no clock.
 
     Args:
-        max_restarts: Restarts within a window, at most.
+        max_restarts: Restarts within a window, at most; and starts in a row that may fail, however
+            long each takes.
         window_seconds: How long a restart counts.
     """
 
@@ -39,6 +40,11 @@ class RestartBudget:
         self._max_restarts = max_restarts
         self._window_seconds = window_seconds
         self._restarts: deque[float] = deque()
+
+    @property
+    def max_failed_starts(self) -> int:
+        """Starts in a row that may fail."""
+        return self._max_restarts
 
     def next_delay(self, *, now: float) -> float | None:
         """Take one restart: the seconds to wait before it; None when there is none left."""
@@ -198,12 +204,16 @@ class Supervisor:
     async def _restart(self) -> bool:
         """Start another engine, at most as often as the budget allows; whether there is one."""
         lost_at = self._clock()
+        num_failed = 0
         while (delay := self._budget.next_delay(now=self._clock())) is not None:
             await asyncio.sleep(delay)
             try:
                 engine = await self._start_engine()
             except EngineStartError as error:
                 logger.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+                num_failed += 1
+                if num_failed >= self._budget.max_failed_starts:
+                    return False  # slow failures would never use up the budget of a window
                 continue
             self._past = summed([self._past, only_totals(self._engine.snapshot)])
             self._engine = engine

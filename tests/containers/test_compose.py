@@ -4,6 +4,7 @@ The files are docker-compose.yml and what `.ci/compose.yml` changes. Grafana is 
 """
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import yaml
 
 from support.containers import START_SECONDS, docker, wait_for
 from support.running_server import ROOT, free_port
-from support.tiny_checkpoint import generated_pairs
+from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 ALERT = "DragomanDown"
 EXPERIMENT = """
@@ -118,6 +119,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     port, prometheus_port = free_port(), free_port()
     configuration = folder / "prometheus.yml"
     configuration.write_text(_prometheus_configuration(f"127.0.0.1:{port}"), encoding="utf-8")
+    shutil.copytree(ROOT / "checkpoints", folder / "checkpoints")
     (folder / "data").mkdir()
     _write_text(folder / "data")
     stack = Stack(
@@ -127,6 +129,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             "DRAGOMAN_TEST_PORT": str(port),
             "PROMETHEUS_TEST_PORT": str(prometheus_port),
             "PROMETHEUS_TEST_CONFIG": str(configuration),
+            "DRAGOMAN_CHECKPOINT_DIR": str(folder / "checkpoints"),
             "DRAGOMAN_DATA": str(folder / "data"),
         },
     )
@@ -137,7 +140,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         stack.compose("--profile=train", "down", "--volumes", "--timeout=5")
 
 
-def test_the_service_becomes_healthy_and_translates_with_the_mounted_checkpoint(
+def test_the_service_becomes_healthy_and_translates_with_the_mounted_checkpoints(
     stack: Stack,
 ) -> None:
     name = stack.container("dragoman")
@@ -146,7 +149,7 @@ def test_the_service_becomes_healthy_and_translates_with_the_mounted_checkpoint(
         return docker("inspect", "--format={{.State.Health.Status}}", name) == "healthy" or None
 
     wait_for(is_healthy, "healthy", seconds=START_SECONDS)
-    assert "(/checkpoint)" in docker("logs", name)
+    assert "(/checkpoints/en-zh-small)" in docker("logs", name)
     assert docker("exec", name, "id", "-u") != "0"
     assert docker("inspect", "--format={{.HostConfig.ReadonlyRootfs}}", name) == "true"
     body = {"q": "A man is riding a horse.", "source": "en", "target": "zh"}
@@ -159,6 +162,23 @@ def test_prometheus_scrapes_it_and_has_our_alerts(stack: Stack) -> None:
     assert stack.sample("dragoman_engine_up") == 1.0
     # What was pending while the service started goes with the next evaluation.
     wait_for(lambda: stack.alert() is None or None, "no alert")
+
+
+def test_a_mounted_checkpoint_is_replaced_by_renaming_and_reloaded(stack: Stack) -> None:
+    folder = Path(stack.environment["DRAGOMAN_CHECKPOINT_DIR"])
+    write_tiny_checkpoint(folder / ".new", name="newer", pairs=(EN_ZH,))
+    (folder / "en-zh-small").rename(folder / ".old")
+    (folder / ".new").rename(folder / "en-zh-small")
+    stack.compose("kill", "--signal=HUP", "dragoman")
+
+    def is_served() -> bool | None:
+        metrics = httpx.get(f"{stack.url}/metrics", timeout=10.0, trust_env=False).text
+        return 'checkpoint="newer"' in metrics or None
+
+    wait_for(is_served, "the new checkpoint", seconds=START_SECONDS)
+    body = {"q": "A man is riding a horse.", "source": "en", "target": "zh"}
+    reply = httpx.post(f"{stack.url}/translate", json=body, timeout=60.0, trust_env=False)
+    assert reply.status_code == 200
 
 
 def test_a_training_runs_confined_and_its_checkpoint_is_evaluated(stack: Stack, image: str) -> None:

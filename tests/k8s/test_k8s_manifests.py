@@ -209,7 +209,23 @@ def test_the_gpu_overlay_asks_for_one_gpu_and_tolerates_its_nodes() -> None:
     [toleration] = pod_of(patch)["tolerations"]
     assert toleration == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     [generator] = merged["configMapGenerator"]
-    assert generator["literals"] == ["DRAGOMAN_DEVICE=cuda"]
+    settings = dict(line.split("=") for line in generator["literals"])
+    [compose] = load(ROOT / "docker-compose.yml")
+    composed = compose["services"]["dragoman-gpu"]["environment"]
+    assert settings["DRAGOMAN_DEVICE"] == "cuda"
+    assert {name: str(composed[name]) for name in settings} == settings
+
+
+@stacks
+def test_an_engine_that_is_busy_makes_the_autoscaler_add_pods(documents: list[Manifest]) -> None:
+    """The target is below what a pod uses whose engine is always busy and whose front is idle."""
+    [scaler] = of_kind(documents, "HorizontalPodAutoscaler")
+    [cpu] = [metric for metric in scaler["spec"]["metrics"] if metric["type"] == "Resource"]
+    deployment = _deployment(documents)
+    requested = float(container_of(deployment)["resources"]["requests"]["cpu"])
+    num_threads = int(environment_of(documents, deployment)["DRAGOMAN_NUM_THREADS"])
+    target = cpu["resource"]["target"]["averageUtilization"] / 100
+    assert 0.7 <= target * requested / num_threads <= 0.9
 
 
 def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:

@@ -98,6 +98,12 @@ def test_what_is_no_keys_file_is_said_without_quoting_it(
     assert "was pasted" not in str(caught.value)
 
 
+def test_a_variable_without_a_key_is_refused_unless_it_is_empty() -> None:
+    with pytest.raises(ConfigError, match="DRAGOMAN_API_KEYS has no key"):
+        load_keys(None, "# none yet\n")
+    assert not load_keys(None, "")
+
+
 def test_a_name_in_both_places_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(f'a = {{ sha256 = "{DIGEST}" }}')

@@ -168,6 +168,12 @@ def test_metrics_can_need_a_key(keys_file: Path) -> None:
         Client(metrics_key_required=True)
 
 
+def test_a_server_that_needs_keys_does_not_start_without() -> None:
+    with pytest.raises(ConfigError, match="DRAGOMAN_KEY_REQUIRED is true, but there is no key"):
+        Client(key_required=True)
+    assert _outcome(Client(key_required=None).send(json=TEXT)) == LET_IN
+
+
 def test_keys_need_not_be_required(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file, key_required=False, requests_per_minute=2)
     outcomes = [_outcome(client.send(json=TEXT)) for _ in range(3)]

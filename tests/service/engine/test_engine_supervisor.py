@@ -35,11 +35,17 @@ def test_without_a_budget_nothing_is_restarted():
 class Watched:
     """A supervisor of real engines, and what it has said of the lost ones."""
 
-    def __init__(self, start: Callable[[], Awaitable[EngineClient]], max_restarts: int) -> None:
+    def __init__(
+        self,
+        start: Callable[[], Awaitable[EngineClient]],
+        max_restarts: int,
+        window_seconds: float = 300.0,
+    ) -> None:
         self.losses: list[LossReason] = []
         self.num_starts = 0
         self._start = start
         self._max_restarts = max_restarts
+        self._window_seconds = window_seconds
 
     async def start_engine(self) -> EngineClient:
         self.num_starts += 1
@@ -48,7 +54,9 @@ class Watched:
     async def supervisor(self) -> Supervisor:
         return await Supervisor.start(
             self.start_engine,
-            budget=RestartBudget(max_restarts=self._max_restarts, window_seconds=300.0),
+            budget=RestartBudget(
+                max_restarts=self._max_restarts, window_seconds=self._window_seconds
+            ),
             on_lost=self.losses.append,
             clock=asyncio.get_running_loop().time,
         )
@@ -126,6 +134,28 @@ def test_an_engine_that_cannot_be_started_again_is_given_up(configure, tmp_path:
     with asyncio.Runner() as runner:
         runner.run(scenario())
     assert watched.losses == ["exit"]
+
+
+def test_starts_that_fail_slowly_are_given_up_too(configure):
+    """Each takes longer than the window, so none of them counts when the next one is made."""
+
+    async def start() -> EngineClient:
+        if watched.num_starts > 1:
+            await asyncio.sleep(0.05)
+            raise EngineStartError("no")
+        return await EngineClient.start(configure, max_pending_segments=8)
+
+    watched = Watched(start, max_restarts=3, window_seconds=0.01)
+
+    async def scenario() -> None:
+        async with await watched.supervisor() as supervisor:
+            os.kill(supervisor.process_id, signal.SIGKILL)
+            while not supervisor.is_exhausted:  # noqa: ASYNC110  # there is no event for it
+                await asyncio.sleep(0.01)
+        assert watched.num_starts == 1 + 3
+
+    with asyncio.Runner() as runner:
+        runner.run(scenario())
 
 
 def test_a_retired_engine_is_not_replaced(watched):
