@@ -16,7 +16,11 @@ _EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S1
 
 
 def address(environment: Mapping[str, str]) -> tuple[str, int]:
-    """Host and port to ask, from the variables that the server itself reads."""
+    """Host and port to ask, from the variables that the server itself reads.
+
+    A port that was given to `dragoman serve` as a flag is not among them: in the image, set the
+    variables.
+    """
     host = environment.get("DRAGOMAN_HOST", "")
     return _EVERYWHERE.get(host, host), int(environment.get("DRAGOMAN_PORT") or 8000)
 

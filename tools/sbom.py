@@ -1,8 +1,9 @@
-"""The bill of materials: every package of the environment, and whether the server runs with it.
+"""The bill of materials: every package of the environment, and whether the image has it.
 
 Owns the one thing that the generator does not know: which components are there only to develop
-or to measure. They are marked "excluded", as CycloneDX calls what is not there at run time; the
-rest is "required". The listing itself is `cyclonedx-py`'s.
+or to measure. What the server needs, and the extras that the image has by default, are marked
+"required", with the versions that `constraints.txt` gives both. The others are marked "excluded",
+as CycloneDX calls what is not there at run time. The listing itself is `cyclonedx-py`'s.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from packaging.utils import canonicalize_name
 
 TIMEOUT_SECONDS = 300
 PROJECT = Path("pyproject.toml")
+IMAGE_EXTRAS = ("otel", "redis")
+"""Extras that the image has unless it is built otherwise (EXTRAS in the Dockerfile)."""
 
 
 class SbomError(Exception):
@@ -68,10 +71,11 @@ def generate(command: Sequence[str]) -> dict[str, Any]:
     return dict(document)
 
 
-def read_dependencies(project: Path) -> list[str]:
-    """The requirements of the project itself, without its extras."""
-    found = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
-    return [str(requirement) for requirement in found]
+def read_dependencies(project: Path, extras: Sequence[str] = IMAGE_EXTRAS) -> list[str]:
+    """The requirements of the project itself and of some of its extras."""
+    stated = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+    lists = [stated["dependencies"], *(stated["optional-dependencies"][name] for name in extras)]
+    return [str(requirement) for found in lists for requirement in found]
 
 
 def runtime_closure(

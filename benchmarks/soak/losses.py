@@ -21,6 +21,10 @@ NUM_CLIENTS = 16
 NUM_TEXTS = 100
 LOAD_SECONDS = 1.0
 HANG_SECONDS = 2.0
+SETTINGS = {
+    "hang_seconds": HANG_SECONDS,
+    "restart_window_seconds": 0.001,  # every loss is the first of its window
+}
 
 
 async def _lose(
@@ -79,12 +83,8 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     outcome = Outcome()
     texts = sentences(NUM_TEXTS)
     is_over = False
-    with serving(
-        folder / "losses.jsonl",
-        log_level="warning",
-        hang_seconds=HANG_SECONDS,
-        restart_window_seconds=0.001,  # every loss is the first of its window
-    ) as served:
+    outcome.figures["settings"] = SETTINGS
+    with serving(folder / "losses.jsonl", log_level="warning", **SETTINGS) as served:
         right = await right_answers(served, texts)
         files = served.num_files()
         load = asyncio.create_task(

@@ -52,6 +52,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     others = statuses.total() - statuses[200] - statuses[429]
     without_header = sum(not one.retry_after for one in traffic.replies if one.status == 429)
     outcome.figures = {
+        "settings": {"max_requests": MAX_REQUESTS},
         "capacity_per_second": round(capacity, 1),
         "offered_per_second": round(statuses.total() / traffic.wall_seconds, 1),
         "goodput_of_capacity": round(goodput, 3),

@@ -1,10 +1,19 @@
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from tools.sbom import SbomError, generate, main, mark_scopes, runtime_closure
+from tools.sbom import (
+    IMAGE_EXTRAS,
+    SbomError,
+    generate,
+    main,
+    mark_scopes,
+    read_dependencies,
+    runtime_closure,
+)
 
 NEEDS = {
     "server": ["Web_Frame>=1", "counter[shared]", "old; python_version < '3'"],
@@ -20,6 +29,17 @@ def test_what_is_needed_is_followed_through_markers_extras_and_circles() -> None
     needed = {"server", "web-frame", "counter", "parts", "store", "wrap"}
     assert runtime_closure(["server"], NEEDS.get) == needed
     assert runtime_closure(["counter"], NEEDS.get) == {"counter", "wrap"}
+
+
+def test_the_images_extras_are_required_too() -> None:
+    root = Path(__file__).parents[2]
+    dockerfile = (root / "Dockerfile").read_text(encoding="utf-8")
+    assert f'ARG EXTRAS="{" ".join(IMAGE_EXTRAS)}"' in dockerfile
+    needed = " ".join(read_dependencies(root / "pyproject.toml"))
+    assert {"fastapi", "limits[redis]", "opentelemetry-sdk"} <= set(
+        re.findall(r"[a-z-]+(?:\[\w+\])?", needed)
+    )
+    assert "pytest" not in needed
 
 
 def test_what_is_needed_and_not_installed_is_an_error() -> None:
