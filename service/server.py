@@ -8,6 +8,7 @@ process with 1.
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ _LOGGER = logging.getLogger("dragoman")
 # Answers are there when the sockets close; this bounds clients that do not read theirs.
 _CLOSE_SECONDS = 5
 _KEEP_ALIVE_SECONDS = 30
+_SPARE_FILES = 100
+"""What the process opens besides connections, with room."""
 
 
 class _UvicornServer(uvicorn.Server):
@@ -83,6 +86,7 @@ class Server:
             ConfigError: The address cannot be listened on.
             DragomanError: The engine did not start.
         """
+        allow_files(self._settings.max_connections + _SPARE_FILES)
         with listen(self._settings.host, self._settings.port) as listener:
             self._address = url_of(listener)
             loop_factory = self._uvicorn.config.get_loop_factory()
@@ -150,6 +154,18 @@ def _uvicorn_config(app: FastAPI, settings: Settings, metrics: Metrics) -> uvico
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_CLOSE_SECONDS,
     )
+
+
+def allow_files(num_files: int) -> None:
+    """Raise the process's limit on open files to `num_files`, as far as it may; say so if not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= num_files:
+        return
+    limit = num_files if hard == resource.RLIM_INFINITY else min(num_files, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    if limit < num_files:
+        fields = {"limit": limit, "needed": num_files}
+        _LOGGER.warning("few files may be open", extra={"fields": fields})
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -91,7 +91,9 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure and judge."""
     outcome = Outcome()
     chance = random.Random(7)
-    with serving(folder / "leavers.jsonl", log_level="warning") as served:
+    # Fewer than dawdlers come, so that the server has to choose whom it keeps.
+    settings = {"max_connections": max(NUM_AT_ONCE + 10, plan.num_idlers * 5 // 6)}
+    with serving(folder / "leavers.jsonl", log_level="warning", **settings) as served:
         client = Client(served.port)
         # The first few hundred warm the allocators up; what comes after must leave no trace.
         await _leave_often(served, max(NUM_AT_ONCE, plan.num_leavers // 5), chance)
@@ -104,6 +106,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         client.close()
     growth = grown / size - 1.0
     outcome.figures |= {
+        "settings": settings,
         "num_leavers": plan.num_leavers,
         "num_dawdlers": plan.num_idlers,
         "num_files_before_and_after": [files, num_files],
