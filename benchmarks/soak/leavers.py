@@ -9,6 +9,7 @@ import asyncio
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 from benchmarks.soak.outcome import Outcome, quantile, spread
 from benchmarks.soak.plan import Plan
@@ -92,7 +93,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     outcome = Outcome()
     chance = random.Random(7)
     # Fewer than dawdlers come, so that the server has to choose whom it keeps.
-    settings = {"max_connections": max(NUM_AT_ONCE + 10, plan.num_idlers * 5 // 6)}
+    settings: dict[str, Any] = {"max_connections": max(NUM_AT_ONCE + 10, plan.num_idlers * 5 // 6)}
     with serving(folder / "leavers.jsonl", log_level="warning", **settings) as served:
         client = Client(served.port)
         # The first few hundred warm the allocators up; what comes after must leave no trace.

@@ -10,6 +10,7 @@ import re
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks.soak.outcome import Outcome, spread
 from benchmarks.soak.plan import Plan
@@ -21,7 +22,7 @@ NUM_CLIENTS = 16
 NUM_TEXTS = 100
 LOAD_SECONDS = 1.0
 HANG_SECONDS = 2.0
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "hang_seconds": HANG_SECONDS,
     "restart_window_seconds": 0.001,  # every loss is the first of its window
 }
