@@ -100,6 +100,7 @@ def example_schedules(
         "noam": noam,
         "inverse-sqrt": falling,
         "inverse-sqrt, tail over the last 0.4": replace(falling, tail_fraction=0.4),
+        "cosine": replace(falling, kind="cosine"),
         "constant": replace(falling, kind="constant"),
     }
     return found if own is None else {"this experiment": own, **found}

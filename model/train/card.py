@@ -51,7 +51,7 @@ def write_card(
         _network(experiment, transformer),
         _data(experiment, facts),
         _training(experiment, facts, command),
-        _scores(facts),
+        _scores(experiment, facts),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
@@ -107,7 +107,7 @@ def _training(experiment: Experiment, facts: CardFacts, command: str) -> str:
     )
 
 
-def _scores(facts: CardFacts) -> str:
+def _scores(experiment: Experiment, facts: CardFacts) -> str:
     if not facts.scores:
         return ""
     rows = [
@@ -117,8 +117,10 @@ def _scores(facts: CardFacts) -> str:
     found = facts.scores.values()
     signatures = sorted({metric.signature for s in found for metric in (s.bleu, s.chrf)})
     listed = "\n".join(f"- `{signature}`" for signature in signatures)
+    is_tokenised = experiment.run.bleu_tokenizer == "none"
+    text = "tokenised text as it stands" if is_tokenised else "detokenised text"
     return (
-        f"## Scores\n\nBeam {facts.beam_size}, detokenised text, of the stored int8 weights,"
+        f"## Scores\n\nBeam {facts.beam_size}, {text}, of the stored int8 weights,"
         f" computed in {facts.compute_type}.\n\n"
         f"{_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
     )

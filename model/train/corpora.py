@@ -179,7 +179,11 @@ def open_text(
 def write_text_facts(
     folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
 ) -> None:
-    """Leave `text.json` in a run's folder, unless it says so already: other workers come later."""
+    """Leave `text.json` in a run's folder, unless it says so already: other workers come later.
+
+    Raises:
+        TrainingError: It cannot be written; nothing is left of it.
+    """
     path = folder / TEXT_FILE
     partial = path.with_suffix(".partial")
     facts = {
@@ -188,23 +192,31 @@ def write_text_facts(
         "made_of": dict(ingredients),
     }
     data = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
-    if path.exists() and path.read_bytes() == data:
-        return
-    partial.write_bytes(data)
-    partial.replace(path)
+    try:
+        if path.exists() and path.read_bytes() == data:
+            return
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def check_same_text(folder: Path, ingredients: Mapping[str, str]) -> None:
     """Compare the text of a run that is resumed with the text it began with.
 
     Raises:
-        TrainingError: They differ; the message names in what.
+        TrainingError: They differ, and the message names in what; or the file that says what
+            they were is gone.
     """
     path = folder / TEXT_FILE
-    if not path.exists():
-        return
     try:
         before = dict(json.loads(path.read_bytes())["made_of"])
+    except FileNotFoundError as error:
+        raise TrainingError(
+            f"{path}: missing, so nobody can tell whether the training text is what this run began"
+            " with; put it back, or begin another run with --start-from"
+        ) from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise TrainingError(f"{path}: cannot be read: {error!r}") from error
     if before == ingredients:

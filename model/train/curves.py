@@ -48,6 +48,9 @@ def draw_curves(records: Iterable[Record], folder: Path) -> bool:
 
     Returns:
         Whether there was anything to draw.
+
+    Raises:
+        OSError: The picture cannot be written; the one before it stays.
     """
     series = collect(records)
     panels = [panel for panel in PANELS if panel in series]
@@ -63,8 +66,13 @@ def draw_curves(records: Iterable[Record], folder: Path) -> bool:
         axes.remove()
     path = folder / CURVES_FILE
     partial = path.with_suffix(".partial")
-    figure.savefig(partial, format="png", dpi=100)
-    partial.replace(path)
+    try:
+        figure.savefig(partial, format="png", dpi=100)
+        partial.replace(path)
+    except OSError:
+        if partial.is_file():
+            partial.unlink()
+        raise
     return True
 
 

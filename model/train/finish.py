@@ -5,12 +5,14 @@ dev text, and the final scores. Scores are of the stored int8 weights, read back
 """
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
 from model.config import SearchConfig
+from model.errors import TrainingError
 from model.evaluate import Evaluation, Scores, evaluate
 from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
@@ -106,6 +108,9 @@ def finish_run(
 
     Returns:
         Scores by corpus, as in the card; None if it was stopped.
+
+    Raises:
+        TrainingError: No snapshot is left that can be read.
     """
     judge = _Judge(
         experiment=experiment,
@@ -141,6 +146,8 @@ def _finish(
     transformer.eval()
     experiment = judge.experiment
     candidates = _candidates(experiment, folder, progress)
+    if not candidates:
+        raise TrainingError(f"{folder}: holds no snapshot to choose the weights from")
     weights = _choose(judge, candidates, text=text, transformer=transformer)
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scores: dict[str, Scores] = {}
@@ -201,12 +208,28 @@ def _choose(
     text: RunText,
     transformer: Transformer,
 ) -> str:
-    """The candidate that is best by the run's metric, the mean over the directions."""
+    """The candidate that is best by the run's metric, the mean over the directions.
+
+    One whose files cannot be read, or whose value is not finite, loses to any other.
+
+    Raises:
+        TrainingError: None can be read.
+    """
     values: dict[str, float] = {}
+    failures: list[TrainingError] = []
     values_of = _dev_losses if judge.experiment.run.metric == "loss" else _dev_scores
     for name, paths in candidates.items():
-        transformer.load_state_dict(average_snapshots(paths))
-        values[name] = mean(values_of(judge, name, text=text, transformer=transformer))
+        try:
+            tensors = average_snapshots(paths)
+        except TrainingError as error:
+            LOGGER.warning("%s; left out of the choice: %s", error, name)
+            failures.append(error)
+            continue
+        transformer.load_state_dict(tensors)
+        value = mean(values_of(judge, name, text=text, transformer=transformer))
+        values[name] = value if math.isfinite(value) else -math.inf
+    if not values:
+        raise failures[0]
     return max(values, key=values.__getitem__)
 
 

@@ -16,9 +16,12 @@ from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.state import (
     Progress,
+    average_path,
     list_averages,
     list_snapshots,
+    load_snapshot,
     load_state,
+    previous_best_update,
     prune,
     save_average,
     save_snapshot,
@@ -59,6 +62,7 @@ class RunFiles:
         self._fingerprint = fingerprint
         self._num_snapshots = num_snapshots
         self._saved_best: tuple[int | None, ...] = ()
+        self._is_latest_whole = True
 
     def save(self, progress: Progress) -> None:
         """Save the state; the one before it stays.
@@ -73,7 +77,9 @@ class RunFiles:
             progress=progress,
             fingerprint=self._fingerprint,
             average=None if self._average is None else self._average.state(),
+            is_latest_whole=self._is_latest_whole,
         )
+        self._is_latest_whole = True
         self._saved_best = (*self._saved_best[-1:], progress.best_update)
 
     def restore(self) -> Progress:
@@ -91,19 +97,25 @@ class RunFiles:
         )
         if self._average is not None and state.average is not None:
             self._average.restore(state.average)
+        self._is_latest_whole = state.is_latest
         self._saved_best = (state.progress.best_update,)
+        if state.is_latest:
+            self._saved_best = (previous_best_update(self._folder), *self._saved_best)
         return state.progress
 
     def forget_later(self, progress: Progress) -> None:
-        """Remove snapshots of updates after `progress`: the run will make them once more.
+        """Remove snapshots that `progress` does not know: the run will make them once more.
 
-        They were written after the state that a run is resumed from; left there, they would be
-        taken for this run's own. Files that a killed run had only begun go with them.
+        They were written after the state that a run is resumed from: they are of later updates,
+        or of its own update, of which the state does not say that it was scored. Left there, they
+        would be taken for this run's own. Files that a killed run had only begun go with them.
         """
+        is_scored = progress.scored_update == progress.update
+        first = progress.update + 1 if is_scored else progress.update
         later = [
             path
             for path in (*list_snapshots(self._folder), *list_averages(self._folder))
-            if update_of(path) > progress.update
+            if update_of(path) >= first
         ]
         for path in (*later, *self._folder.glob("*.partial")):
             path.unlink()
@@ -115,8 +127,22 @@ class RunFiles:
             )
 
     def has_snapshot(self, update: int) -> bool:
-        """Whether the weights of an update are there."""
-        return snapshot_path(self._folder, update).exists()
+        """Whether the weights of an update are there and can be read, and so their average.
+
+        One that cannot be read is warned of.
+        """
+        paths = [snapshot_path(self._folder, update)]
+        if self._average is not None:
+            paths.append(average_path(self._folder, update))
+        if not all(path.exists() for path in paths):
+            return False
+        try:
+            for path in paths:
+                load_snapshot(path)
+        except TrainingError as error:
+            LOGGER.warning("%s; it is made again", error)
+            return False
+        return True
 
     def snapshot(self, update: int) -> None:
         """Write the weights, and their moving average if there is one.

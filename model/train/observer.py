@@ -5,6 +5,7 @@ Owns when each of them happens. How they are done is `progress`, `recorder`, `ke
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -100,9 +101,11 @@ class RunObserver:
     def last(self, progress: Progress, *, is_over: bool) -> Progress:
         """Leave a state and, if the run is over, a snapshot of its last update.
 
-        A run that was only stopped gets no snapshot that it would not have had otherwise.
+        A run that was only stopped gets no snapshot that it would not have had otherwise. One
+        that is there and was not scored comes from a run that was killed while it scored it.
         """
-        if is_over and not self._files.has_snapshot(progress.update):
+        is_scored = progress.scored_update == progress.update
+        if is_over and not (is_scored and self._files.has_snapshot(progress.update)):
             progress = self._snapshot(progress)
         self._save(progress)
         return progress
@@ -138,6 +141,7 @@ class RunObserver:
             scores = self._validator.score(self._transformer)
         self._note_scores(progress, scores)
         metric = self._experiment.run.snapshot_metric
+        progress = replace(progress, scored_update=progress.update)
         progress = _with_best(progress, self._validator.choosing(scores), metric)
         self._files.prune(progress)
         return progress
@@ -145,6 +149,11 @@ class RunObserver:
     def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
         if self._reporter is None or self._recorder is None:
             return
+        known = {
+            record.text("corpus")
+            for record in self._recorder.records
+            if record.event == "evaluation" and record.update == progress.update
+        }
         for name, score in scores.items():
             fields: dict[str, Value] = {
                 "corpus": name,
@@ -153,7 +162,8 @@ class RunObserver:
                 "bleu": score.bleu,
                 "chrf": score.chrf,
             }
-            self._recorder.note("evaluation", update=progress.update, fields=fields)
+            if name not in known:  # a run that was killed before it saved has scored this too
+                self._recorder.note("evaluation", update=progress.update, fields=fields)
             self._reporter.say(
                 f"dev/{name} at update {progress.update}: {_format(score)}",
                 event="evaluation",
@@ -164,6 +174,8 @@ class RunObserver:
 
 def _with_best(progress: Progress, found: DevScore, metric: Metric) -> Progress:
     value = found.value(metric)
+    if not math.isfinite(value):
+        return progress
     is_comparable = progress.best_score is not None and progress.metric == metric
     if is_comparable and progress.best_score is not None and value <= progress.best_score:
         return progress

@@ -109,10 +109,11 @@ class ProgressReporter:
         Args:
             line: For people.
             event: For programs, what happened.
-            fields: For programs, what is known of it; None repeats the line.
+            fields: For programs, what is known of it; None repeats the line. Numbers that are
+                not finite, which JSON does not have, become None.
         """
         if self._bar is None:
-            known = {"text": line} if fields is None else fields
+            known = {"text": line} if fields is None else _finite(fields)
             LOGGER.info("%s", line, extra={"event": event, "fields": known})
         else:
             self._bar.write(line, file=self._bar.fp)
@@ -184,6 +185,13 @@ class _Window:
             "gradient_norm": self.gradient_norm,
             "max_gradient_norm": self._max_norm,
         }
+
+
+def _finite(fields: Mapping[str, Value]) -> dict[str, Value]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in fields.items()
+    }
 
 
 def _duration(seconds: float) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from model.train.journal import Event, Journal, Record, Value
+from model.errors import TrainingError
+from model.train.journal import JOURNAL_FILE, Event, Journal, Record, Value
 
 if TYPE_CHECKING:
     from model.train.events import EventWriter
@@ -36,6 +37,7 @@ class RunRecorder:
         self._draw_curves: Callable[[Sequence[Record], Path], bool] | None = None
         self._drawn_at = clock()
         self._events: EventWriter | None = None
+        self._open_events = ExitStack()
         with ExitStack() as stack:
             self._journal = stack.enter_context(Journal(folder, update=update))
             self._open_drawings(stack)
@@ -50,7 +52,13 @@ class RunRecorder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stack.close()
+        try:
+            self._stack.close()
+        except OSError as problem:
+            message = f"{self._folder / JOURNAL_FILE}: cannot be written: {_reason(problem)}"
+            if error is None:
+                raise TrainingError(message) from problem
+            error.add_note(message)  # what ended the run is what is told
 
     @property
     def records(self) -> Sequence[Record]:
@@ -58,10 +66,19 @@ class RunRecorder:
         return self._journal.records
 
     def note(self, event: Event, *, update: int, fields: Mapping[str, Value]) -> None:
-        """Write down an event."""
+        """Write down an event.
+
+        Raises:
+            TrainingError: The journal cannot be written. TensorBoard events that cannot be are
+                only warned of, once.
+        """
         record = self._journal.append(event, update=update, time=self._clock(), fields=fields)
         if self._events is not None:
-            self._events.write(record)
+            try:
+                self._events.write(record)
+            except OSError as error:  # no reason to end a run: the journal has the figures
+                LOGGER.warning("no more TensorBoard events are written: %s", _reason(error))
+                self._close_events()
 
     def draw_if_due(self) -> None:
         """Draw the curves so far, unless that was done a moment ago."""
@@ -75,9 +92,17 @@ class RunRecorder:
         self._drawn_at = self._clock()
         try:
             return self._draw_curves(self.records, self._folder)
-        except OSError as error:  # no reason to end a run: the journal has the figures
+        except OSError as error:  # likewise
             LOGGER.warning("the curves cannot be drawn: %s", error)
             return False
+
+    def _close_events(self) -> None:
+        """Close the events if they are open; what of them is lost is only warned of."""
+        self._events = None
+        try:
+            self._open_events.close()
+        except OSError as error:
+            LOGGER.warning("the last TensorBoard events are not written: %s", _reason(error))
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -85,7 +110,8 @@ class RunRecorder:
             from model.train.events import EventWriter  # noqa: PLC0415  # an extra
 
             writer = EventWriter(self._folder, self._journal.records, time=self._clock())
-            self._events = stack.enter_context(writer)
+            self._events = self._open_events.enter_context(writer)
+            stack.callback(self._close_events)
         except ImportError:
             missing.append("tensorboard (live events)")
         except OSError as error:
@@ -102,3 +128,7 @@ class RunRecorder:
                 " pip install 'dragoman[train]' adds what is missing",
                 ", ".join(missing),
             )
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -80,8 +80,16 @@ def score_fields(name: str, evaluation: Evaluation) -> dict[str, Value]:
 
 
 def read_card(directory: Path) -> str:
-    """The card of a checkpoint that was just written."""
-    return (directory / CheckpointFiles().card).read_text(encoding="utf-8")
+    """The card of a checkpoint that was just written.
+
+    Raises:
+        TrainingError: It cannot be read.
+    """
+    path = directory / CheckpointFiles().card
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise TrainingError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def write_experiment(folder: Path, experiment: Experiment) -> None:
@@ -101,6 +109,9 @@ def write_translations(folder: Path, scored: Mapping[str, Scored]) -> None:
 
     One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, below a
     folder for each direction if there are several; `comet-score -s … -t … -r …` reads them.
+
+    Raises:
+        TrainingError: A file cannot be written.
     """
     for name, item in scored.items():
         sides = {
@@ -109,7 +120,6 @@ def write_translations(folder: Path, scored: Mapping[str, Scored]) -> None:
             "reference": item.text.target,
         }
         base = folder / TRANSLATIONS_FOLDER / name
-        base.parent.mkdir(parents=True, exist_ok=True)
         for side, lines in sides.items():
             # A carriage return inside a segment would be a line's end to readers of text files.
             whole = "".join(f"{line.replace(chr(13), ' ')}\n" for line in lines)
@@ -251,6 +261,7 @@ def _quoted(line: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error

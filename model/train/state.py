@@ -31,6 +31,18 @@ STATE_FILE = "state.pt"
 PREVIOUS_STATE_FILE = "state-previous.pt"
 """The save before the latest one, for the case that that one cannot be read."""
 
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What torch and zipfile raise at a file that is no state, or a damaged one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
@@ -45,6 +57,7 @@ class Progress:
         metric: What scores are: "bleu", "chrf" or "loss" (negated, so that larger is better).
         best_score: Dev score of the best snapshot so far, larger is better, or None.
         best_update: Its update.
+        scored_update: The update of the latest snapshot that dev text has scored, or None.
         num_skipped_updates: Updates whose loss or gradient was not finite.
         num_skipped_in_a_row: Those since the last one that was finite.
     """
@@ -57,6 +70,7 @@ class Progress:
     metric: str = "loss"
     best_score: float | None = None
     best_update: int | None = None
+    scored_update: int | None = None
     num_skipped_updates: int = 0
     num_skipped_in_a_row: int = 0
 
@@ -81,10 +95,12 @@ class LoadedState:
     Attributes:
         progress: Counters and position in the data.
         average: The weights' moving average, if there was one.
+        is_latest: It is the latest state, not the one before it.
     """
 
     progress: Progress
     average: AverageState | None
+    is_latest: bool
 
 
 def has_state(folder: Path) -> bool:
@@ -100,6 +116,7 @@ def save_state(
     progress: Progress,
     fingerprint: str,
     average: AverageState | None = None,
+    is_latest_whole: bool = True,
 ) -> None:
     """Write everything that a resumed run needs to go on exactly as this one would.
 
@@ -111,6 +128,8 @@ def save_state(
         progress: Counters and position in the data.
         fingerprint: Of the experiment; a state only fits the experiment it was made by.
         average: The weights' moving average, if there is one.
+        is_latest_whole: Whether the `state.pt` that is replaced could be read. One that could
+            not is dropped, and `state-previous.pt` stays what it is.
 
     Raises:
         TrainingError: It cannot be written, such as on a full disk; earlier states are whole.
@@ -133,7 +152,7 @@ def save_state(
         with partial.open("wb") as output:
             torch.save(state, output)
         _flush(partial)
-        if path.exists():
+        if is_latest_whole and path.exists():
             path.replace(path.with_name(PREVIOUS_STATE_FILE))
 
 
@@ -170,11 +189,31 @@ def load_state(
         num_devices = torch.cuda.device_count()
         torch.cuda.set_rng_state_all([item.cpu() for item in state["random"]["cuda"][:num_devices]])
     counters = dict(state["progress"])
+    # A state from before this was kept: a snapshot of its update is taken for scored.
+    counters.setdefault("scored_update", counters["update"])
     position = BatchPosition(**counters.pop("position"))
     return LoadedState(
         progress=Progress(position=position, **counters),
         average=AverageState(**state["average"]) if "average" in state else None,
+        is_latest=path.name == STATE_FILE,
     )
+
+
+def previous_best_update(folder: Path) -> int | None:
+    """The best update that `state-previous.pt` speaks of; None if it speaks of none.
+
+    Only its counters are read, none of its tensors. A file that cannot be read is warned of.
+    """
+    path = folder / PREVIOUS_STATE_FILE
+    if not path.exists():
+        return None
+    try:
+        state = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+        found: int | None = state["progress"]["best_update"]
+    except (*_UNREADABLE, LookupError) as error:
+        LOGGER.warning("%s: cannot be read: %s", path, _reason(error))
+        return None
+    return found
 
 
 def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, Any]]:
@@ -205,16 +244,7 @@ def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
             raise TrainingError(f"{path}: no state to resume from: {damaged} is damaged")
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         missing = {"fingerprint", "transformer", "optimiser", "progress", "random"} - set(state)
-    except (
-        OSError,
-        EOFError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        pickle.UnpicklingError,
-        zipfile.BadZipFile,
-        zlib.error,
-    ) as error:
+    except _UNREADABLE as error:
         raise TrainingError(f"{path}: no state to resume from: {error}") from error
     if missing:
         raise TrainingError(f"{path}: no state to resume from: lacks {', '.join(sorted(missing))}")

@@ -1,6 +1,9 @@
+import errno
 from pathlib import Path
 
 import numpy as np
+import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from model.train.curves import collect, draw_curves
@@ -39,3 +42,19 @@ def test_without_figures_there_is_no_picture(tmp_path: Path) -> None:
     start = Record(event="start", update=0, time=0.0, fields={"device": "cpu"})
     assert not draw_curves([start], tmp_path)
     assert not (tmp_path / "curves.png").exists()
+
+
+def test_a_picture_that_cannot_be_written_leaves_the_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(_: Figure, path: Path, **__: object) -> None:
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    draw_curves(records(5), tmp_path)
+    before = (tmp_path / "curves.png").read_bytes()
+    monkeypatch.setattr(Figure, "savefig", fill)
+    with pytest.raises(OSError, match="No space left"):
+        draw_curves(records(50), tmp_path)
+    assert [item.name for item in tmp_path.iterdir()] == ["curves.png"]
+    assert (tmp_path / "curves.png").read_bytes() == before

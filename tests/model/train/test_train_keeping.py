@@ -8,6 +8,8 @@ from model.train.averaging import MovingAverage
 from model.train.experiment import OptimiserConfig
 from model.train.keeping import RunFiles, check_folder
 from model.train.state import (
+    PREVIOUS_STATE_FILE,
+    STATE_FILE,
     Progress,
     average_path,
     list_averages,
@@ -78,10 +80,81 @@ def test_snapshots_later_than_the_state_are_forgotten(tmp_path: Path) -> None:
     for update in (3, 6, 9):
         files.snapshot(update)
     (tmp_path / "snapshot-00000012.partial").write_bytes(b"half")
-    files.forget_later(Progress(update=6))
+    files.forget_later(Progress(update=6, scored_update=6))
     assert updates_of(list_snapshots(tmp_path)) == [3, 6]
     assert updates_of(list_averages(tmp_path)) == [3, 6]
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_snapshot_that_the_state_does_not_know_as_scored_is_forgotten(tmp_path: Path) -> None:
+    files = files_of(tmp_path)
+    for update in (3, 6):
+        files.snapshot(update)
+    files.forget_later(Progress(update=6, scored_update=3))
+    assert updates_of(list_snapshots(tmp_path)) == [3]
+    assert updates_of(list_averages(tmp_path)) == [3]
+
+
+def test_a_snapshot_that_cannot_be_read_is_as_good_as_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = files_of(tmp_path)
+    files.snapshot(3)
+    assert files.has_snapshot(3)
+    assert not files.has_snapshot(4)
+    path = average_path(tmp_path, 3)
+    path.write_bytes(path.read_bytes()[:500])
+    assert not files.has_snapshot(3)
+    assert "ema-00000003.safetensors: not a snapshot" in caplog.text
+    path.unlink()
+    assert not files.has_snapshot(3)
+
+
+def test_a_damaged_state_never_takes_the_place_of_the_good_one_before_it(tmp_path: Path) -> None:
+    def update_in(name: str) -> int:
+        found: int = torch.load(tmp_path / name, weights_only=True)["progress"]["update"]
+        return found
+
+    files = files_of(tmp_path)
+    for update in (1, 2):
+        files.save(Progress(update=update))
+    (tmp_path / STATE_FILE).write_bytes(b"damaged")
+    resumed = files_of(tmp_path)
+    assert resumed.restore().update == 1
+    resumed.save(Progress(update=3))
+    assert [update_in(name) for name in (STATE_FILE, PREVIOUS_STATE_FILE)] == [3, 1]
+    resumed.save(Progress(update=4))
+    assert [update_in(name) for name in (STATE_FILE, PREVIOUS_STATE_FILE)] == [4, 3]
+
+
+def test_a_resumed_run_keeps_the_best_snapshot_of_the_state_before_the_latest(
+    tmp_path: Path,
+) -> None:
+    files = files_of(tmp_path)
+    for update, best in ((2, 2), (4, 4)):
+        files.snapshot(update)
+        files.save(Progress(update=update, best_update=best, scored_update=update))
+    resumed = files_of(tmp_path)
+    resumed.restore()
+    for update in (6, 8, 10):
+        resumed.snapshot(update)
+        resumed.prune(Progress(update=update, best_update=update))
+    # 8 and 10 are the latest, 4 was the best in the latest state, 2 in the one before.
+    assert updates_of(list_snapshots(tmp_path)) == [2, 4, 8, 10]
+    resumed.save(Progress(update=10, best_update=10, scored_update=10))
+    resumed.prune(Progress(update=10, best_update=10))
+    assert updates_of(list_snapshots(tmp_path)) == [4, 8, 10]
+
+
+def test_a_state_before_the_latest_that_cannot_be_read_is_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = files_of(tmp_path)
+    for update in (1, 2):
+        files.save(Progress(update=update))
+    (tmp_path / PREVIOUS_STATE_FILE).write_bytes(b"damaged")
+    assert files_of(tmp_path).restore().update == 2
+    assert "state-previous.pt: cannot be read" in caplog.text
 
 
 def test_a_run_goes_on_with_the_average_it_had(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 import io
+import json
 import logging
+import math
 from dataclasses import replace
 
 import pytest
@@ -128,3 +130,18 @@ def test_skipped_updates_are_counted_in_lines_and_fields(
     assert "skipped" not in caplog.messages[0]
     assert caplog.messages[1].endswith(" skipped 2")
     assert [item["num_skipped_updates"] for item in fields] == [0, 2]
+
+
+def test_fields_of_a_line_hold_only_what_json_can_say(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with ProgressReporter(
+        stream=io.StringIO(), progress=Progress(), fraction=0.0, evaluate_every=8
+    ) as reporter:
+        run(reporter, RESULTS[2:], Progress())
+        reporter.report(Progress(update=3), fraction=0.03)
+        reporter.say("dev", event="evaluation", fields={"perplexity": math.inf, "bleu": 1.5})
+    progress, evaluation = (record.__dict__["fields"] for record in caplog.records)
+    assert progress["loss"] is None
+    assert progress["gradient_norm"] is None
+    assert evaluation == {"perplexity": None, "bleu": 1.5}
+    json.dumps(progress, allow_nan=False)

@@ -1,10 +1,15 @@
+import errno
 import logging
+import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from model.errors import TrainingError
+from model.train.events import EventWriter
 from model.train.journal import read_journal
 from model.train.recorder import RunRecorder
 
@@ -71,3 +76,57 @@ def test_a_picture_that_cannot_be_written_does_not_end_a_run(
     assert len(read_journal(tmp_path)) == 1
     assert "no TensorBoard events are written" in caplog.messages[0]
     assert "the curves cannot be drawn" in caplog.messages[1]
+
+
+def test_events_that_cannot_be_written_are_warned_of_once_and_do_not_end_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+        monkeypatch.setattr(EventWriter, "write", full)
+        for update in (1, 2, 3):
+            recorder.note("progress", update=update, fields={"loss": 2.0})
+    assert len(read_journal(tmp_path)) == 3
+    assert caplog.messages == ["no more TensorBoard events are written: No space left on device"]
+
+
+def test_events_that_cannot_be_closed_do_not_end_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    leave = EventWriter.__exit__
+
+    def full(*arguments: Any) -> None:
+        leave(*arguments)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(EventWriter, "__exit__", full)
+    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+        recorder.note("progress", update=1, fields={"loss": 2.0})
+    assert caplog.messages == [
+        "the last TensorBoard events are not written: No space left on device"
+    ]
+
+
+@pytest.fixture
+def full_disk() -> Iterator[Callable[[], None]]:
+    """Call it, and the system lets no file become larger than some bytes, as on a full disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_journal_that_cannot_be_written_ends_a_run_with_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
+) -> None:
+    monkeypatch.setitem(sys.modules, "model.train.events", None)  # its thread writes when it likes
+
+    def record() -> None:
+        with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+            recorder.note("progress", update=1, fields={"loss": 2.0})
+            full_disk()
+            recorder.note("progress", update=2, fields={"text": "x" * 100})
+
+    with pytest.raises(TrainingError, match=r"metrics\.jsonl: cannot be written: File too large"):
+        record()

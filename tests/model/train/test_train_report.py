@@ -15,6 +15,7 @@ from model.train.report import (
     EXPERIMENT_FILE,
     ReportFacts,
     Scored,
+    read_card,
     write_experiment,
     write_report,
 )
@@ -150,3 +151,11 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "report.md").mkdir()
     with pytest.raises(TrainingError, match=r"report\.md: cannot be written: Is a directory"):
         write_report(tmp_path, EXPERIMENT, facts(is_over=False))
+    (tmp_path / "translations").write_text("", encoding="utf-8")
+    with pytest.raises(TrainingError, match=r"source\.txt: cannot be written: "):
+        write_report(tmp_path, EXPERIMENT, facts(is_over=True))
+
+
+def test_a_card_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"card\.md: cannot be read: No such file"):
+        read_card(tmp_path)

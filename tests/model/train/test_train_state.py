@@ -1,5 +1,6 @@
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ PROGRESS = Progress(
     metric="bleu",
     best_score=12.5,
     best_update=6,
+    scored_update=6,
     num_skipped_updates=4,
     num_skipped_in_a_row=1,
 )
@@ -84,6 +86,15 @@ def test_a_crash_while_saving_leaves_the_old_state(
         save(tmp_path, layer, optimiser)
     assert not (tmp_path / "state.partial").exists()
     assert (tmp_path / STATE_FILE).read_bytes() == before
+
+
+def test_a_state_from_before_scores_were_counted_is_taken_for_scored(tmp_path: Path) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    state = torch.load(tmp_path / STATE_FILE, weights_only=True)
+    del state["progress"]["scored_update"]
+    torch.save(state, tmp_path / STATE_FILE)
+    assert load(tmp_path, layer, optimiser) == replace(PROGRESS, scored_update=7)
 
 
 def test_another_experiments_state_is_refused(tmp_path: Path) -> None:

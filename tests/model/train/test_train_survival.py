@@ -2,6 +2,7 @@
 was left alone: the same losses and, at the end, the same bytes."""
 
 import random
+import shutil
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -62,6 +63,11 @@ def assert_same_end(output: Path, unbroken: Path) -> None:
         assert (output / name).read_bytes() == (unbroken / name).read_bytes(), name
 
 
+def saved_update(folder: Path, name: str) -> int:
+    found: int = torch.load(folder / name, weights_only=True)["progress"]["update"]
+    return found
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_run_killed_again_and_again_ends_with_the_bits_of_one_left_alone(
     data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path, seed: int
@@ -114,12 +120,15 @@ def test_a_damaged_save_costs_only_the_updates_since_the_one_before(
     damaged[len(damaged) // 2] ^= 0xFF
     path.write_bytes(damaged)
     assert snapshot_path(tmp_path, 16).exists()  # later than the state before, of update 15
+    other = shutil.copytree(tmp_path, tmp_path / "other")
     heard = start(data_folder, tmp_path).rest()
     assert heard[0] == (16, losses[16])
     assert heard[-1] is True
     assert_same_end(tmp_path, folder)
+    # The next save drops the damaged one: what the run went on from stays.
+    assert start(data_folder, other, stop_after=17).rest()[-1] is False
+    assert [saved_update(other, name) for name in (STATE_FILE, PREVIOUS_STATE_FILE)] == [17, 15]
 
 
 def test_the_state_before_the_last_one_is_kept(unbroken: tuple[Path, dict[int, str]]) -> None:
-    previous = torch.load(unbroken[0] / PREVIOUS_STATE_FILE, weights_only=True)
-    assert previous["progress"]["update"] == NUM_UPDATES - 1
+    assert saved_update(unbroken[0], PREVIOUS_STATE_FILE) == NUM_UPDATES - 1

@@ -1,0 +1,35 @@
+from dataclasses import replace
+
+import pytest
+
+from model.evaluate import score
+from model.train.card import CardFacts, write_card
+from model.train.experiment import BleuTokenizer
+from model.train.filtering import CorpusReport
+from model.train.state import Progress
+from support.tiny_runs import EXPERIMENT
+from support.training import network
+
+FACTS = CardFacts(
+    progress=Progress(update=12),
+    reports=(
+        CorpusReport(direction="en-zh", name="talk", num_pairs=100, num_kept=100, dropped={}),
+    ),
+    weights="the snapshot of update 12",
+    scores={"dev/held-out": score(["a b"], ["a b"], tokenizer="none")},
+    beam_size=2,
+    compute_type="float32",
+)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text"),
+    [(None, "detokenised text"), ("13a", "detokenised text"), ("none", "text as it stands")],
+)
+def test_a_card_says_what_kind_of_text_was_scored(
+    tokenizer: BleuTokenizer | None, text: str
+) -> None:
+    experiment = replace(EXPERIMENT, run=replace(EXPERIMENT.run, bleu_tokenizer=tokenizer))
+    card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
+    assert f"{text}, of the stored int8 weights" in card
+    assert ("detokenised" in card) == (tokenizer != "none")

@@ -1,0 +1,100 @@
+"""The end of runs that are over, with files of theirs damaged or gone."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.errors import TrainingError
+from model.train.experiment import Experiment
+from model.train.state import STATE_FILE, snapshot_path
+from support.tiny_runs import EXPERIMENT, run, write_text
+
+LOSS = replace(
+    EXPERIMENT,
+    data=replace(EXPERIMENT.data, report=()),
+    run=replace(EXPERIMENT.run, score_dev=False, metric="loss", final_beam_size=1),
+)
+ONLY_THE_BEST = replace(LOSS, run=replace(LOSS.run, average_counts=()))
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def whole_run(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Over at update 12, with snapshots of 4, 8 and 12."""
+    output = tmp_path_factory.mktemp("runs") / "whole"
+    assert run(data_folder, output, experiment=LOSS)
+    return output
+
+
+@pytest.fixture
+def folder(whole_run: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(whole_run, tmp_path / "copy")
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def set_best(folder: Path, update: int) -> None:
+    state = torch.load(folder / STATE_FILE, weights_only=True)
+    state["progress"]["best_update"] = update
+    torch.save(state, folder / STATE_FILE)
+
+
+def finish(data_folder: Path, folder: Path, experiment: Experiment = LOSS) -> str:
+    """Finish the run again; what its card says of the weights."""
+    assert run(data_folder, folder, experiment=experiment, resume=True)
+    card = (folder / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    return card.partition("Weights: ")[2].partition(", stored")[0]
+
+
+def test_candidates_with_a_damaged_snapshot_are_left_out_and_the_log_names_them(
+    data_folder: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    set_best(folder, 12)
+    damage(snapshot_path(folder, 8))
+    assert finish(data_folder, folder) == "the snapshot of update 12"
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 2
+    for warning, count in zip(warnings, (2, 3), strict=True):
+        assert "snapshot-00000008.safetensors: not a snapshot" in warning
+        assert f"left out of the choice: the average of the last {count} snapshots" in warning
+
+
+def test_a_damaged_snapshot_of_the_last_update_is_made_again_from_the_state(
+    data_folder: Path, folder: Path, whole_run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = snapshot_path(folder, 12)
+    damage(path)
+    finish(data_folder, folder)
+    assert "snapshot-00000012.safetensors: not a snapshot" in caplog.text
+    for name in (path.name, "checkpoint/model.safetensors"):
+        assert (folder / name).read_bytes() == (whole_run / name).read_bytes()
+
+
+def test_a_run_of_which_no_snapshot_can_be_read_names_the_damaged_one(
+    data_folder: Path, folder: Path
+) -> None:
+    set_best(folder, 4)
+    damage(snapshot_path(folder, 4))
+    with pytest.raises(TrainingError, match=r"snapshot-00000004\.safetensors: not a snapshot"):
+        run(data_folder, folder, experiment=ONLY_THE_BEST, resume=True)
+    snapshot_path(folder, 4).unlink()
+    with pytest.raises(TrainingError, match="holds no snapshot to choose the weights from"):
+        run(data_folder, folder, experiment=ONLY_THE_BEST, resume=True)
+
+
+def test_a_candidate_whose_loss_is_not_a_number_loses(
+    data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([float("nan"), 2.0, 1.0])  # the best snapshot; the last two; the last three
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: next(losses))
+    assert finish(data_folder, folder) == "the average of the last 3 snapshots"

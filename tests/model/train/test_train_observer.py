@@ -1,0 +1,141 @@
+"""What is done around the updates, in whole runs: cut off at the worst moment, and out of patience
+in more than one process."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.train.experiment import Experiment
+from model.train.journal import read_journal
+from model.train.keeping import RunFiles
+from model.train.state import STATE_FILE, Progress, list_snapshots
+from model.train.validation import DevScore, Validator
+from support.tiny_runs import EXPERIMENT, run, write_text
+
+SHORT = replace(
+    EXPERIMENT,
+    data=replace(EXPERIMENT.data, report=()),
+    run=replace(
+        EXPERIMENT.run,
+        max_updates=9,  # no multiple of the snapshots' interval, but of the saves'
+        save_every_updates=3,
+        score_dev=False,
+        metric="loss",
+        final_beam_size=1,
+        average_counts=(),
+    ),
+)
+ONE_SNAPSHOT = replace(SHORT, run=replace(SHORT.run, snapshot_every_updates=100))
+
+
+class Kill(BaseException):
+    """What nothing catches."""
+
+
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("data"))
+
+
+def saved_progress(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = torch.load(folder / STATE_FILE, weights_only=True)["progress"]
+    return {name: value for name, value in found.items() if name != "elapsed_seconds"}
+
+
+def evaluations(folder: Path) -> list[tuple[int, float | None]]:
+    return [
+        (record.update, record.number("loss"))
+        for record in read_journal(folder)
+        if record.event == "evaluation"
+    ]
+
+
+def assert_same_end(found: Path, expected: Path) -> None:
+    assert saved_progress(found) == saved_progress(expected)
+    assert evaluations(found) == evaluations(expected)
+    names = [path.name for path in list_snapshots(expected)]
+    assert [path.name for path in list_snapshots(found)] == names
+    for name in (*names, "checkpoint/model.safetensors"):
+        assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+
+
+def die_before_it_is_scored(patch: pytest.MonkeyPatch) -> None:
+    snapshot = RunFiles.snapshot
+
+    def dying(self: RunFiles, update: int) -> None:
+        snapshot(self, update)
+        if update == SHORT.run.max_updates:
+            raise Kill
+
+    patch.setattr(RunFiles, "snapshot", dying)
+
+
+def die_before_it_is_saved(patch: pytest.MonkeyPatch) -> None:
+    prune = RunFiles.prune
+
+    def dying(self: RunFiles, progress: Progress) -> None:
+        prune(self, progress)
+        if progress.update == SHORT.run.max_updates:
+            raise Kill
+
+    patch.setattr(RunFiles, "prune", dying)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "die"),
+    [
+        (SHORT, die_before_it_is_scored),
+        (SHORT, die_before_it_is_saved),
+        (ONE_SNAPSHOT, die_before_it_is_scored),
+    ],
+)
+def test_a_run_killed_around_its_last_score_is_scored_once_when_it_is_resumed(
+    data_folder: Path,
+    tmp_path: Path,
+    experiment: Experiment,
+    die: Callable[[pytest.MonkeyPatch], None],
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(data_folder, whole, experiment=experiment)
+    assert evaluations(whole)[-1][0] == 9
+    with pytest.MonkeyPatch.context() as patch:
+        die(patch)
+        with pytest.raises(Kill):
+            run(data_folder, cut, experiment=experiment)
+    assert saved_progress(cut)["update"] == 9
+    assert saved_progress(cut)["scored_update"] != 9
+    assert run(data_folder, cut, experiment=experiment, resume=True)
+    assert_same_end(cut, whole)
+    assert run(data_folder, cut, experiment=experiment, resume=True)  # now there is nothing to do
+    assert_same_end(cut, whole)
+
+
+def test_a_run_out_of_patience_ends_at_the_same_update_however_often_it_was_stopped(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))  # never better
+    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert run(data_folder, whole, experiment=patient)
+    assert saved_progress(whole)["update"] == 12  # 4 is the best, 8 and 12 are no better
+    assert not run(data_folder, parts, experiment=patient, num_updates=5)
+    assert not run(data_folder, parts, experiment=patient, num_updates=4, resume=True)
+    assert saved_progress(parts)["update"] == 9
+    assert run(data_folder, parts, experiment=patient, resume=True)
+    assert_same_end(parts, whole)
+    assert run(data_folder, parts, experiment=patient, resume=True)
+    assert_same_end(parts, whole)
+
+
+def test_a_score_that_is_not_a_number_is_never_the_best(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([float("nan"), 2.0, float("nan")])
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=next(losses)))
+    assert run(data_folder, tmp_path, experiment=SHORT)
+    progress = saved_progress(tmp_path)
+    assert (progress["best_update"], progress["best_score"]) == (8, -2.0)
+    assert progress["scored_update"] == 9
