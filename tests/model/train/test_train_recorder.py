@@ -120,7 +120,7 @@ def full_disk() -> Iterator[Callable[[], None]]:
 def test_a_journal_that_cannot_be_written_ends_a_run_with_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "model.train.events", None)  # its thread writes when it likes
+    monkeypatch.setitem(sys.modules, "model.train.events", None)  # so that the journal fails first
 
     def record() -> None:
         with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
