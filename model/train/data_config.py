@@ -4,13 +4,15 @@ Owns its shape and the checks of its values. Does not own reading the file
 (`model.train.experiment`) or the text (`model.train.corpora`).
 """
 
-import math
 from dataclasses import dataclass, field
 
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag
-from model.train.filtering import FilterConfig
+from model.train.filtering import FilterConfig, LineFilter
 from model.train.regularisation import RegularisationConfig
+
+_MAX_COPIES = 1_000_000
+_MAX_LENGTH = 65_536  # a decoder allocates positions for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +38,11 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         """Reject a number of copies that cannot be."""
-        if not 0.0 < self.copies < math.inf:
-            raise ConfigError(f"data.train.copies is {self.copies:g}; it must be above 0")
+        if not 0.0 < self.copies <= _MAX_COPIES:
+            raise ConfigError(
+                f"data.train.copies is {self.copies:g}; it must be above 0 and at most"
+                f" {_MAX_COPIES}"
+            )
 
     @property
     def label(self) -> str:
@@ -84,6 +89,13 @@ class DirectionConfig:
             split, separator, corpus = entry.partition("/")
             if not (split and separator and corpus) or "/" in corpus:
                 raise ConfigError(f"data.report has {entry!r}; it must be split/corpus")
+        for side in ("source", "target"):
+            try:
+                getattr(self, side)
+            except InputError as error:
+                key = f"{side}_tag" if getattr(self, f"{side}_tag") else f"{side}_language"
+                value = getattr(self, key)
+                raise ConfigError(f"data.{key} is {value!r}: {error}") from error
 
     @property
     def name(self) -> str:
@@ -92,20 +104,12 @@ class DirectionConfig:
 
     @property
     def source(self) -> str:
-        """The source's canonical tag.
-
-        Raises:
-            InputError: It is no BCP-47 tag.
-        """
+        """The source's canonical tag."""
         return canonical_tag(self.source_tag or self.source_language)
 
     @property
     def target(self) -> str:
-        """The target's canonical tag.
-
-        Raises:
-            InputError: It is no BCP-47 tag.
-        """
+        """The target's canonical tag."""
         return canonical_tag(self.target_tag or self.target_language)
 
 
@@ -142,8 +146,10 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Reject a run without text, or one that is described in both ways."""
-        if self.max_length < 2:
-            raise ConfigError(f"data.max_length is {self.max_length}; it must be at least 2")
+        if not 2 <= self.max_length <= _MAX_LENGTH:
+            raise ConfigError(
+                f"data.max_length is {self.max_length}; it must be from 2 to {_MAX_LENGTH}"
+            )
         if not 1.0 <= self.temperature <= 1e6:
             raise ConfigError(f"data.temperature is {self.temperature}; it must be at least 1")
         if self.pairs:
@@ -151,16 +157,21 @@ class DataConfig:
             if given:
                 raise ConfigError(f"data.{given[0]} and data.pairs are both set; put it into pairs")
             self._check_pairs()
+            self._check_scripts()
             return
         missing = [name for name in _DIRECTION_KEYS[:3] if not getattr(self, name)]
         if missing:
             raise ConfigError(f"missing key {', '.join(f'data.{name}' for name in missing)}")
-        _ = self.directions  # whose checks are the same
+        self._check_scripts()  # of a direction, whose own checks are the same
+
+    def _check_scripts(self) -> None:
+        for direction in self.directions:
+            LineFilter(self.filters, source=direction.source, target=direction.target)
 
     def _check_pairs(self) -> None:
         for what, found in (
             ("suffixes", [pair.name for pair in self.pairs]),
-            ("tags", [_tags(pair) for pair in self.pairs]),
+            ("tags", [f"{pair.source} → {pair.target}" for pair in self.pairs]),
         ):
             repeated = [name for name in found if found.count(name) > 1]
             if repeated:
@@ -173,6 +184,11 @@ class DataConfig:
             return self.pairs
         return (DirectionConfig(**{name: getattr(self, name) for name in _DIRECTION_KEYS}),)
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that the directions were described by: "data", or "data.pairs[0]" and on."""
+        return tuple(f"data.pairs[{number}]" for number in range(len(self.pairs))) or ("data",)
+
 
 _DIRECTION_KEYS = (
     "folder",
@@ -184,10 +200,3 @@ _DIRECTION_KEYS = (
     "source_tag",
     "target_tag",
 )
-
-
-def _tags(pair: DirectionConfig) -> str:
-    try:
-        return f"{pair.source} → {pair.target}"
-    except InputError as error:
-        raise ConfigError(f"data.pairs: {error}") from error

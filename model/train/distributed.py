@@ -22,12 +22,16 @@ import torch
 import torch.distributed.nn.functional
 from torch import distributed, nn
 
-from model.errors import ConfigError
+from model.errors import ConfigError, TrainingError
 
 T = TypeVar("T")
 
 # Others wait this long while rank 0 translates dev text.
 _TIMEOUT = timedelta(hours=2)
+
+
+class FirstWorkerError(TrainingError):
+    """The first worker cannot go on; it says why, and the others have nothing to add."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +105,21 @@ class Group:
             distributed.destroy_process_group()
 
     @contextmanager
-    def first_goes_first(self) -> Iterator[None]:
-        """The first worker runs the block before the others do."""
-        if self.size > 1 and not self.is_first:
-            distributed.barrier()
-        yield
-        if self.size > 1 and self.is_first:
-            distributed.barrier()
+    def first_goes_first(self, device: torch.device) -> Iterator[None]:
+        """The first worker runs the block before the others do.
+
+        Raises:
+            FirstWorkerError: On the others, if it came to an error there; they do not run it.
+        """
+        if not self.is_first and not self.agree(0.0, device):
+            raise FirstWorkerError("the first worker has ended with an error, which it tells")
+        is_done = False
+        try:
+            yield
+            is_done = True
+        finally:
+            if self.is_first:
+                self.agree(float(is_done), device)
 
 
 @contextmanager

@@ -7,21 +7,29 @@ the limits of its values, each checked here, once. Does not own how YAML becomes
 
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from model.config import ModelConfig
+from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.train.data_config import DataConfig
 from model.train.schedule import ScheduleConfig
-from model.train.yaml_config import read_yaml
+from model.train.yaml_config import read_placed_yaml
+from model.train.yaml_lines import KeyPlaces
 
 Precision = Literal["float32", "bfloat16"]
 Metric = Literal["bleu", "chrf", "loss"]
 BleuTokenizer = Literal["13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none"]
 """As `model.evaluate.TOKENIZERS`."""
+
+MAX_BEAM_SIZE = 128
+"""Rows of the `Translator` that scores."""
+
+_MAX_PIECES = 1_000_000  # SentencePiece has no limit of its own, and fails in odd ways far above
+_SPECIAL_PIECE = re.compile(r"<pad>|</?s>|<unk>|<0x[0-9A-Fa-f]{2}>")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,8 @@ class VocabularyConfig:
 
     def __post_init__(self) -> None:
         """Reject sizes and symbols that cannot be."""
-        _at_least("vocabulary.size", self.size, 8)
+        if not 8 <= self.size <= _MAX_PIECES:
+            raise ConfigError(f"vocabulary.size is {self.size}; it must be from 8 to {_MAX_PIECES}")
         _at_least("vocabulary.max_lines", self.max_lines, 0)
         for symbol in self.user_symbols:
             is_repeated = self.user_symbols.count(symbol) > 1
@@ -65,6 +74,12 @@ class VocabularyConfig:
                     f"vocabulary.user_symbols has {symbol!r}; symbols are not empty, have no space"
                     " and occur once"
                 )
+            if _SPECIAL_PIECE.fullmatch(symbol):
+                raise ConfigError(
+                    f"vocabulary.user_symbols has {symbol!r}; text must not spell a special piece"
+                )
+        if "" in self.denormalisation:
+            raise ConfigError("vocabulary.denormalisation has '' as a key; it must be some text")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(
                 f"vocabulary.character_coverage is {self.character_coverage};"
@@ -90,6 +105,18 @@ class NetworkConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     activation_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Reject shapes that cannot work, and those that could be trained and not be decoded."""
+        if self.position not in ABSOLUTE_POSITIONS:
+            raise ConfigError(
+                f"network.position is {self.position!r}; the decoder that scores and serves runs"
+                f" {', '.join(sorted(ABSOLUTE_POSITIONS))}"
+            )
+        try:
+            self.build(source_size=1, target_size=1, is_joint=True)  # sizes play no part here
+        except ConfigError as error:
+            raise ConfigError(f"network.{error}") from error
 
     def build(self, *, source_size: int, target_size: int, is_joint: bool) -> ModelConfig:
         """The network's configuration for vocabularies of the given sizes.
@@ -143,8 +170,10 @@ class OptimiserConfig:
             value = getattr(self, name)
             if not 0.0 <= value < math.inf:
                 raise ConfigError(f"optimiser.{name} is {value}; it must be at least 0, and finite")
-        if self.epsilon <= 0.0:
-            raise ConfigError(f"optimiser.epsilon is {self.epsilon}; it must be above 0")
+        if not 0.0 < self.epsilon < math.inf:
+            raise ConfigError(
+                f"optimiser.epsilon is {self.epsilon}; it must be above 0, and finite"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,13 +246,20 @@ class RunConfig:
             "save_every_updates": 0,
             "snapshot_every_updates": 1,
             "num_snapshots": 1,
-            "dev_beam_size": 1,
-            "final_beam_size": 1,
             "max_dev_sentences": 0,
             "patience": 0,
         }
         for name, minimum in minima.items():
             _at_least(f"run.{name}", getattr(self, name), minimum)
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"run.seed is {self.seed}; it must be from 0 to 2^63 - 1")
+        for name in ("dev_beam_size", "final_beam_size"):
+            value = getattr(self, name)
+            if not 1 <= value <= MAX_BEAM_SIZE:
+                raise ConfigError(f"run.{name} is {value}; it must be from 1 to {MAX_BEAM_SIZE}")
+        for count in self.average_counts:
+            if count < 1:
+                raise ConfigError(f"run.average_counts has {count}; counts are at least 1")
         if not self.max_updates and not self.max_minutes:
             raise ConfigError("run.max_updates and run.max_minutes are both 0; the run has no end")
         if self.metric in {"bleu", "chrf"} and not self.score_dev:
@@ -265,18 +301,34 @@ class Experiment:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     run: RunConfig = field(default_factory=RunConfig)
 
+    def __post_init__(self) -> None:
+        """Reject sentences that are longer than a learned table of positions."""
+        shape = self.network.build(source_size=1, target_size=1, is_joint=True)
+        num_positions = shape.max_positions - shape.position_offset
+        if shape.position == "learned" and self.data.max_length >= num_positions:
+            raise ConfigError(
+                f"data.max_length is {self.data.max_length}; it must be below the {num_positions}"
+                " positions of network.position 'learned'"
+            )
+
 
 def read_experiment(path: Path) -> Experiment:
-    """Read an experiment file.
+    """Read an experiment file; errors as of `read_placed_experiment`."""
+    return read_placed_experiment(path)[0]
+
+
+def read_placed_experiment(path: Path) -> tuple[Experiment, KeyPlaces]:
+    """Read an experiment file, and where its keys stand.
 
     Raises:
         ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
             or a value has the wrong type or is out of its range; the message names the file, the
             line and the key.
     """
-    return read_yaml(path, Experiment)
+    return read_placed_yaml(path, Experiment)
 
 
 def _at_least(name: str, value: float, minimum: float) -> None:
-    if value < minimum:
-        raise ConfigError(f"{name} is {value}; it must be at least {minimum}")
+    if not minimum <= value < math.inf:
+        finite = ", and finite" if isinstance(value, float) else ""
+        raise ConfigError(f"{name} is {value}; it must be at least {minimum}{finite}")

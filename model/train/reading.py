@@ -5,10 +5,11 @@ trained. Does not own files' formats.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint.manifest import LanguagePair
+from model.errors import DataError
 from model.train.corpora import (
     CorpusFiles,
     JudgedCorpora,
@@ -20,7 +21,7 @@ from model.train.corpora import (
     write_text_facts,
 )
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
-from model.train.data_config import DirectionConfig
+from model.train.data_config import DataConfig, DirectionConfig
 from model.train.experiment import Experiment
 from model.train.export import direction_pair
 from model.train.filtering import CorpusReport
@@ -38,6 +39,7 @@ from model.train.vocabulary import (
     train_vocabularies,
     vocabulary_paths,
 )
+from model.train.yaml_lines import KeyPlaces
 
 CACHE_FOLDER = "text"
 """Where, in a run's folder, its tokenised text lies unless another folder is named."""
@@ -78,6 +80,7 @@ def read_text(
     is_vocabulary_there: bool,
     is_resumed: bool = False,
     cache: Path | None = None,
+    places: KeyPlaces | None = None,
 ) -> RunText:
     """Make ready everything a run needs; trains the vocabulary unless it is there.
 
@@ -88,29 +91,29 @@ def read_text(
         is_vocabulary_there: Whether it has it.
         is_resumed: The run has begun; its text must be what it was.
         cache: Folder of tokenised text; None for `output`/text.
+        places: Where the experiment's keys stand.
 
     Raises:
-        ConfigError: A filter cannot be used for a language.
-        DataError: Text is missing, misaligned or empty, or too little for the vocabulary.
-        TrainingError: The run that is resumed began with other text.
+        DataError: Text is missing, misaligned or empty, or too little for the vocabulary, or a dev
+            corpus has only pairs that are too long.
+        TrainingError: The run that is resumed began with other text, or a file cannot be written.
     """
-    data = experiment.data
+    data, places = experiment.data, places or KeyPlaces()
+    _check_corpora(data, data_folder, places)
     corpora = find_corpora(data, data_folder)
-    held_out = {
-        (direction, name): _read(data_folder, direction, name)
-        for direction in data.directions
-        for name in _held_out_names(direction)
-    }
+    held_out = _read_held_out(data, data_folder, places)
     judged = None
     if is_vocabulary_there:
         vocabularies = vocabulary_paths(experiment.vocabulary, output)
         check_vocabularies(experiment.vocabulary, vocabularies, tags=_tags(experiment))
     else:
         judged = judge_corpora(corpora, data)
-        vocabularies = _train_vocabularies(experiment, judged, output)
+        with places.blame("vocabulary", "vocabulary.size", "vocabulary.normalisation"):
+            vocabularies = _train_vocabularies(experiment, judged, output)
     ingredients = text_ingredients(corpora, data, vocabularies)
     if is_resumed:
         check_same_text(output, ingredients)
+    dev = _dev_texts(experiment, held_out, vocabularies, places)  # before hours of tokenising
     stored = open_text(
         corpora,
         data,
@@ -120,11 +123,13 @@ def read_text(
         judged=judged,
     )
     write_text_facts(output, ingredients, stored.reports)
+    with places.blame("data" if data.pairs else "data.train"):
+        pairs = _mixed(experiment, corpora, stored, vocabularies)
     return RunText(
         vocabularies=vocabularies,
         reports=stored.reports,
-        pairs=_mixed(experiment, corpora, stored, vocabularies),
-        dev=_dev_texts(experiment, held_out, vocabularies),
+        pairs=pairs,
+        dev=dev,
         report=_report_texts(experiment, held_out),
     )
 
@@ -162,8 +167,29 @@ def _tags(experiment: Experiment) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(tag_piece, experiment.data.pairs)))
 
 
-def _held_out_names(direction: DirectionConfig) -> tuple[str, ...]:
-    return tuple(dict.fromkeys((*(f"dev/{name}" for name in direction.dev), *direction.report)))
+def _check_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> None:
+    """Look for the files of each training corpus alone, so that an error can name its key."""
+    for key, direction in zip(data.keys, data.directions, strict=True):
+        for number, corpus in enumerate(direction.train):
+            with places.blame(f"{key}.train[{number}]"):
+                find_corpora(DataConfig(pairs=(replace(direction, train=(corpus,)),)), data_folder)
+
+
+def _read_held_out(
+    data: DataConfig, data_folder: Path, places: KeyPlaces
+) -> dict[tuple[DirectionConfig, str], ParallelText]:
+    """What is scored, by direction and name, such as "dev/held-out"."""
+    found: dict[tuple[DirectionConfig, str], ParallelText] = {}
+    for key, direction in zip(data.keys, data.directions, strict=True):
+        named = {
+            **{f"{key}.report[{number}]": name for number, name in enumerate(direction.report)},
+            **{f"{key}.dev[{number}]": f"dev/{name}" for number, name in enumerate(direction.dev)},
+        }
+        for place, name in named.items():
+            if (direction, name) not in found:
+                with places.blame(place):
+                    found[direction, name] = _read(data_folder, direction, name)
+    return found
 
 
 def _read(data_folder: Path, direction: DirectionConfig, name: str) -> ParallelText:
@@ -180,15 +206,24 @@ def _dev_texts(
     experiment: Experiment,
     held_out: Mapping[tuple[DirectionConfig, str], ParallelText],
     vocabularies: Vocabularies,
+    places: KeyPlaces,
 ) -> dict[str, DevText]:
-    limit = experiment.run.max_dev_sentences or None
+    data, limit = experiment.data, experiment.run.max_dev_sentences or None
     found = {}
-    for direction in experiment.data.directions:
-        for name in direction.dev:
+    for key, direction in zip(data.keys, data.directions, strict=True):
+        for number, name in enumerate(direction.dev):
             text = held_out[direction, f"dev/{name}"].first(limit)
+            pairs = _tokenise(experiment, direction, vocabularies, text)
+            if not len(pairs):
+                with places.blame(f"{key}.dev[{number}]"):
+                    raise DataError(
+                        f"dev/{name}: nothing is left for the dev loss: each of the {len(text)}"
+                        " pairs has a side that is empty when normalised, or of more tokens than"
+                        f" data.max_length ({data.max_length})"
+                    )
             found[_held_out_name(experiment, direction, name)] = DevText(
                 text=text,
-                pairs=_tokenise(experiment, direction, vocabularies, text),
+                pairs=pairs,
                 pair=direction_pair(experiment, direction),
                 is_choosing=name == direction.dev[0],
             )

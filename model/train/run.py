@@ -7,13 +7,14 @@ file's.
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import torch
 
-from model.errors import ConfigError
+from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
@@ -35,11 +36,12 @@ from model.train.report import (
     write_experiment,
     write_report,
 )
-from model.train.start import check_start_shape, copy_start_vocabularies, load_start_weights
+from model.train.start import check_start, copy_start_vocabularies, load_start_weights
 from model.train.state import Progress, has_state
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
-from model.train.validation import Validator
+from model.train.validation import Validator, check_tokenizers
 from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
+from model.train.yaml_lines import KeyPlaces
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -58,6 +60,7 @@ def train(
     start_from: Path | None = None,
     cache: Path | None = None,
     group: Group | None = None,
+    places: KeyPlaces | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Run an experiment; its checkpoint is `output`/checkpoint.
@@ -76,20 +79,23 @@ def train(
             when resuming.
         cache: Folder that keeps tokenised text, for other runs too; None for the run's own.
         group: The workers that train together; None is one alone.
+        places: Where the experiment's keys stand, for errors to name.
         should_stop: Asked between updates; the state is saved before stopping.
 
     Returns:
         Whether the run came to its end and there is a checkpoint.
 
     Raises:
-        ConfigError: The network's shape is impossible, a filter or a score does not know a
-            language, or an update has fewer batches than there are workers.
+        ConfigError: BLEU's tokenizer is not installed, what the run begins with has another
+            vocabulary, or an update has fewer batches than there are workers.
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written; or,
+            on the others, the first worker came to an error before training.
     """
-    group = group or Group()
-    _check_folder(experiment, output, resume=resume, group=group)
-    with group.first_goes_first():
+    group, places = group or Group(), places or KeyPlaces()
+    with group.first_goes_first(device):
+        if group.is_first:
+            _check(experiment, output, resume=resume, group=group, places=places)
         text = _prepare_text(
             experiment,
             data_folder,
@@ -98,6 +104,7 @@ def train(
             is_vocabulary_there=resume or not group.is_first,
             is_resumed=resume,
             cache=cache,
+            places=places,
         )
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
@@ -113,6 +120,15 @@ def train(
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     for report in text.reports:
         LOGGER.info("%s", report)
+    for name, dev in text.dev.items():
+        if dev.num_left_out:
+            LOGGER.info(
+                "%s: the dev loss leaves out %d of %d pairs, longer than data.max_length (%d)",
+                name,
+                dev.num_left_out,
+                len(dev.text),
+                experiment.data.max_length,
+            )
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
     write_experiment(output, experiment)
     with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
@@ -179,13 +195,34 @@ def _train(
     return is_over
 
 
-def _check_folder(experiment: Experiment, output: Path, *, resume: bool, group: Group) -> None:
-    check_folder(output, has_state=has_state(output), resume=resume)
-    if experiment.run.update_freq < group.size:
-        raise ConfigError(
-            f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at least"
-            f" {group.size}, a batch each"
-        )
+def _check(
+    experiment: Experiment, output: Path, *, resume: bool, group: Group, places: KeyPlaces
+) -> None:
+    """Refuse what can be refused before any work is done."""
+    with _naming_files(output):
+        check_folder(output, has_state=has_state(output), resume=resume)
+    with places.blame("run.bleu_tokenizer"):
+        check_tokenizers(experiment)
+    with places.blame("run.update_freq"):
+        if experiment.run.update_freq < group.size:
+            raise ConfigError(
+                f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at"
+                f" least {group.size}, a batch each"
+            )
+
+
+@contextmanager
+def _naming_files(folder: Path) -> Iterator[None]:
+    """Turn errors of the file system into one that names the file.
+
+    Raises:
+        TrainingError: The block had one.
+    """
+    try:
+        yield
+    except OSError as error:
+        path = error.filename or folder
+        raise TrainingError(f"{path}: cannot be used: {error.strerror or error}") from error
 
 
 def _prepare_text(
@@ -197,10 +234,12 @@ def _prepare_text(
     is_vocabulary_there: bool,
     is_resumed: bool,
     cache: Path | None,
+    places: KeyPlaces,
 ) -> RunText:
     if start_from is not None:
-        check_start_shape(start_from, experiment)
-    output.mkdir(parents=True, exist_ok=True)
+        check_start(start_from, experiment, places)
+    with _naming_files(output):
+        output.mkdir(parents=True, exist_ok=True)
     if start_from is not None and not is_vocabulary_there:
         copy_start_vocabularies(experiment.vocabulary, start_from, output)
         is_vocabulary_there = True
@@ -211,15 +250,12 @@ def _prepare_text(
         is_vocabulary_there=is_vocabulary_there,
         is_resumed=is_resumed,
         cache=cache,
+        places=places,
     )
 
 
 def build_network(experiment: Experiment, vocabularies: Vocabularies) -> Transformer:
-    """The experiment's network with fresh weights.
-
-    Raises:
-        ConfigError: The shape is impossible.
-    """
+    """The experiment's network with fresh weights."""
     sizes = [
         load_pieces(path).get_piece_size()
         for path in (vocabularies.source_path, vocabularies.target_path)

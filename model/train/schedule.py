@@ -44,8 +44,8 @@ class ScheduleConfig:
             choices = ", ".join(get_args(ScheduleKind))
             raise ConfigError(f"schedule.kind is {self.kind!r}; it must be one of {choices}")
         for name, value in (("peak", self.peak), ("factor", self.factor)):
-            if value <= 0:
-                raise ConfigError(f"schedule.{name} is {value}; it must be above 0")
+            if not 0.0 < value < math.inf:
+                raise ConfigError(f"schedule.{name} is {value}; it must be above 0, and finite")
         if not 0.0 <= self.floor <= self.peak:
             raise ConfigError(
                 f"schedule.floor is {self.floor}; it must be from 0 to schedule.peak ({self.peak})"

@@ -9,15 +9,25 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from model.checkpoint.manifest import CONFIG_FILE, read_manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest, read_manifest
 from model.checkpoint.plain import parse_json
 from model.checkpoint.weights import load_checkpoint
-from model.errors import DataError, TrainingError
+from model.config import ModelConfig
+from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
 from model.text.pieces import PieceModel
-from model.train.experiment import Experiment, VocabularyConfig
+from model.train.experiment import Experiment, NetworkConfig, VocabularyConfig
+from model.train.report import EXPERIMENT_FILE
 from model.train.state import list_snapshots, load_latest_snapshot
-from model.train.vocabulary import copy_vocabularies, load_pieces, vocabulary_paths
+from model.train.vocabulary import (
+    copy_vocabularies,
+    load_pieces,
+    piece_kind,
+    vocabulary_paths,
+    write_whole,
+)
+from model.train.yaml_config import read_section
+from model.train.yaml_lines import KeyPlaces
 
 NETWORK_SHAPE = (
     "d_model",
@@ -35,17 +45,49 @@ NETWORK_SHAPE = (
 """The keys of `network` that weights depend on; dropout is not among them."""
 
 
+def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
+    """Compare what a run begins with to the experiment, before anything is done.
+
+    Args:
+        start: Folder of a run, or a checkpoint directory.
+        experiment: Its `vocabulary` and `network` must be those of `start`; dropout may differ.
+        places: Where its keys stand.
+
+    Raises:
+        ConfigError: The vocabulary is of another kind or size.
+        DataError: The vocabulary is not there, or is joint where the experiment's is not.
+        TrainingError: There are no weights, or they are of another network; the message names
+            the first difference.
+        CheckpointError: The checkpoint is damaged.
+    """
+    manifest = read_manifest(start) if _is_checkpoint(start) else None
+    paths = _find_vocabularies(start, experiment.vocabulary, manifest, places)
+    sizes = [_check_pieces(path, experiment.vocabulary, places) for path in paths]
+    if manifest is not None:
+        _compare_networks(start, experiment.network, manifest.network, "checkpoint", places)
+        return
+    path = start / EXPERIMENT_FILE
+    if path.exists():
+        found = read_section(path, "network", NetworkConfig)
+        _compare_networks(start, experiment.network, found, "run", places)
+    wanted = experiment.network.build(
+        source_size=sizes[0], target_size=sizes[-1], is_joint=experiment.vocabulary.is_joint
+    )
+    _compare_shapes(start, wanted, places)
+
+
 def copy_start_vocabularies(config: VocabularyConfig, start: Path, folder: Path) -> None:
     """Copy the vocabulary that a run begins with into its folder.
 
     Args:
-        config: Joint or not; `start`'s must be the same.
-        start: Folder of a run, or a checkpoint directory.
+        config: Joint or not; `start`'s is the same.
+        start: Folder of a run, or a checkpoint directory, that `check_start` let pass.
         folder: Gets `joint.spm`, or `source.spm` and `target.spm`.
 
     Raises:
         DataError: The files are not there, or a checkpoint numbers pieces in another way than
             training does.
+        TrainingError: A copy cannot be written.
         CheckpointError: The checkpoint is damaged.
     """
     if not _is_checkpoint(start):
@@ -53,58 +95,11 @@ def copy_start_vocabularies(config: VocabularyConfig, start: Path, folder: Path)
         return
     files = read_manifest(start).files
     paths = vocabulary_paths(config, folder)
-    if config.is_joint != (files.source_tokenizer == files.target_tokenizer):
-        sort = "a joint vocabulary" if config.is_joint else "a vocabulary for each side"
-        raise DataError(f"{start}: the experiment has {sort}, the checkpoint has not")
     _copy_pieces(start / files.source_tokenizer, start / files.source_vocabulary, paths.source_path)
     if not config.is_joint:
         _copy_pieces(
             start / files.target_tokenizer, start / files.target_vocabulary, paths.target_path
         )
-
-
-def check_start_shape(start: Path, experiment: Experiment) -> None:
-    """Compare the network a run begins with to the experiment's, before anything is done.
-
-    Raises:
-        DataError: The vocabulary is not there.
-        TrainingError: There are no weights, or they are of a network of another shape; the
-            message names the first difference.
-        CheckpointError: The checkpoint is damaged.
-    """
-    if _is_checkpoint(start):
-        found = read_manifest(start).network
-        wanted = experiment.network.build(
-            source_size=found.vocab_size,
-            target_size=found.output_size,
-            is_joint=experiment.vocabulary.is_joint,
-        )
-        for name in NETWORK_SHAPE:
-            if getattr(found, name) != getattr(wanted, name):
-                raise TrainingError(
-                    f"{start}: of another network: network.{name} is {getattr(wanted, name)!r},"
-                    f" the checkpoint's is {getattr(found, name)!r}"
-                )
-        return
-    paths = vocabulary_paths(experiment.vocabulary, start)
-    for path in (paths.source_path, paths.target_path):
-        if not path.is_file():
-            raise DataError(f"{path}: No such file or directory")
-    sizes = [load_pieces(path).get_piece_size() for path in (paths.source_path, paths.target_path)]
-    with torch.device("meta"):
-        transformer = Transformer(
-            experiment.network.build(
-                source_size=sizes[0], target_size=sizes[1], is_joint=paths.is_joint
-            )
-        )
-    wanted_shapes = {name: list(t.shape) for name, t in transformer.state_dict().items()}
-    found_shapes = _latest_shapes(start)
-    for name in sorted({*wanted_shapes, *found_shapes}):
-        if wanted_shapes.get(name) != found_shapes.get(name):
-            raise TrainingError(
-                f"{start}: of another network: {name} is {wanted_shapes.get(name, 'absent')} in the"
-                f" experiment's and {found_shapes.get(name, 'absent')} in the snapshot"
-            )
 
 
 def load_start_weights(start: Path, transformer: Transformer) -> None:
@@ -132,6 +127,81 @@ def _is_checkpoint(folder: Path) -> bool:
     return (folder / CONFIG_FILE).exists()
 
 
+def _find_vocabularies(
+    start: Path, config: VocabularyConfig, manifest: Manifest | None, places: KeyPlaces
+) -> tuple[Path, ...]:
+    """The vocabulary files to begin with: one if it is joint, else the source's and the target's.
+
+    Raises:
+        DataError: One is missing, or there is another number of them.
+    """
+    if manifest is None:
+        found = vocabulary_paths(config, start)
+        paths = (found.source_path, found.target_path)
+    else:
+        paths = (start / manifest.files.source_tokenizer, start / manifest.files.target_tokenizer)
+        if config.is_joint != (paths[0] == paths[1]):
+            sort = "a joint vocabulary" if config.is_joint else "a vocabulary for each side"
+            with places.blame("vocabulary.is_joint"):
+                raise DataError(f"{start}: the experiment has {sort}, the checkpoint has not")
+    for path in paths:
+        if not path.is_file():
+            raise DataError(f"{path}: No such file or directory")
+    return tuple(dict.fromkeys(paths))
+
+
+def _check_pieces(path: Path, config: VocabularyConfig, places: KeyPlaces) -> int:
+    """The size of a vocabulary, if it is what the experiment says.
+
+    Raises:
+        ConfigError: It is of another kind or size.
+        DataError: It is damaged.
+    """
+    pieces = load_pieces(path)
+    size = pieces.get_piece_size()
+    for name, wanted, found in (
+        ("kind", config.kind, piece_kind(pieces)),
+        ("size", config.size, size),
+    ):
+        if wanted != found:
+            with places.blame(f"vocabulary.{name}"):
+                raise ConfigError(
+                    f"{path}: another vocabulary: vocabulary.{name} is {wanted!r}, the file's is"
+                    f" {found!r}"
+                )
+    return size
+
+
+def _compare_networks(
+    start: Path,
+    wanted: NetworkConfig,
+    found: NetworkConfig | ModelConfig,
+    owner: str,
+    places: KeyPlaces,
+) -> None:
+    for name in NETWORK_SHAPE:
+        if getattr(found, name) != getattr(wanted, name):
+            with places.blame(f"network.{name}"):
+                raise TrainingError(
+                    f"{start}: of another network: network.{name} is {getattr(wanted, name)!r},"
+                    f" the {owner}'s is {getattr(found, name)!r}"
+                )
+
+
+def _compare_shapes(start: Path, config: ModelConfig, places: KeyPlaces) -> None:
+    with torch.device("meta"):
+        transformer = Transformer(config)
+    wanted = {name: list(tensor.shape) for name, tensor in transformer.state_dict().items()}
+    found = _latest_shapes(start)
+    for name in sorted({*wanted, *found}):
+        if wanted.get(name) != found.get(name):
+            with places.blame("network"):
+                raise TrainingError(
+                    f"{start}: of another network: {name} is {wanted.get(name, 'absent')} in the"
+                    f" experiment's and {found.get(name, 'absent')} in the snapshot"
+                )
+
+
 def _latest_shapes(folder: Path) -> dict[str, list[int]]:
     """The tensors' shapes of a run's latest snapshot, without reading the tensors."""
     paths = list_snapshots(folder)
@@ -155,4 +225,4 @@ def _copy_pieces(path: Path, table_path: Path, copy: Path) -> None:
             f"{table_path}: the ids are not the SentencePiece file's own numbers; training"
             " cannot begin with this checkpoint"
         )
-    copy.write_bytes(data)
+    write_whole(copy, data)

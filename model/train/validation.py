@@ -29,7 +29,7 @@ class DevText:
 
     Attributes:
         text: Its lines.
-        pairs: Its tokens.
+        pairs: Its tokens, for the loss: without pairs that are too long to train on.
         pair: Its direction.
         is_choosing: It is the first of its direction, which chooses the best weights.
     """
@@ -38,6 +38,11 @@ class DevText:
     pairs: TokenisedPairs
     pair: LanguagePair
     is_choosing: bool
+
+    @property
+    def num_left_out(self) -> int:
+        """Pairs that the dev loss leaves out; BLEU and chrF are of all."""
+        return len(self.text) - len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,17 @@ class DevScore:
         return value
 
 
+def check_tokenizers(experiment: Experiment) -> None:
+    """Score a full stop, so that a missing package is not missed after hours of training.
+
+    Raises:
+        ConfigError: BLEU's tokenizer is not installed.
+    """
+    for pair in language_pairs(experiment):
+        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
+        score(["."], ["."], tokenizer=tokenizer)
+
+
 class Validator:
     """Scores networks of one experiment.
 
@@ -68,9 +84,6 @@ class Validator:
         experiment: Says how dev text is scored.
         vocabularies: Of the run.
         dev: Held-out text by name.
-
-    Raises:
-        ConfigError: BLEU's tokenizer is not installed.
     """
 
     def __init__(
@@ -79,9 +92,6 @@ class Validator:
         self._experiment = experiment
         self._vocabularies = vocabularies
         self._dev = dev
-        for pair in language_pairs(experiment):
-            tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
-            score(["."], ["."], tokenizer=tokenizer)  # fails now, not after hours of training
 
     def score(self, transformer: Transformer) -> dict[str, DevScore]:
         """Scores by corpus, the network left in the mode it was in."""

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import sentencepiece
 
-from model.errors import DataError
+from model.errors import DataError, TrainingError
 from model.train.data_config import DirectionConfig
 from model.train.experiment import VocabularyConfig
 
@@ -70,6 +71,7 @@ def train_vocabularies(
 
     Raises:
         DataError: The text cannot give so many pieces.
+        TrainingError: A file cannot be written.
     """
     vocabularies = vocabulary_paths(config, folder)
     if config.is_joint:
@@ -91,6 +93,7 @@ def copy_vocabularies(config: VocabularyConfig, source: Path, destination: Path)
 
     Raises:
         DataError: They are not there.
+        TrainingError: A copy cannot be written.
     """
     paths, copies = (vocabulary_paths(config, folder) for folder in (source, destination))
     for path, copy in (
@@ -98,9 +101,10 @@ def copy_vocabularies(config: VocabularyConfig, source: Path, destination: Path)
         (paths.target_path, copies.target_path),
     ):
         try:
-            copy.write_bytes(path.read_bytes())
+            data = path.read_bytes()
         except OSError as error:
             raise DataError(f"{path}: {error.strerror or error}") from error
+        write_whole(copy, data)
 
 
 def check_vocabularies(
@@ -119,6 +123,12 @@ def check_vocabularies(
         for piece in wanted:
             if pieces.id_to_piece(pieces.piece_to_id(piece)) != piece:
                 raise DataError(f"{path}: has no piece {piece!r}, which the experiment needs")
+
+
+def piece_kind(pieces: sentencepiece.SentencePieceProcessor) -> Literal["bpe", "unigram"]:
+    """What a model is, by its scores: ranks of merges, or log-probabilities."""
+    scores: Iterator[float] = map(pieces.get_score, range(pieces.get_piece_size()))
+    return "bpe" if all(score == int(score) for score in scores) else "unigram"
 
 
 def thin(lines: Iterable[str], *, num_lines: int, limit: int) -> Iterator[str]:
@@ -141,13 +151,27 @@ def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
         raise DataError(f"{path}: {error}") from error
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole, or not at all.
+
+    Raises:
+        TrainingError: It cannot be written, such as on a full disk.
+    """
+    partial = path.with_suffix(".partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def _chain(*sides: Iterable[str]) -> Iterator[str]:
     for side in sides:
         yield from side
 
 
 def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Sequence[str]) -> None:
-    partial = path.with_suffix(".partial")
     output = io.BytesIO()
     try:
         with _rules_file(config.denormalisation) as rules:
@@ -177,8 +201,7 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Seq
     data, rules_path = output.getvalue(), rules.encode()
     if rules_path:  # the file tells where its rules lay; the same text has to give the same bytes
         data = data.replace(rules_path, b"rules.tsv".ljust(len(rules_path), b"_"))
-    partial.write_bytes(data)
-    partial.replace(path)
+    write_whole(path, data)
 
 
 def _problem(config: VocabularyConfig, message: str) -> str:
@@ -195,6 +218,8 @@ def _problem(config: VocabularyConfig, message: str) -> str:
             f"vocabulary.size is {config.size}, but the characters alone are {too_low[1]} pieces;"
             " make it larger, or lower vocabulary.character_coverage"
         )
+    if "charsmap" in message:
+        return f"vocabulary.normalisation is {config.normalisation!r}, which SentencePiece has not"
     return message
 
 

@@ -14,36 +14,75 @@ from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 import yaml
 
 from model.errors import ConfigError
-from model.train.yaml_lines import key_lines, line_of
+from model.train.yaml_lines import KeyPlaces, generic, key_lines, line_of, placed
 
 T = TypeVar("T")
 
+_MAX_BITS = 63  # of an integer: what tensors and generators of random numbers take
 
-def read_yaml(path: Path, kind: type[T]) -> T:
+
+def read_placed_yaml(path: Path, kind: type[T]) -> tuple[T, KeyPlaces]:
     """Read a file that describes one `kind`, a dataclass of dataclasses and plain values.
+
+    Returns:
+        What it describes, and where its keys stand.
 
     Raises:
         ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
             or a value has the wrong type or is out of its range; the message names the file, the
             line and the key.
     """
+    document, lines = _load(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        document = yaml.safe_load(text)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: not YAML: {error}") from error
-    lines: dict[str, int] = {}
-    try:
-        lines = key_lines(text)
         converted = _convert(document, kind, "")
     except ConfigError as error:
-        line = line_of(str(error), lines)
-        where = str(path) if line is None else f"{path}:{line}"
-        raise ConfigError(f"{where}: {error}") from error
+        raise ConfigError(placed(path, line_of(str(error), lines), str(error))) from error
+    assert isinstance(converted, kind)
+    return converted, KeyPlaces(path=path, lines=lines)
+
+
+def read_section(path: Path, name: str, kind: type[T]) -> T:
+    """Read one top-level key of a file, a dataclass, whatever the others say.
+
+    Raises:
+        ConfigError: As `read_placed_yaml`; or the key is not there.
+    """
+    document, lines = _load(path)
+    if not isinstance(document, Mapping) or name not in document:
+        raise ConfigError(f"{path}: missing key {name}")
+    try:
+        converted = _convert(document[name], kind, name)
+    except ConfigError as error:
+        raise ConfigError(placed(path, line_of(str(error), lines), str(error))) from error
     assert isinstance(converted, kind)
     return converted
+
+
+def _load(path: Path) -> tuple[object, dict[str, int]]:
+    """A file's document and the lines of its keys."""
+    data = b""
+    try:
+        data = path.read_bytes()
+        text = data.decode("utf-8")
+        document = yaml.safe_load(text)
+        return document, key_lines(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(placed(path, line, f"not YAML: {error}")) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        problem = f"not YAML: U+{error.character:04X} is not allowed"
+        raise ConfigError(placed(path, line, problem)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = f"not YAML: {error.problem or error.context}"
+        raise ConfigError(placed(path, mark.line + 1 if mark else None, problem)) from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a 13th month, endless brackets
+        raise ConfigError(placed(path, None, f"not YAML: {error}")) from error
+    except ConfigError as error:
+        raise ConfigError(placed(path, None, str(error))) from error
 
 
 def told(value: object, but: Set[str] = frozenset()) -> object:
@@ -132,12 +171,19 @@ def _convert_mapping(value: object, kind: type, where: str) -> object:
     if missing:
         raise ConfigError(f"missing key {', '.join(missing)}")
     hints = get_type_hints(kind)
-    return kind(
-        **{key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()}
-    )
+    values = {key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()}
+    try:
+        return kind(**values)
+    except ConfigError as error:
+        plain = generic(where)
+        if plain == where or not str(error).startswith(plain):
+            raise
+        raise ConfigError(f"{where}{str(error)[len(plain) :]}") from error
 
 
 def _convert_scalar(value: object, kind: object, where: str) -> object:
+    if type(value) is int and value.bit_length() > _MAX_BITS:
+        raise ConfigError(f"{where} is a number of {value.bit_length()} bits; it must be smaller")
     if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
             return float(value)  # YAML 1.1 reads 1e-3, without a dot, as a string

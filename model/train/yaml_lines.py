@@ -1,20 +1,81 @@
 """Where the keys of a YAML file stand, so that an error about one can name its line.
 
-Owns the search for lines and the refusal of a key that is written twice, which YAML forbids and
-readers of YAML let pass. Does not own what keys mean.
+Owns the search for lines, the errors that name them once the file is read, and the refusal of what
+YAML forbids, or cannot mean here, and readers of YAML let pass: a key that is written twice, a
+value that contains itself. Does not own what keys mean.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import yaml
 
-from model.errors import ConfigError
+from model.errors import ConfigError, DataError, InputError, TrainingError
 
 _SUBJECT = re.compile(
     r"(?:unknown key |missing key )?([\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*)"
 )
 _LIST_PARTS = re.compile(r"\[\d+\]|\.pairs\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPlaces:
+    """Where the keys of an experiment stand, for errors that come up when it is run.
+
+    Attributes:
+        path: Its file; None when it was not read from one, and errors then name the key alone.
+        lines: From `key_lines`.
+    """
+
+    path: Path | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    @contextmanager
+    def blame(self, key: str, *exact: str) -> Iterator[None]:
+        """Have errors of the block name a key, with its file and line.
+
+        Args:
+            key: What they are about, such as "data.train[1]".
+            exact: Keys below it, one of which is named in its place by a message that names it.
+
+        Raises:
+            ConfigError: The block did, or raised an `InputError`.
+            DataError: The block did.
+            TrainingError: The block did.
+        """
+        try:
+            yield
+        except InputError as error:
+            raise ConfigError(self.message(str(error), key, *exact)) from error
+        except ConfigError as error:
+            raise ConfigError(self.message(str(error), key, *exact)) from error
+        except DataError as error:
+            raise DataError(self.message(str(error), key, *exact)) from error
+        except TrainingError as error:
+            raise TrainingError(self.message(str(error), key, *exact)) from error
+
+    def message(self, problem: str, key: str, *exact: str) -> str:
+        """A problem with the key it is about, the file and the line."""
+        named = next((name for name in exact if name in problem), key)
+        said = problem if named in problem else f"{named}: {problem}"
+        return said if self.path is None else placed(self.path, line_of(named, self.lines), said)
+
+
+def placed(path: Path, line: int | None, problem: str) -> str:
+    """A problem as one line of text with its place before it."""
+    where = path if line is None else f"{path}:{line}"
+    return f"{where}: {' '.join(problem.split())}"
+
+
+def generic(path: str) -> str:
+    """A path as the checks of a list's item say it, which do not know its number.
+
+    "data.pairs[1].train[0]" is "data.train".
+    """
+    return _LIST_PARTS.sub("", path)
 
 
 def key_lines(text: str) -> dict[str, int]:
@@ -24,11 +85,11 @@ def key_lines(text: str) -> dict[str, int]:
         text: A YAML document that can be read.
 
     Raises:
-        ConfigError: A key is written twice.
+        ConfigError: A key is written twice, or a value contains itself.
     """
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     found: dict[str, int] = {}
-    for path, line in _walk(node, ""):
+    for path, line in _walk(node, "", frozenset()):
         if path in found:
             raise ConfigError(f"{path} is written twice, on lines {found[path]} and {line}")
         found[path] = line
@@ -45,24 +106,25 @@ def line_of(message: str, lines: Mapping[str, int]) -> int | None:
     match = _SUBJECT.match(message)
     path = match[1] if match else ""
     while path:
-        # Checks of a list's item do not know its number: they say data.train.copies.
-        plain = [line for key, line in lines.items() if _LIST_PARTS.sub("", key) == path]
         if path in lines:
             return lines[path]
-        if len(set(plain)) == 1:
-            return plain[0]
-        path = path.rpartition(".")[0]
+        path = path[: max(path.rfind("."), path.rfind("["), 0)]
     return None
 
 
-def _walk(node: yaml.Node | None, path: str) -> Iterator[tuple[str, int]]:
+def _walk(node: yaml.Node | None, path: str, above: Set[yaml.Node]) -> Iterator[tuple[str, int]]:
+    if node is None:
+        return
+    if node in above:
+        raise ConfigError(f"{path} contains itself: line {node.start_mark.line + 1}")
+    above = above | {node}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             below = f"{path}.{key.value}" if path else str(key.value)
             yield below, key.start_mark.line + 1
-            yield from _walk(value, below)
+            yield from _walk(value, below, above)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
             below = f"{path}[{index}]"
             yield below, value.start_mark.line + 1
-            yield from _walk(value, below)
+            yield from _walk(value, below, above)

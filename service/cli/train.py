@@ -64,7 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Train; SIGTERM and the first Ctrl-C save the state and stop between two updates.
 
     Returns:
-        0 when the run came to its end, 130 when it was stopped and can be resumed.
+        0 when the run came to its end, 130 when it was stopped and can be resumed. That is the
+        first worker's status; the others' is 0, so that torchrun blames an error on the first.
 
     Raises:
         ConfigError: The experiment file or the flags are impossible.
@@ -73,33 +74,38 @@ def run(arguments: argparse.Namespace) -> int:
     """
     import torch
 
-    from model.train.distributed import joined_group, local_device
-    from model.train.experiment import read_experiment
+    from model.train.distributed import FirstWorkerError, joined_group, local_device
+    from model.train.experiment import read_placed_experiment
     from model.train.run import train
     from service.engine.loading import resolve_device
 
     _configure_logging(sys.stderr)
-    experiment = read_experiment(arguments.experiment)
+    experiment, places = read_placed_experiment(arguments.experiment)
     if arguments.threads is not None:
         if arguments.threads < 1:
             raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
         torch.set_num_threads(arguments.threads)
     output = arguments.output or Path("runs") / arguments.experiment.stem
+    data_folder = _data_folder(arguments.data)
     device = local_device(resolve_device(arguments.device))
     stop_request = _StopRequest()
-    with stop_request, joined_group(os.environ, device) as group:
-        is_complete = train(
-            experiment,
-            data_folder=_data_folder(arguments.data),
-            output=output,
-            resume=arguments.resume,
-            device=device,
-            command=_command(arguments),
-            start_from=arguments.start_from,
-            cache=arguments.cache,
-            group=group,
-            should_stop=stop_request.is_set,
-        )
+    try:
+        with stop_request, joined_group(os.environ, device) as group:
+            is_complete = train(
+                experiment,
+                data_folder=data_folder,
+                output=output,
+                resume=arguments.resume,
+                device=device,
+                command=_command(arguments),
+                start_from=arguments.start_from,
+                cache=arguments.cache,
+                group=group,
+                places=places,
+                should_stop=stop_request.is_set,
+            )
+    except FirstWorkerError:
+        return 0
     if not group.is_first:
         return 0
     if not is_complete:

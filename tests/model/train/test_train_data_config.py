@@ -62,7 +62,7 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
     assert len({mark(data) for data in (DATA, *changed)}) == len(changed) + 1
 
 
-@pytest.mark.parametrize("copies", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("copies", [0.0, -1.0, 1e300, float("inf"), float("nan")])
 def test_copies_are_above_zero(copies: float) -> None:
     with pytest.raises(ConfigError, match=r"data\.train\.copies is .*; it must be above 0"):
         replace(TALK, copies=copies)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from model.errors import ConfigError
-from model.train.distributed import Group, joined_group
+from model.errors import ConfigError, DataError
+from model.train.distributed import FirstWorkerError, Group, joined_group
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
@@ -114,6 +114,27 @@ def test_two_workers_accumulate_the_gradient_of_the_large_batch() -> None:
             assert found.keys() == expected.keys()
             for name, gradient in expected.items():
                 assert np.abs(found[name] - gradient.numpy()).max() < 1e-12, name
+
+
+def fail_first(send: Send, group: Group) -> None:
+    """A block in which the first worker cannot go on."""
+
+    def read() -> None:
+        send("reads")
+        raise DataError("no text")
+
+    try:
+        with group.first_goes_first(torch.device("cpu")):
+            read()
+    except (DataError, FirstWorkerError) as error:
+        send(str(error))
+
+
+def test_the_others_leave_when_the_first_cannot_go_on() -> None:
+    sent, exits = run_workers(fail_first, size=2)
+    assert exits == [0, 0]
+    assert sent[0][:2] == ["reads", "no text"]
+    assert sent[1][0] == "the first worker has ended with an error, which it tells"
 
 
 def learn(send: Send, group: Group) -> None:

@@ -1,11 +1,21 @@
+import inspect
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from model.errors import ConfigError
+from model.config import ModelConfig, PositionKind
+from model.decode.incremental import check_supported
+from model.errors import ConfigError, UnsupportedVariantError
 from model.evaluate import TOKENIZERS
-from model.train.experiment import BleuTokenizer, Experiment, read_experiment
+from model.train.experiment import (
+    MAX_BEAM_SIZE,
+    BleuTokenizer,
+    Experiment,
+    NetworkConfig,
+    read_experiment,
+)
+from model.translator import Translator
 
 MINIMAL = """
 name: tiny
@@ -16,6 +26,21 @@ data:
   target_language: zh
   train: [{name: talk, licence: CC0-1.0, copies: 2}]
   dev: [held-out]
+run: {max_updates: 10}
+"""
+SEVERAL = """
+name: tiny
+licence: CC0-1.0
+data:
+  pairs:
+    - folder: en-zh
+      source_language: en
+      target_language: zh
+      train: [{name: talk, licence: CC0-1.0}]
+      dev: [held-out]
+    - {folder: en-zh, source_language: zh, target_language: en,
+       train: [{name: talk, licence: CC0-1.0, %s}],
+       dev: %s}
 run: {max_updates: 10}
 """
 
@@ -71,7 +96,7 @@ def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, mes
         ("name: tiny\n", "", "missing key name"),
         ("  folder: en-zh\n", "", "missing key data.folder"),
         ("licence: CC0-1.0, copies", "copies", r"missing key data.train\[0\].licence"),
-        ("copies: 2", "copies: 0", "data.train.copies is 0; it must be above 0"),
+        ("copies: 2", "copies: 0", r"data.train\[0\].copies is 0; it must be above 0"),
         ("[{name: talk, licence: CC0-1.0, copies: 2}]", "[]", "data.train names no corpus"),
         ("[held-out]", "held-out", "data.dev is 'held-out'; it must be a list"),
         ("max_updates: 10", "max_updates: 0", "the run has no end"),
@@ -137,7 +162,32 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
     ("old", "new", "place"),
     [
         ("  dev: [held-out]\n", "  dev: [held-out]\n  dve: [x]\n", "10: unknown key data.dve"),
-        ("copies: 2", "copies: -1", "8: data.train.copies is -1"),
+        ("copies: 2", "copies: -1", r"8: data.train\[0\].copies is -1"),
+        (
+            "  train: [{name: talk, licence: CC0-1.0, copies: 2}]\n",
+            "  train:\n    - {name: talk, licence: X}\n    - {name: b, licence: X, copies: 0}\n",
+            r"10: data.train\[1\].copies is 0",
+        ),
+        ("source_language: en", "source_language: e!n", "6: data.source_language is 'e!n'"),
+        (
+            "target_language: zh",
+            "target_language: zh\n  target_tag: z",
+            "8: data.target_tag is 'z': 'z' is not a well-formed language tag",
+        ),
+        (
+            "target_language: zh",
+            "target_language: tlh\n  filters: {min_script_share: 0.1}",
+            "8: data.filters.min_script_share: the script of 'tlh' is not known",
+        ),
+        (
+            "[held-out]",
+            "[held-out]\n  max_length: 65537",
+            "10: data.max_length is 65537; .* from 2",
+        ),
+        ("  folder: en-zh\n", "  folder: [en-zh\n", "6: not YAML: expected"),
+        ("  folder: en-zh\n", "  folder: 2026-13-01\n", " not YAML: month must be"),
+        ("name: tiny\n", "name: ti\x07ny\n", "2: not YAML: U.0007 is not allowed"),
+        ("name: tiny\n", "name: &a [*a]\n", " name.0. contains itself: line 2"),
         ("  folder: en-zh\n", "", "4: missing key data.folder"),
         ("licence: CC0-1.0, copies", "copies", "8: missing key"),
         ("max_updates: 10", "max_updates: ten", "10: run.max_updates is 'ten'"),
@@ -154,8 +204,80 @@ def test_the_line_of_a_wrong_key_is_named(tmp_path: Path, old: str, new: str, pl
 def test_a_missing_file_and_broken_yaml_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"none\.yaml: No such file"):
         read_experiment(tmp_path / "none.yaml")
-    with pytest.raises(ConfigError, match=r"tiny\.yaml: not YAML"):
+    with pytest.raises(ConfigError, match=r"tiny\.yaml:1: not YAML: expected [^\n]*$"):
         read(tmp_path, "name: [unclosed")
+    (tmp_path / "tiny.yaml").write_bytes(b"name: tiny\nlicence: \xff\n")
+    with pytest.raises(ConfigError, match=r"tiny\.yaml:2: not YAML: 'utf-8' codec"):
+        read_experiment(tmp_path / "tiny.yaml")
+
+
+def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"tiny\.yaml:12: data\.pairs\[1\]\.train\[0\]\.copies is 0"
+    ):
+        read(tmp_path, SEVERAL % ("copies: 0", "[held-out]"))
+    with pytest.raises(ConfigError, match=r"tiny\.yaml:13: data\.pairs\[1\]\.dev names no corpus"):
+        read(tmp_path, SEVERAL % ("copies: 1", "[]"))
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("network", "d_model: 15", "network.d_model is 15; it must be a multiple of num_heads"),
+        ("network", "d_model: 0", "network.d_model is 0; it must be at least 1"),
+        ("network", "num_heads: 0", "network.num_heads is 0; it must be at least 1"),
+        ("network", "dropout: 1.5", r"network.dropout is 1.5; it must be in \[0, 1\)"),
+        ("network", "dropout: .nan", r"network.dropout is nan; it must be in \[0, 1\)"),
+        ("network", "position: foo", "network.position is 'foo'; the decoder .* runs learned"),
+        ("network", "position: rope", "network.position is 'rope'; the decoder .* runs learned"),
+        (
+            "vocabulary",
+            "size: 1000000000000",
+            "vocabulary.size is 1000000000000; it must be from 8",
+        ),
+        ("vocabulary", 'user_symbols: ["</s>"]', "vocabulary.user_symbols has '</s>'; text must"),
+        ("vocabulary", 'user_symbols: ["<0x41>"]', "vocabulary.user_symbols has '<0x41>'"),
+        ("vocabulary", 'denormalisation: {"": x}', "vocabulary.denormalisation has '' as a key"),
+        ("optimiser", "epsilon: .nan", "optimiser.epsilon is nan; it must be above 0, and finite"),
+        ("optimiser", f"epsilon: 1{'0' * 400}", "optimiser.epsilon is a number of 1329 bits"),
+        ("run", "seed: -1", "run.seed is -1; it must be from 0 to"),
+        ("run", f"seed: 1{'0' * 22}", "run.seed is a number of 74 bits; it must be smaller"),
+        ("run", "max_minutes: .nan", "run.max_minutes is nan; it must be at least 0, and finite"),
+        ("run", "save_every_minutes: .nan", "run.save_every_minutes is nan; it must be at least"),
+        ("run", "average_counts: [-3, 0]", "run.average_counts has -3; counts are at least 1"),
+        ("run", "dev_beam_size: 129", "run.dev_beam_size is 129; it must be from 1 to 128"),
+        ("run", "final_beam_size: 129", "run.final_beam_size is 129; it must be from 1 to 128"),
+    ],
+)
+def test_what_a_run_would_stumble_over_is_refused_when_it_is_read(
+    tmp_path: Path, section: str, values: str, message: str
+) -> None:
+    text = MINIMAL.replace("run: {max_updates: 10}", "run:\n  max_updates: 10")
+    line, header = (12, "") if section == "run" else (13, f"{section}:\n")
+    with pytest.raises(ConfigError, match=rf"tiny\.yaml:{line}: {message}"):
+        read(tmp_path, f"{text}{header}  {values}\n")
+
+
+def test_a_learned_table_of_positions_holds_the_longest_sentence(tmp_path: Path) -> None:
+    learned = MINIMAL + "network: {position: learned}\n"
+    assert read(tmp_path, learned).network.position == "learned"
+    with pytest.raises(ConfigError, match=r"tiny\.yaml:10: data\.max_length is 1024; .* below"):
+        read(tmp_path, learned.replace("[held-out]", "[held-out]\n  max_length: 1024"))
+
+
+@pytest.mark.parametrize("position", get_args(PositionKind))
+def test_positions_are_accepted_that_the_decoder_runs(position: PositionKind) -> None:
+    try:
+        check_supported(ModelConfig(vocab_size=8, position=position))
+    except UnsupportedVariantError:
+        with pytest.raises(ConfigError, match=r"network\.position"):
+            NetworkConfig(position=position)
+    else:
+        NetworkConfig(position=position)
+
+
+def test_beams_are_accepted_that_the_translator_has_rows_for() -> None:
+    assert inspect.signature(Translator).parameters["max_rows"].default == MAX_BEAM_SIZE
 
 
 def test_a_joint_vocabulary_shares_one_table(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """From files to what a run reads, without training."""
 
+import errno
 import gzip
 import json
 import logging
@@ -20,6 +21,7 @@ from model.train.filtering import FilterConfig
 from model.train.reading import RunText, read_text
 from model.train.regularisation import RegularisationConfig
 from model.train.vocabulary import load_pieces
+from model.train.yaml_lines import KeyPlaces
 from support.tiny_checkpoint import generated_pairs
 
 PAIRS = list(generated_pairs(80))
@@ -48,6 +50,7 @@ EXPERIMENT = Experiment(
     vocabulary=VocabularyConfig(size=450),
     run=RunConfig(max_updates=1),
 )
+SCRIPTS = FilterConfig(min_script_share=0.1)
 BOTH = replace(EXPERIMENT, data=DataConfig(pairs=(EN_ZH, ZH_EN)))
 
 
@@ -73,6 +76,7 @@ def read(
     is_vocabulary_there: bool = False,
     is_resumed: bool = False,
     cache: Path | None = None,
+    places: KeyPlaces | None = None,
 ) -> RunText:
     return read_text(
         experiment,
@@ -81,6 +85,7 @@ def read(
         is_vocabulary_there=is_vocabulary_there,
         is_resumed=is_resumed,
         cache=cache,
+        places=places,
     )
 
 
@@ -185,6 +190,7 @@ def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
 def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
     with pytest.raises(DataError, match=r"talk\.en: nothing is left .* characters 70"):
         read(folder, filtered(max_characters=2))
+    write(folder, "held-out", [("the", "the")], "dev")
     short = replace(EXPERIMENT, data=replace(DATA, max_length=2))
     with pytest.raises(DataError, match=r"talk\.en: nothing is left .* length 70"):
         read(folder, short)
@@ -210,11 +216,15 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
     gone = CorpusConfig(name="talk", licence="CC0-1.0", target_file="nowhere.zh")
     path = folder / "en-zh" / "train" / "talk.zh"
     cases: list[tuple[Experiment, str | None, str]] = [
-        (replace(EXPERIMENT, data=replace(DATA, train=(gone,))), None, "^nowhere.zh: no such file"),
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, gone))),
+            None,
+            r"^data\.train\[1\]: nowhere.zh: no such file",
+        ),
         (
             replace(EXPERIMENT, data=replace(DATA, dev=("none",))),
             None,
-            r"dev/none\.en: no such file, nor with \.gz",
+            r"^data\.dev\[0\]: .*dev/none\.en: no such file, nor with \.gz",
         ),
         (EXPERIMENT, "一\n二\n", r"talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2"),
         (EXPERIMENT, "一\n\n" * 35, r"talk\.zh:2: the line is blank"),
@@ -229,6 +239,11 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
             None,
             r"joint\.spm: .* vocabulary.size is 270, but the characters alone are",
         ),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=450, normalisation="nfx")),
+            None,
+            r"joint\.spm: .* vocabulary.normalisation is 'nfx', which SentencePiece has not",
+        ),
     ]
     good = path.read_text(encoding="utf-8")
     for experiment, content, message in cases:
@@ -236,6 +251,57 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
         with pytest.raises(DataError, match=message):
             read(folder, experiment)
         assert not list((folder / "run").iterdir())
+
+
+def test_text_that_cannot_be_used_is_named_with_the_line_that_asks_for_it(folder: Path) -> None:
+    places = KeyPlaces(
+        path=Path("tiny.yaml"),
+        lines={"data.train": 3, "data.train[1]": 5, "data.report": 7, "vocabulary.size": 9},
+    )
+    none = CorpusConfig(name="none", licence="CC0-1.0")
+    for experiment, message in (
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, none))),
+            r"^tiny\.yaml:5: data\.train\[1\]: .*train/none\.en: no such file",
+        ),
+        (
+            replace(EXPERIMENT, data=replace(DATA, report=("test/none",))),
+            r"^tiny\.yaml:7: data\.report\[0\]: .*test/none\.en: no such file",
+        ),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=8000)),
+            r"^tiny\.yaml:9: .*joint\.spm: .*vocabulary\.size is 8000",
+        ),
+    ):
+        with pytest.raises(DataError, match=message):
+            read(folder, experiment, places=places)
+
+
+def test_dev_text_that_is_all_too_long_is_refused_before_text_is_stored(folder: Path) -> None:
+    long = [(" ".join(pair[0] for pair in PAIRS[:20]), PAIRS[0][1])] * 3
+    write(folder, "long", long, "dev")
+    experiment = replace(EXPERIMENT, data=replace(DATA, dev=("long",), max_length=40))
+    message = r"^data\.dev\[0\]: dev/long: nothing is left .* 3 pairs .* data\.max_length \(40\)"
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment)
+    assert not (folder / "run" / "text").exists()
+    write(folder, "long", [*long, *PAIRS[70:72]], "dev")
+    dev = read(folder, experiment).dev["long"]
+    assert (dev.num_left_out, len(dev.pairs), len(dev.text)) == (3, 2, 5)
+
+
+def test_a_vocabulary_that_cannot_be_written_is_named_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as output:
+            output.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(TrainingError, match=r"joint\.spm: cannot be written: No space left"):
+        read(folder)
+    assert not list((folder / "run").iterdir())
 
 
 def test_two_empty_files_are_named(folder: Path) -> None:
@@ -276,6 +342,13 @@ def test_a_vocabulary_without_the_tags_is_no_beginning(folder: Path) -> None:
         read(folder, BOTH, is_vocabulary_there=True)
 
 
+def test_copies_that_leave_no_pair_are_refused_with_their_key(folder: Path) -> None:
+    few = replace(EXPERIMENT, data=replace(DATA, train=(replace(TALK, copies=0.001),)))
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"data": 3, "data.train": 7})
+    with pytest.raises(DataError, match=r"^tiny\.yaml:7: data\.train\.copies leave 0\.07 pairs"):
+        read(folder, few, places=places)
+
+
 def test_user_symbols_are_one_piece_and_few_lines_are_enough(folder: Path) -> None:
     vocabulary = VocabularyConfig(size=400, user_symbols=("<ph>",), max_lines=40)
     text = read(folder, replace(EXPERIMENT, vocabulary=vocabulary))
@@ -304,7 +377,10 @@ def test_a_damaged_cache_is_made_again(folder: Path, caplog: pytest.LogCaptureFi
         ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
         ({}, "missing key data.folder, data.source_language, data.target_language"),
         ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
-        ({"pairs": (replace(EN_ZH, target_tag="z"),)}, "data.pairs: 'z' is not a well-formed"),
+        (
+            {"pairs": (EN_ZH, replace(ZH_EN, source_tag="tlh")), "filters": SCRIPTS},
+            "data.filters.min_script_share: the script of 'tlh' is not known",
+        ),
     ],
 )
 def test_impossible_data_is_refused(values: dict[str, object], message: str) -> None:

@@ -1,5 +1,7 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -333,6 +335,41 @@ def test_missing_text_is_named_before_anything_is_trained(
     with pytest.raises(DataError, match=r"test/elsewhere\.en: no such file"):
         run(data_folder, tmp_path, experiment=replace(EXPERIMENT, data=data))
     assert not (tmp_path / "joint.spm").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(data_folder: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    for output in (file, file / "run"):
+        with pytest.raises(TrainingError, match=rf"^{re.escape(str(output))}: cannot be used: "):
+            run(data_folder, output)
+
+
+def test_a_tokenizer_that_is_not_installed_is_named_before_any_work(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: object) -> None:
+        raise RuntimeError("Please install the package.\n\nIt is not there.")
+
+    monkeypatch.setattr("model.evaluate.BLEU", fail)
+    with pytest.raises(ConfigError, match=r"^run\.bleu_tokenizer: tokenizer 'zh' cannot be used"):
+        run(data_folder, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_the_dev_loss_leaves_out_is_said(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    folder = tmp_path / "data"
+    shutil.copytree(data_folder, folder)
+    for path in (folder / "en-zh" / "dev").iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join([" ".join(lines * 9), *lines]) + "\n", encoding="utf-8")
+    assert not run(folder, tmp_path / "run", num_updates=0)
+    assert "held-out: the dev loss leaves out 1 of 5 pairs, longer than data.max_length (128)" in (
+        caplog.messages
+    )
 
 
 def test_impossible_report_names_are_refused() -> None:

@@ -1,16 +1,19 @@
 """Runs that begin with the vocabulary and the weights of another."""
 
+import errno
 import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
-from model.errors import DataError, TrainingError
+from model.errors import ConfigError, DataError, TrainingError
+from model.train.report import EXPERIMENT_FILE
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot
 from support.tiny_runs import EXPERIMENT, run, write_text
@@ -52,10 +55,66 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
         run(data_folder, tmp_path / "one", start_from=tmp_path)
     wider = replace(EXPERIMENT, network=replace(EXPERIMENT.network, d_ff=32))
     with pytest.raises(
-        TrainingError, match=r"of another network: .*feed_forward.* is \[16, 32\] in"
+        TrainingError, match=r"of another network: network\.d_ff is 32, the run's is 16"
     ):
         run(data_folder, tmp_path / "two", experiment=wider, start_from=whole_run)
+    bare = tmp_path / "bare"
+    shutil.copytree(whole_run, bare)
+    (bare / EXPERIMENT_FILE).unlink()
+    with pytest.raises(
+        TrainingError, match=r"of another network: .*feed_forward.* is \[16, 32\] in"
+    ):
+        run(data_folder, tmp_path / "two", experiment=wider, start_from=bare)
     assert not (tmp_path / "two").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_heads": 4}, r"network\.num_heads is 4, the run's is 2"),
+        ({"activation": "gelu"}, r"network\.activation is 'gelu', the run's is 'relu'"),
+        (
+            {"position": "sinusoidal-interleaved"},
+            r"network\.position is 'sinusoidal-interleaved', the run's is 'sinusoidal-marian'",
+        ),
+    ],
+)
+def test_a_run_of_equal_tensors_and_another_meaning_is_no_beginning(
+    data_folder: Path, whole_run: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    other = replace(EXPERIMENT, network=replace(EXPERIMENT.network, **changes))
+    with pytest.raises(TrainingError, match=message):
+        run(data_folder, tmp_path / "run", experiment=other, start_from=whole_run)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"kind": "unigram"}, r"vocabulary\.kind is 'unigram', the file's is 'bpe'"),
+        ({"size": 400}, r"vocabulary\.size is 400, the file's is 450"),
+    ],
+)
+def test_another_vocabulary_is_no_beginning(
+    data_folder: Path, whole_run: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    other = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, **changes))
+    for start in (whole_run, whole_run / "checkpoint"):
+        with pytest.raises(ConfigError, match=rf"\.spm: another vocabulary: {message}"):
+            run(data_folder, tmp_path / "run", experiment=other, start_from=start)
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_that_cannot_be_copied_is_one_error(
+    data_folder: Path, whole_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    for start in (whole_run, whole_run / "checkpoint"):
+        with pytest.raises(TrainingError, match=r"joint\.spm: cannot be written: No space left"):
+            run(data_folder, tmp_path / "run", start_from=start)
 
 
 def test_a_run_can_begin_with_a_checkpoint(

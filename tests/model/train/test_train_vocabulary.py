@@ -1,5 +1,6 @@
 import tempfile
 from pathlib import Path
+from typing import Literal, get_args
 
 import pytest
 
@@ -12,12 +13,14 @@ from model.train.vocabulary import (
     UNK_ID,
     check_vocabularies,
     load_pieces,
+    piece_kind,
     thin,
     train_vocabularies,
     vocabulary_paths,
 )
 from support.tiny_checkpoint import generated_pairs
 
+Kind = Literal["bpe", "unigram"]
 PAIRS = list(generated_pairs(200))
 SOURCE = [source for source, _ in PAIRS]
 TARGET = [target for _, target in PAIRS]
@@ -76,6 +79,13 @@ def test_tags_stand_for_no_text_and_symbols_for_their_own(tmp_path: Path) -> Non
     check_vocabularies(config, found, tags=(">>de<<",))
     with pytest.raises(DataError, match=r"joint\.spm: has no piece '>>fr<<'"):
         check_vocabularies(config, found, tags=(">>fr<<",))
+
+
+def test_a_models_kind_is_seen_in_its_scores(tmp_path: Path) -> None:
+    for kind in get_args(Kind):
+        config = VocabularyConfig(kind=kind, size=400, user_symbols=("<ph>",))
+        found = train_vocabularies(config, tmp_path, source=SOURCE, target=TARGET)
+        assert piece_kind(load_pieces(found.source_path)) == kind
 
 
 def test_few_lines_are_spread_over_the_text() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from model.train.distributed import FirstWorkerError
 from service.cli.main import main
 from support.tiny_checkpoint import generated_pairs
 
@@ -75,6 +76,30 @@ def test_foreseen_errors_are_one_line(
         error = capsys.readouterr().err.strip()
         assert error.splitlines()[-1].startswith("dragoman: ")
         assert message in error
+
+
+def test_an_error_of_the_text_names_the_line_that_asks_for_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = folder / "tiny.yaml"
+    text = experiment.read_text(encoding="utf-8").replace("dev: [talk]", "dev: [none]")
+    experiment.write_text(text, encoding="utf-8")
+    flags = ["--data", str(folder / "data"), "--output", str(folder / "run"), "--device", "cpu"]
+    assert main(["train", str(experiment), *flags]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"dragoman: {experiment}:9: data.dev[0]: {folder}/data/en-zh/dev/none")
+
+
+def test_a_worker_leaves_the_error_to_the_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> bool:
+        raise FirstWorkerError
+
+    monkeypatch.setattr("model.train.run.train", fail)
+    flags = ["--data", str(folder / "data"), "--device", "cpu"]
+    assert main(["train", str(folder / "tiny.yaml"), *flags]) == 0  # torchrun then blames the first
+    assert capsys.readouterr().err == ""
 
 
 def test_a_killed_run_goes_on_with_one_record_an_update(folder: Path) -> None:
