@@ -52,13 +52,16 @@ async def _dawdle(port: int, number: int, seconds: float) -> None:
     data = _request(["The boat came back."])
     start = {0: 0, 1: 1, 2: data.index(b"\r\n\r\n") + 5}[number % 3]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    hung_up = asyncio.ensure_future(reader.read())
     writer.write(data[:start])
     for place in range(start, start + int(2 * seconds)):
         if number % 3:
             writer.write(data[place : place + 1])
         await asyncio.sleep(0.5)
-        if reader.at_eof():  # it was sent away, which is its right end
+        if writer.is_closing() or hung_up.done():  # it was sent away, which is its right end
             break
+    hung_up.cancel()
+    await asyncio.gather(hung_up, return_exceptions=True)
     writer.close()
 
 

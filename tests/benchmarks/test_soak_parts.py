@@ -6,6 +6,7 @@ import math
 import pytest
 
 from benchmarks.soak.outcome import Outcome, quantile, spread
+from benchmarks.soak.steady import Window, judge
 from benchmarks.soak.texts import paragraphs, sentences
 from benchmarks.soak.traffic import (
     NO_REPLY,
@@ -33,6 +34,45 @@ def test_only_broken_promises_are_noted() -> None:
     outcome.expect(holds=True, otherwise="a")
     outcome.expect(holds=False, otherwise="b")
     assert outcome.missed == ["b"]
+
+
+def _window(
+    *, num_failed: int = 0, stolen: float = 0.0, p99: float = 0.1, mib: int = 300
+) -> Window:
+    return Window(
+        capacity_per_second=100.0,
+        num_requests=2_400,
+        num_failed=num_failed,
+        latency_seconds={"median": 0.01, "p99": p99, "max": 1.0},
+        resident_bytes={"front": mib * 2**20},
+        num_files=50,
+        stolen=stolen,
+    )
+
+
+def test_a_steady_load_is_judged_by_its_undisturbed_windows() -> None:
+    outcome = Outcome()
+    judge(outcome, [_window()] * 5 + [_window(num_failed=9, stolen=0.2, p99=9.0), _window()], 6)
+    assert outcome.missed == []
+    assert outcome.figures["num_judged"] == 6
+    assert outcome.figures["num_requests"] == 6 * 2_400
+
+
+@pytest.mark.parametrize(
+    ("windows", "missed"),
+    [
+        ([_window()] * 5 + [_window(stolen=0.2)], "only 5 windows were undisturbed, not 6"),
+        ([_window()] * 5 + [_window(num_failed=1)], "1 of 14400 requests failed"),
+        ([_window()] * 4 + [_window(mib=307)] * 2, "memory grew by 2.3%"),
+        ([_window()] * 4 + [_window(p99=0.2)] * 2, "p99 went from 0.100 to 0.200 s"),
+    ],
+)
+def test_a_steady_load_misses_what_an_undisturbed_window_misses(
+    windows: list[Window], missed: str
+) -> None:
+    outcome = Outcome()
+    judge(outcome, windows, 6)
+    assert outcome.missed == [missed]
 
 
 def test_sentences_are_distinct_and_no_more_than_there_are() -> None:
