@@ -3,7 +3,8 @@
 The load is offered whether it is answered or not, so when a machine stumbles for a second, hundreds
 of requests are open at once, and the allocators keep what those took. The warm-up therefore ends
 with a crowd, which is a figure of its own; what is added after it would add up. On a shared machine
-the capacity itself comes and goes: it is measured again before each window. A window in which other
+the capacity itself comes and goes: it is measured again before each window, and where it is less
+than at first, less is offered; never more, or latencies could not be compared. A window in which other
 guests took more than a tenth of the cores had not the capacity that was measured; it is written
 down, not judged, and another one follows.
 
@@ -89,7 +90,9 @@ async def _crowd(served: Served, plan: Plan, texts: Sequence[str]) -> dict[str, 
     }
 
 
-async def _window(served: Served, plan: Plan, texts: Sequence[str]) -> Window:
+async def _window(
+    served: Served, plan: Plan, texts: Sequence[str], *, first_capacity: float
+) -> Window:
     capacity = await closed_loop(
         served.port,
         texts,
@@ -100,7 +103,7 @@ async def _window(served: Served, plan: Plan, texts: Sequence[str]) -> Window:
     traffic = await offered(
         served.port,
         texts,
-        rate=SHARE * capacity.answered_per_second,
+        rate=SHARE * min(first_capacity, capacity.answered_per_second),
         seconds=plan.window_seconds,
     )
     return Window(
@@ -126,7 +129,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         while len(windows) < 2 * num_windows and num_windows > sum(
             window.is_judged for window in windows
         ):
-            windows.append(await _window(served, plan, texts))
+            windows.append(await _window(served, plan, texts, first_capacity=capacity))
         client = Client(served.port)
         await wait_idle(client)
         client.close()
