@@ -4,9 +4,9 @@ The load is offered whether it is answered or not, so when a machine stumbles fo
 of requests are open at once, and the allocators keep what those took. The warm-up therefore ends
 with a crowd, which is a figure of its own; what is added after it would add up. On a shared machine
 the capacity itself comes and goes: it is measured again before each window, and where it is less
-than at first, less is offered; never more, or latencies could not be compared. A window in which other
-guests took more than a tenth of the cores had not the capacity that was measured; it is written
-down, not judged, and another one follows.
+than at first, less is offered; never more, or latencies could not be compared. A window in which
+other guests took more than a tenth of the cores had not the capacity that was measured; it is
+written down, not judged, and another one follows.
 
 Marks: every request is answered with a translation; memory after the warm-up grows by less than
 2%; the p99 of the last third is no more than 1.5 times that of the first, or 50 ms more.
