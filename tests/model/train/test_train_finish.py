@@ -10,7 +10,7 @@ import torch
 from model.errors import TrainingError
 from model.train.experiment import Experiment
 from model.train.state import STATE_FILE, snapshot_path
-from support.tiny_runs import EXPERIMENT, run, write_text
+from support.tiny_runs import EXPERIMENT, run
 
 LOSS = replace(
     EXPERIMENT,
@@ -18,11 +18,6 @@ LOSS = replace(
     run=replace(EXPERIMENT.run, score_dev=False, metric="loss", final_beam_size=1),
 )
 ONLY_THE_BEST = replace(LOSS, run=replace(LOSS.run, average_counts=()))
-
-
-@pytest.fixture(scope="module")
-def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_text(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from model.train.journal import read_journal
 from model.train.keeping import RunFiles
 from model.train.state import STATE_FILE, Progress, list_snapshots
 from model.train.validation import DevScore, Validator
-from support.tiny_runs import EXPERIMENT, run, write_text
+from support.tiny_runs import EXPERIMENT, run
 
 SHORT = replace(
     EXPERIMENT,
@@ -33,11 +33,6 @@ ONE_SNAPSHOT = replace(SHORT, run=replace(SHORT.run, snapshot_every_updates=100)
 
 class Kill(BaseException):
     """What nothing catches."""
-
-
-@pytest.fixture(scope="module")
-def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_text(tmp_path_factory.mktemp("data"))
 
 
 def saved_progress(folder: Path) -> dict[str, object]:

@@ -20,19 +20,7 @@ from model.train.schedule import ScheduleConfig
 from model.train.state import STATE_FILE, has_state, list_snapshots, load_snapshot, snapshot_path
 from model.translator import Translator
 from support.tiny_checkpoint import EN_ZH
-from support.tiny_runs import EXPERIMENT, run, write_text
-
-
-@pytest.fixture(scope="module")
-def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_text(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
-def whole_run(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("runs") / "whole"
-    assert run(data_folder, output)
-    return output
+from support.tiny_runs import EXPERIMENT, run
 
 
 def test_a_run_leaves_a_checkpoint_that_translates(whole_run: Path) -> None:

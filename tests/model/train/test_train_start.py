@@ -16,25 +16,13 @@ from model.errors import ConfigError, DataError, TrainingError
 from model.train.report import EXPERIMENT_FILE
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot
-from support.tiny_runs import EXPERIMENT, run, write_text
+from support.tiny_runs import EXPERIMENT, run
 
 FROZEN = replace(
     EXPERIMENT,
     schedule=ScheduleConfig(peak=1e-12, warmup_updates=1),
     run=replace(EXPERIMENT.run, max_updates=2),
 )
-
-
-@pytest.fixture(scope="module")
-def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_text(tmp_path_factory.mktemp("data"))
-
-
-@pytest.fixture(scope="module")
-def whole_run(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    output = tmp_path_factory.mktemp("runs") / "whole"
-    assert run(data_folder, output)
-    return output
 
 
 def test_a_run_can_begin_with_another_runs_vocabulary_and_weights(

@@ -1,0 +1,68 @@
+"""When all connections are taken: who is refused, and who makes room."""
+
+import asyncio
+from collections.abc import Callable
+
+from support.wire import CLOSE, Served, get, problem_of, until
+
+
+def test_connections_beyond_the_limit_are_refused_while_all_have_a_request(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(served: Served) -> None:
+        held = [await served.connect() for _ in range(3)]
+        for _, writer in held:
+            writer.write(get("/wait"))
+        await until(lambda: served.app.num_requests == 3)
+        answer = await served.exchange()
+        assert problem_of(answer) == (503, "too_many_connections")
+        assert b"\r\nretry-after: 5" in answer
+        assert served.refused == {"too_many_connections": 1}
+        served.app.release.set()
+        for reader, _ in held:
+            await reader.readuntil(b"fine /wait")
+        assert (await served.exchange(get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        for _, writer in held:
+            writer.close()
+
+    run(scenario, max_connections=3)
+
+
+def test_who_has_waited_longest_for_a_request_makes_room(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        busy = await served.connect()
+        busy[1].write(get("/wait"))
+        await until(lambda: served.app.num_requests == 1)
+        silent = await served.connect()
+        await asyncio.sleep(0.02)  # a loop's clock may be coarse
+        partial = await served.connect()
+        partial[1].write(b"GET / HTTP/1.1\r\n")
+        await asyncio.sleep(0.02)
+        kept = await served.connect()
+        kept[1].write(get())
+        await kept[0].readuntil(b"fine /")
+        # Each newcomer takes the place of the oldest of those; the busy one keeps its own.
+        assert (await served.exchange(get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        assert await silent[0].read() == b""
+        newcomers = [await served.connect() for _ in range(2)]
+        assert problem_of(await partial[0].read()) == (503, "too_many_connections")
+        assert served.refused == {"displaced": 2}
+        served.app.release.set()
+        await busy[0].readuntil(b"fine /wait")
+        kept[1].write(get())
+        await kept[0].readuntil(b"fine /")
+        for _, writer in (busy, silent, partial, kept, *newcomers):
+            writer.close()
+
+    run(scenario, max_connections=4)
+
+
+def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
+    async def scenario(served: Served) -> None:
+        held = [await served.connect() for _ in range(40)]
+        for _ in range(3):
+            assert (await served.exchange(get("/", CLOSE))).startswith(b"HTTP/1.1 200")
+        for _, writer in held:
+            writer.close()
+
+    run(scenario, max_connections=10)
