@@ -1,14 +1,19 @@
-"""What a results file says of where it was made: processor, memory, versions, commit."""
+"""What a results file says of where it was made, and who had its cores meanwhile."""
 
+import hashlib
 import os
 import platform
 import subprocess
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
-_TICKS = Path("/proc/stat")
+_PROC = Path("/proc")
 _PACKAGES = ("torch", "fastapi", "uvicorn", "sentencepiece")
+_WORK = bytes(2**18)
 
 
 def _processor() -> str:
@@ -39,25 +44,73 @@ def _version(name: str) -> str | None:
         return None
 
 
-class StolenTime:
-    """The share of the cores' time that other guests of the same host took; Linux only."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Shares of the cores' time that were not there for a benchmark.
 
-    def __init__(self) -> None:
-        self._stolen, self._all = _core_ticks()
+    Attributes:
+        stolen: Other guests of the same host had it.
+        others: Other processes of this machine had it.
+    """
 
-    def share(self) -> float:
+    stolen: float
+    others: float
+
+
+class CoreTime:
+    """Who had the cores' time; Linux only.
+
+    Args:
+        processes: The ids of those that are part of the benchmark, besides this one.
+    """
+
+    def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
+        self._processes = processes
+        self._last = self._ticks()
+
+    def taken(self) -> Taken:
         """Since this was asked last, or since the beginning."""
-        stolen, everything = _core_ticks()
-        share = (stolen - self._stolen) / max(1, everything - self._all)
-        self._stolen, self._all = stolen, everything
-        return share
+        last, self._last = self._last, self._ticks()
+        everything, busy, stolen, ours = (
+            now - then for now, then in zip(self._last, last, strict=True)
+        )
+        return Taken(
+            stolen=stolen / max(1, everything),
+            others=max(0, busy - ours) / max(1, everything),
+        )
+
+    def _ticks(self) -> tuple[int, int, int, int]:
+        """Since the machine started: all, those of processes, those stolen, ours."""
+        first = (_PROC / "stat").read_text(encoding="utf-8").split("\n", 1)[0]
+        user, nice, system, idle, waiting, irq, soft, stolen = map(int, first.split()[1:9])
+        busy = user + nice + system
+        everything = busy + idle + waiting + irq + soft + stolen
+        ours = sum(map(_process_ticks, {os.getpid(), *self._processes()}))
+        return everything, busy, stolen, ours
 
 
-def _core_ticks() -> tuple[int, int]:
-    """Ticks stolen and ticks in all, of every core since the machine started."""
-    first = _TICKS.read_text(encoding="utf-8").split("\n", 1)[0]
-    user, nice, system, idle, waiting, irq, soft, stolen = map(int, first.split()[1:9])
-    return stolen, user + nice + system + idle + waiting + irq + soft + stolen
+def _process_ticks(process_id: int) -> int:
+    """In user code and in the kernel; 0 of a process that has gone."""
+    try:
+        line = (_PROC / str(process_id) / "stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    fields = line.rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def fixed_work_seconds() -> float:
+    """Time on a core that a piece of work takes which is always the same, about a millisecond.
+
+    It rises where a core is slower: lower clock, or a busy sibling that nobody accounts for.
+    """
+
+    def once() -> float:
+        started = time.thread_time()
+        hashlib.sha256(_WORK).digest()
+        return time.thread_time() - started
+
+    return min(once() for _ in range(3))
 
 
 def describe_machine() -> dict[str, object]:

@@ -1,5 +1,6 @@
 """What results files say of the machine."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,20 +8,27 @@ import pytest
 from benchmarks import machine
 
 
-def test_stolen_time_is_a_share_of_what_has_passed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticks = tmp_path / "stat"
-    ticks.write_text("cpu  10 0 10 80 0 0 0 5 0 0\ncpu0 1 2 3\n", encoding="utf-8")
-    monkeypatch.setattr(machine, "_TICKS", ticks)
-    stolen = machine.StolenTime()
-    assert stolen.share() == 0.0
-    ticks.write_text("cpu  20 10 20 130 5 2 3 25 7 0\n", encoding="utf-8")
-    assert stolen.share() == pytest.approx(20 / 110)
+def test_core_time_is_told_by_who_had_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(ticks: str, ours: int) -> None:
+        (tmp_path / "stat").write_text(f"cpu  {ticks}\ncpu0 1 2 3\n", encoding="utf-8")
+        for process, user in ((os.getpid(), 1), (7, ours)):
+            folder = tmp_path / str(process)
+            folder.mkdir(exist_ok=True)
+            line = f"{process} (a) b) S {' '.join(['0'] * 10)} {user} 2 0 0\n"
+            (folder / "stat").write_text(line, encoding="utf-8")
+
+    monkeypatch.setattr(machine, "_PROC", tmp_path)
+    write("10 0 10 80 0 0 0 5 0 0", ours=0)
+    times = machine.CoreTime(lambda: [7, 8])  # 8 has gone
+    write("20 10 20 130 5 2 3 25 7 0", ours=18)
+    assert times.taken() == machine.Taken(stolen=20 / 110, others=12 / 110)
+    assert times.taken() == machine.Taken(stolen=0.0, others=0.0)
 
 
 def test_the_machine_describes_itself() -> None:
     found = machine.describe_machine()
     assert found["processor"]
     assert found["num_cores"]
-    assert 0.0 <= machine.StolenTime().share() <= 1.0
+    taken = machine.CoreTime(list).taken()
+    assert 0.0 <= taken.stolen <= 1.0
+    assert machine.fixed_work_seconds() > 0.0

@@ -5,7 +5,9 @@ import math
 
 import pytest
 
+from benchmarks.soak import watch
 from benchmarks.soak.outcome import Outcome, quantile, spread
+from benchmarks.soak.server import Served
 from benchmarks.soak.steady import Window, judge
 from benchmarks.soak.texts import paragraphs, sentences
 from benchmarks.soak.traffic import (
@@ -37,7 +39,12 @@ def test_only_broken_promises_are_noted() -> None:
 
 
 def _window(
-    *, num_failed: int = 0, stolen: float = 0.0, p99: float = 0.1, mib: int = 300
+    *,
+    num_failed: int = 0,
+    stolen: float = 0.0,
+    others: float = 0.0,
+    p99: float = 0.1,
+    mib: int = 300,
 ) -> Window:
     return Window(
         capacity_per_second=100.0,
@@ -47,12 +54,18 @@ def _window(
         resident_bytes={"front": mib * 2**20},
         num_files=50,
         stolen=stolen,
+        others=others,
+        slowness=1.0,
     )
 
 
 def test_a_steady_load_is_judged_by_its_undisturbed_windows() -> None:
     outcome = Outcome()
-    judge(outcome, [_window()] * 5 + [_window(num_failed=9, stolen=0.2, p99=9.0), _window()], 6)
+    disturbed = [
+        _window(num_failed=9, stolen=0.2, p99=9.0),
+        _window(num_failed=9, stolen=0.06, others=0.06),
+    ]
+    judge(outcome, [_window()] * 5 + disturbed + [_window()], 6)
     assert outcome.missed == []
     assert outcome.figures["num_judged"] == 6
     assert outcome.figures["num_requests"] == 6 * 2_400
@@ -73,6 +86,29 @@ def test_a_steady_load_misses_what_an_undisturbed_window_misses(
     outcome = Outcome()
     judge(outcome, windows, 6)
     assert outcome.missed == [missed]
+
+
+def test_a_watch_sees_every_second_and_its_own_errors(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Served(process=server.process, url=server.url, log=None)
+    monkeypatch.setattr(watch, "INTERVAL_SECONDS", 0.02)
+
+    async def scenario(pause: float) -> list[watch.Second]:
+        async with watch.watching(served) as seconds:
+            await asyncio.sleep(pause)
+        return seconds
+
+    seconds = asyncio.run(scenario(0.5))
+    assert 2 <= len(seconds) <= 25
+    assert all(0.0 <= one.stolen + one.others <= 1.0 for one in seconds)
+    assert all(one.work_seconds > 0.0 and one.late_seconds >= 0.0 for one in seconds)
+    assert watch.mean(seconds, lambda one: one.work_seconds) > 0.0
+    assert math.isnan(watch.mean([], lambda one: one.stolen))
+
+    monkeypatch.setattr(watch, "fixed_work_seconds", lambda: 1 / 0)
+    with pytest.RaisesGroup(ZeroDivisionError):
+        asyncio.run(scenario(0.5))
 
 
 def test_sentences_are_distinct_and_no_more_than_there_are() -> None:
