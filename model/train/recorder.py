@@ -65,6 +65,10 @@ class RunRecorder:
         """Everything that happened so far, in order."""
         return self._journal.records
 
+    def first_command(self) -> str:
+        """What the run was begun with: a resume says less, such as nothing of `--start-from`."""
+        return next(record.text("command") for record in self.records if record.event == "start")
+
     def note(self, event: Event, *, update: int, fields: Mapping[str, Value]) -> None:
         """Write down an event.
 

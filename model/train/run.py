@@ -73,7 +73,7 @@ def train(
         resume: Go on from `output`'s state; otherwise `output` must hold none. A run that was
             over is only finished again.
         device: Where to train.
-        command: For the card and the report: what makes this checkpoint.
+        command: What was typed, for the report; the card has the one that began the run.
         start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
             (latest) weights this one begins with; the optimiser begins anew. Not looked at
             when resuming.
@@ -147,7 +147,7 @@ def train(
                 text=text,
                 transformer=transformer,
                 progress=trainer.progress,
-                command=command,
+                command=recorder.first_command(),
                 on_scored=partial(keep_scored, scored),
                 should_stop=should_stop,
             )

@@ -137,7 +137,7 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     root = Path(__file__).parents[3]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+        [*command, "--threads", "1"], cwd=root, env=environment, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         deadline = time.monotonic() + 120
@@ -154,7 +154,8 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     assert not (folder / "run" / "checkpoint").exists()
     (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
     assert main(["train", *command[4:], "--resume"]) == 0
-    assert (folder / "run" / "checkpoint" / "card.md").is_file()
+    card = (folder / "run" / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "\ndragoman train tiny.yaml --threads 1\n" in card  # as it was begun
     report = (folder / "run" / "report.md").read_text(encoding="utf-8")
     assert "`dragoman train tiny.yaml`" in report
     assert str(folder) not in report
