@@ -155,6 +155,9 @@ def test_the_service_becomes_healthy_and_translates_with_the_mounted_checkpoints
     body = {"q": "A man is riding a horse.", "source": "en", "target": "zh"}
     reply = httpx.post(f"{stack.url}/translate", json=body, timeout=60.0, trust_env=False)
     assert any("\u4e00" <= character <= "\u9fff" for character in reply.json()["translatedText"])
+    body = {"q": "两只狗在草地上奔跑。", "source": "zh", "target": "en"}
+    reply = httpx.post(f"{stack.url}/translate", json=body, timeout=60.0, trust_env=False)
+    assert "dogs" in reply.json()["translatedText"]
 
 
 def test_prometheus_scrapes_it_and_has_our_alerts(stack: Stack) -> None:

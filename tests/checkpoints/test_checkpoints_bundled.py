@@ -1,0 +1,44 @@
+"""What is bundled: whole, small, accounted for, and able to translate."""
+
+from pathlib import Path
+
+import pytest
+
+from model.loading import load_for_decoding
+from model.translator import Translator
+
+CHECKPOINTS = Path(__file__).parents[2] / "checkpoints"
+DIRECTORIES = sorted(path for path in CHECKPOINTS.iterdir() if path.is_dir())
+MEGABYTE = 1_000_000
+WORDS = {  # what must be in the translation, by source language
+    "en": ("A man is riding a horse on the beach.", ("马", "海滩")),
+    "zh": ("两只狗在草地上奔跑。", ("dogs", "run")),
+}
+
+
+def size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def test_both_directions_are_bundled_and_light() -> None:
+    assert [path.name for path in DIRECTORIES] == ["en-zh-small", "zh-en-small"]
+    assert sum(map(size, DIRECTORIES)) <= 40 * MEGABYTE
+
+
+@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+def test_a_bundled_checkpoint_translates_and_accounts_for_itself(directory: Path) -> None:
+    assert size(directory) <= 15 * MEGABYTE
+    checkpoint = load_for_decoding(directory)  # verifies every checksum
+    manifest = checkpoint.manifest
+    assert manifest.name == directory.name
+    [pair] = manifest.pairs
+    text, words = WORDS[pair.source.partition("-")[0]]
+    [translation] = Translator(checkpoint).translate([text], pair)
+    assert all(word in translation.text for word in words)
+
+    card = (directory / "card.md").read_text(encoding="utf-8")
+    assert all(f"[{one.corpus}]({one.url})" in card for one in manifest.licences)
+    assert all(one.licence in card for one in manifest.licences)
+    assert manifest.licence in card
+    assert f"dragoman train experiments/{directory.name}.yaml" in card
+    assert "| test/3am-captions |" in card
