@@ -31,12 +31,17 @@ _TIMEOUT = timedelta(hours=2)
 
 
 class FirstWorkerError(TrainingError):
-    """The first worker cannot go on; it says why, and the others have nothing to add."""
+    """Raised on the others when the first worker, or one beside it, cannot go on.
+
+    Whoever that is says why, and the others have nothing to add.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """The workers of a run; alone, every method does nothing or gives back what it got.
+
+    Whatever needs the others raises `TrainingError` when one of them has gone.
 
     Attributes:
         rank: Number of this worker, from 0.
@@ -64,7 +69,8 @@ class Group:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([p.grad.flatten() for p in trained if p.grad is not None])
-        distributed.all_reduce(flat)
+        with self._together():
+            distributed.all_reduce(flat)
         begin = 0
         for parameter in trained:
             assert parameter.grad is not None
@@ -77,7 +83,8 @@ class Group:
         if self.size == 1:
             return value
         cell = torch.tensor([value], dtype=torch.float64, device=device)
-        distributed.all_reduce(cell)
+        with self._together():
+            distributed.all_reduce(cell)
         return cell.item()
 
     def agree(self, value: float, device: torch.device) -> float:
@@ -85,7 +92,8 @@ class Group:
         if self.size == 1:
             return value
         cell = torch.tensor([value], dtype=torch.float64, device=device)
-        distributed.broadcast(cell, src=0)
+        with self._together():
+            distributed.broadcast(cell, src=0)
         return cell.item()
 
     def seed_dropout(self, seed: int, update: int) -> None:
@@ -101,8 +109,22 @@ class Group:
     def leave(self) -> None:
         """Part from the others, all at once: what is left to do is the first worker's alone."""
         if self.size > 1:
-            distributed.barrier()
+            with self._together():
+                distributed.barrier()
             distributed.destroy_process_group()
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Around whatever needs all workers.
+
+        Raises:
+            TrainingError: One of them has gone; on all but the first, `FirstWorkerError`.
+        """
+        try:
+            yield
+        except RuntimeError as error:  # Gloo's and NCCL's
+            kind = TrainingError if self.is_first else FirstWorkerError
+            raise kind("another worker has ended with an error, which it tells") from error
 
     @contextmanager
     def first_goes_first(self, device: torch.device) -> Iterator[None]:

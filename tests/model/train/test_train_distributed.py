@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.errors import ConfigError, DataError
+from model.errors import ConfigError, DataError, TrainingError
 from model.train.distributed import FirstWorkerError, Group, joined_group
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.state import list_snapshots, load_snapshot
@@ -135,6 +136,26 @@ def test_the_others_leave_when_the_first_cannot_go_on() -> None:
     assert exits == [0, 0]
     assert sent[0][:2] == ["reads", "no text"]
     assert sent[1][0] == "the first worker has ended with an error, which it tells"
+
+
+def fail_in_the_middle(send: Send, group: Group, *, rank: int) -> None:
+    """One worker comes to an error between two sums."""
+    try:
+        group.sum(1.0, torch.device("cpu"))
+        if group.rank == rank:
+            raise DataError("no more text")
+        group.sum(1.0, torch.device("cpu"))
+    except TrainingError as error:
+        send((type(error).__name__, str(error)))
+        raise SystemExit from error
+
+
+@pytest.mark.parametrize(("rank", "kind"), [(0, "FirstWorkerError"), (1, "TrainingError")])
+def test_who_loses_the_other_in_the_middle_says_so_in_one_sentence(rank: int, kind: str) -> None:
+    sent, exits = run_workers(partial(fail_in_the_middle, rank=rank), size=2)
+    assert exits[rank] == 1
+    assert exits[1 - rank] == 0
+    assert sent[1 - rank] == [(kind, "another worker has ended with an error, which it tells")]
 
 
 def learn(send: Send, group: Group) -> None:
