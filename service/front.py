@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.errors import DragomanError
+from service.engine.errors import EngineUnavailableError
 from service.engine.messages import Ready, Snapshot
 from service.engine.totals import only_totals, summed
 from service.errors import conflict, overloaded, reload_failed, unavailable
@@ -59,7 +60,8 @@ class Front:
         metrics: Where the front and its engine are measured.
         clock: Seconds, monotonic.
         on_ready: Called once, when the engine is warm.
-        on_failed: Called once instead, when it cannot start.
+        on_failed: Called once instead, when it cannot start; and when it is given up later, if
+            `settings.exit_when_lost`.
         spans: What traces requests; closed when the front stops. None: nothing does.
 
     Attributes:
@@ -145,8 +147,10 @@ class Front:
 
         Raises:
             RequestError: A 503 when none is accepted, a 429 when too many are in work.
+            QueueFullError: Too many segments wait already.
         """
         self.check_ready()
+        self._served.supervisor.check_open()
         limit = self.settings.max_requests
         if self._work.num >= limit:
             raise overloaded(
@@ -174,6 +178,7 @@ class Front:
 
         Raises:
             RequestError: A 503 when there is none, a 429 when too many requests are in work.
+            QueueFullError: Too many segments wait already.
         """
         self.check_room()
         generation = self._served
@@ -286,7 +291,13 @@ class Front:
             text_thread=self.text_thread,
             clock=self._clock,
             on_finished=self.spans.segments_finished if self.spans is not None else None,
+            on_given_up=self._given_up,
         )
+
+    def _given_up(self) -> None:
+        """No engine will be started again."""
+        if self.settings.exit_when_lost and self._on_failed is not None:
+            self._on_failed(EngineUnavailableError("the translation engine was lost too often"))
 
     @property
     def _generations(self) -> list[Generation]:

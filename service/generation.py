@@ -103,6 +103,7 @@ class Generation:
         text_thread: Executor,
         clock: Callable[[], float],
         on_finished: SegmentsFinished | None = None,
+        on_given_up: Callable[[], None] = lambda: None,
     ) -> Self:
         """Read the checkpoints that the settings name, and start an engine with them.
 
@@ -128,7 +129,11 @@ class Generation:
             max_restarts=settings.max_restarts, window_seconds=settings.restart_window_seconds
         )
         supervisor = await Supervisor.start(
-            start_engine, budget=budget, on_lost=metrics.engine_restarted, clock=clock
+            start_engine,
+            budget=budget,
+            on_lost=metrics.engine_restarted,
+            clock=clock,
+            on_given_up=on_given_up,
         )
         return cls(checkpoints, supervisor, text_thread=text_thread, on_finished=on_finished)
 

@@ -52,9 +52,11 @@ def _exception_fields(info: _ExceptionInfo) -> dict[str, object]:
 def configure_logging(level: str, *, stream: TextIO | None = None) -> None:
     """Write every record of `level` and above to `stream` (standard error) as JSON.
 
-    Uvicorn's progress reports are left out: the server says itself where it listens.
+    Uvicorn's progress reports are left out: the server says itself where it listens. So is what
+    the form parser says of a form it cannot read: it quotes it, and the client is told.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL + 1)

@@ -197,6 +197,14 @@ class Metrics:
             "dragoman_max_connections", "Connections that may be open.", registry=self._registry
         ).set(limit)
 
+    def watch_tasks(self, num_tasks: Callable[[], int]) -> None:
+        """Also export how many tasks the event loop has; rendered on that loop alone."""
+        Gauge(
+            "dragoman_event_loop_tasks",
+            "Tasks of the front's event loop that are not done.",
+            registry=self._registry,
+        ).set_function(num_tasks)
+
     def watch_engine(self, engine: "EngineCollector") -> None:
         """Also export what `engine` collects."""
         self._registry.register(engine)

@@ -3,7 +3,7 @@
 Owns listening, announcing and leaving. On SIGTERM or SIGINT new work is refused with a 503,
 accepted work is finished within the grace time, and the process leaves with 0; a second signal
 does not wait. On SIGHUP keys and checkpoints are loaded anew. An engine that cannot start ends the
-process with 1.
+process with 1; so does, if the settings say so, one that is given up.
 """
 
 import asyncio
@@ -75,6 +75,7 @@ class Server:
         app = create_app(front=self._front)
         self._access: Access = app.state.access
         self._uvicorn = _UvicornServer(_uvicorn_config(app, settings, metrics))
+        metrics.watch_tasks(lambda: len(asyncio.all_tasks()))
         metrics.watch_connections(
             lambda: len(self._uvicorn.server_state.connections), limit=settings.max_connections
         )
@@ -84,7 +85,7 @@ class Server:
 
         Raises:
             ConfigError: The address cannot be listened on.
-            DragomanError: The engine did not start.
+            DragomanError: The engine did not start, or was given up.
         """
         allow_files(self._settings.max_connections + _SPARE_FILES)
         with listen(self._settings.host, self._settings.port) as listener:

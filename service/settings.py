@@ -88,6 +88,8 @@ class Settings(BaseSettings):
         max_restarts: Times a lost engine is replaced within the window; then the server is not
             alive any more.
         restart_window_seconds: The window.
+        exit_when_lost: Whether the process then leaves with 1, for what restarts it and looks at
+            no probe.
         log_level: Least severe log line that is written.
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
         api_keys_file: Keys, one a line; see `service.keys`.
@@ -143,6 +145,7 @@ class Settings(BaseSettings):
     hang_seconds: Annotated[float, Field(ge=1.0, le=86_400.0, allow_inf_nan=False)] = 30.0
     max_restarts: Annotated[int, Field(ge=0, le=1_000_000)] = 5
     restart_window_seconds: Seconds = 300.0
+    exit_when_lost: bool = False
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     traces: Literal["off", "otlp"] = "off"
 

@@ -77,12 +77,13 @@ def main() -> int:
     if arguments.steady_seconds is not None:
         plan = replace(plan, steady_seconds=arguments.steady_seconds)
     started = datetime.now(UTC)
+    machine = describe_machine()
     found = asyncio.run(run_all(arguments.only or list(_SCENARIOS), plan))
     report = {
         "benchmark": "soak",
         "command": " ".join(["python", "-m", "benchmarks.soak", *sys.argv[1:]]),
         "started": started.isoformat(timespec="seconds"),
-        "machine": describe_machine(),
+        "machine": machine,
         "plan": asdict(plan),
         "scenarios": found,
     }

@@ -1,8 +1,8 @@
 """Clients that go away, and clients that say little or nothing.
 
-Marks: after all of them have gone nothing is pending, the front has no more files open than before,
-and memory has not grown by more than 2%; beside connections that dawdle everybody else is answered
-as before (p99 at most twice, or 50 ms more).
+Marks: after all of them have gone nothing is pending, the front has no more files open and no more
+tasks than before, and memory has not grown by more than 2%; beside connections that dawdle all
+others are answered as before (p99 at most twice, or 50 ms more).
 """
 
 import asyncio
@@ -103,9 +103,11 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         await _leave_often(served, max(NUM_AT_ONCE, plan.num_leavers // 5), chance)
         await wait_idle(client)
         files, size = served.num_files(), sum(served.resident_bytes().values())
+        tasks = (await client.metrics())["event_loop_tasks"]
         await _leave_often(served, plan.num_leavers, chance)
         await wait_idle(client)
         num_files, grown = served.num_files(), sum(served.resident_bytes().values())
+        num_tasks = (await client.metrics())["event_loop_tasks"]
         await _beside_dawdlers(served, plan, outcome)
         client.close()
     growth = grown / size - 1.0
@@ -114,10 +116,12 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         "num_leavers": plan.num_leavers,
         "num_dawdlers": plan.num_idlers,
         "num_files_before_and_after": [files, num_files],
+        "num_tasks_before_and_after": [tasks, num_tasks],
         "growth": round(growth, 5),
     }
     outcome.expect(
         holds=num_files <= files, otherwise=f"open files went from {files} to {num_files}"
     )
+    outcome.expect(holds=num_tasks <= tasks, otherwise=f"tasks went from {tasks} to {num_tasks}")
     outcome.expect(holds=growth < MAX_GROWTH, otherwise=f"memory grew by {growth:.1%}")
     return outcome

@@ -21,7 +21,6 @@ FACTOR = 5.0
 MIN_GOODPUT = 0.9
 MAX_REFUSAL_SECONDS = 0.05
 MAX_RECOVERY_SECONDS = 5.0
-MAX_REQUESTS = 64
 NUM_TEXTS = 500
 NUM_SENTENCES = 8
 
@@ -31,7 +30,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     outcome = Outcome()
     log = folder / "overload.jsonl"
     texts = paragraphs(NUM_TEXTS, num_sentences=NUM_SENTENCES)
-    with serving(log, log_level="error", max_requests=MAX_REQUESTS) as served:
+    with serving(log, log_level="error") as served:
         capacity = await measure_capacity(served, plan, texts)
         traffic = await offered(
             served.port,
@@ -52,7 +51,6 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     others = statuses.total() - statuses[200] - statuses[429]
     without_header = sum(not one.retry_after for one in traffic.replies if one.status == 429)
     outcome.figures = {
-        "settings": {"max_requests": MAX_REQUESTS},
         "capacity_per_second": round(capacity, 1),
         "offered_per_second": round(statuses.total() / traffic.wall_seconds, 1),
         "goodput_of_capacity": round(goodput, 3),

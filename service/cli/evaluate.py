@@ -34,25 +34,26 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         CheckpointError: The checkpoint cannot be used.
         ConfigError: The flags are impossible.
-        DataError: The files cannot be read or do not match.
+        DataError: The files cannot be read, are empty, or have different numbers of lines.
     """
     from tqdm import tqdm
 
     from model.evaluate import evaluate
     from model.loading import load_for_decoding
-    from model.train.data import read_lines
+    from model.train.data import iterate_parallel
     from model.translator import Translator
     from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
+    lines = iterate_parallel(arguments.source, arguments.reference, may_be_blank=True)
+    sources, references = zip(*lines, strict=True)  # before the checkpoint, which takes longer
     checkpoint = load_for_decoding(
         arguments.checkpoint,
         device=resolve_device(arguments.device),
         compute_type=arguments.compute_type,
     )
     pair = chosen_pair(arguments, checkpoint.manifest)
-    sources, references = read_lines(arguments.source), read_lines(arguments.reference)
     is_hidden = not sys.stderr.isatty()
     with tqdm(unit=" segments", disable=is_hidden, file=sys.stderr) as bar:
 

@@ -1,8 +1,10 @@
 """An output file that appears whole, and goes on where an interrupted command stopped.
 
-Owns the file that grows beside it, `.NAME.IDENTITY.partial`: always plain text, so that whole
-lines can be counted; it is packed at the end where the name ends in `.gz`. The identity stands
-for everything the lines depend on, so lines of other inputs are never continued.
+Owns the file that grows beside it, `.NAME.IDENTITY.partial`: plain text to its end, so that whole
+lines can be counted; where the name ends in `.gz` it is packed into a third file, and only removed
+when that one has the name. The identity stands for everything the lines depend on, so lines of
+other inputs are never continued, and a command that was killed before the removal, done once more,
+gives the same bytes.
 """
 
 import gzip
@@ -53,8 +55,10 @@ def opened_output(path: Path, identity: str | None) -> Iterator[LineOutput]:
             yield LineOutput(stream, num_done)
             os.fsync(stream.fileno())
         if path.suffix == ".gz":
-            _pack(partial)
-        partial.replace(path)
+            _pack(partial, path)
+            partial.unlink()
+        else:
+            partial.replace(path)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error
 
@@ -71,10 +75,11 @@ def _keep_whole_lines(stream: BinaryIO) -> int:
     return num_lines
 
 
-def _pack(path: Path) -> None:
-    packed = path.with_name(f"{path.name}.gz")
+def _pack(partial: Path, path: Path) -> None:
+    """Make `path` of the lines of `partial`, which stays."""
+    packed = partial.with_name(f"{partial.name}.gz")
     with (
-        path.open("rb") as lines,
+        partial.open("rb") as lines,
         packed.open("wb") as raw,
         gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream,  # the same lines, the same bytes
     ):

@@ -45,6 +45,8 @@ from service.engine.watchdog import Watchdog
 logger = logging.getLogger(__name__)
 
 _TERMINATE_SECONDS = 2.0
+_REOPENING_SHARE = 0.95
+"""Of a queue that was full, what may be taken when segments are made again."""
 
 LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: it left, it did not get on, or it said what it must not."""
@@ -94,6 +96,7 @@ class EngineClient:
         self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
         self._is_draining = False
         self._is_closing = False
+        self._was_full = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
         self._watcher = asyncio.create_task(self._watch(), name="engine-watcher")
 
@@ -181,6 +184,20 @@ class EngineClient:
         """Segments accepted on which the engine has not said its last word."""
         return len(self._pending)
 
+    def check_open(self) -> None:
+        """Return unless the queue was full and no part of it is free again.
+
+        Between the first refusal and then nobody needs to make segments of a text to learn that
+        there is no room for them.
+
+        Raises:
+            QueueFullError: So it is.
+        """
+        if self.num_pending <= _REOPENING_SHARE * self.max_pending_segments:
+            self._was_full = False
+        if self._was_full:
+            raise self._queue_full(self.num_pending + 1)
+
     def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
 
@@ -251,10 +268,15 @@ class EngineClient:
                 value=num_segments,
                 limit=limit,
             )
-        excess = self.num_pending + num_segments - limit
-        if excess > 0:
-            wait = self._throughput.wait_seconds(excess, now=self._clock())
-            raise QueueFullError(value=excess + limit, limit=limit, retry_after_seconds=wait)
+        if self.num_pending + num_segments > limit:
+            self._was_full = True
+            raise self._queue_full(self.num_pending + num_segments)
+
+    def _queue_full(self, num_segments: int) -> QueueFullError:
+        limit = self.max_pending_segments
+        excess = max(1, num_segments - limit)
+        wait = self._throughput.wait_seconds(excess, now=self._clock())
+        return QueueFullError(value=num_segments, limit=limit, retry_after_seconds=wait)
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:
         still_pending = tuple(number for number in segment_ids if number in self._pending)

@@ -71,6 +71,7 @@ class Supervisor:
         budget: How often.
         on_lost: Called once for every engine that is lost, before another one is started.
         clock: Seconds, monotonic.
+        on_given_up: Called when one is lost and no other one will be started.
     """
 
     def __init__(
@@ -81,12 +82,14 @@ class Supervisor:
         budget: RestartBudget,
         on_lost: Callable[[LossReason], None],
         clock: Callable[[], float],
+        on_given_up: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
         self._start_engine = start_engine
         self._budget = budget
         self._on_lost = on_lost
         self._clock = clock
+        self._on_given_up = on_given_up
         self._past = Snapshot()  # totals of the engines before this one
         self._is_exhausted = False
         self._is_retired = False
@@ -100,6 +103,7 @@ class Supervisor:
         budget: RestartBudget,
         on_lost: Callable[[LossReason], None],
         clock: Callable[[], float],
+        on_given_up: Callable[[], None] = lambda: None,
     ) -> Self:
         """Start the first engine.
 
@@ -107,7 +111,14 @@ class Supervisor:
             EngineStartError: It did not become ready; the first one is not tried twice.
         """
         engine = await start_engine()
-        return cls(engine, start_engine=start_engine, budget=budget, on_lost=on_lost, clock=clock)
+        return cls(
+            engine,
+            start_engine=start_engine,
+            budget=budget,
+            on_lost=on_lost,
+            clock=clock,
+            on_given_up=on_given_up,
+        )
 
     async def __aenter__(self) -> Self:
         """The supervisor itself."""
@@ -162,6 +173,14 @@ class Supervisor:
         latest = self._engine.snapshot
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
+    def check_open(self) -> None:
+        """Return unless the queue was full and no part of it is free again.
+
+        Raises:
+            QueueFullError: So it is.
+        """
+        self._engine.check_open()
+
     def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
 
@@ -200,6 +219,7 @@ class Supervisor:
             logger.exception("engine_keeper_failed")
         self._is_exhausted = True
         logger.error("engine_given_up")
+        self._on_given_up()
 
     async def _restart(self) -> bool:
         """Start another engine, at most as often as the budget allows; whether there is one."""

@@ -1,9 +1,10 @@
 """A rollout of the Deployment, with the kubelet's and the Service's part played here.
 
-Two real containers, as the manifest runs them. Played are: the readiness probe with the
-manifest's own period and thresholds, the list of endpoints that follows it, the wait before the
-stop, and the time a change of endpoints takes to reach every node. What a cluster adds (its
-network, its scheduler) is not here.
+Two real containers, as the manifest runs them, and the manifest's own wait before the stop. The
+list of endpoints is kept by hand: the new pod is added when the readiness probe's path first gives
+200, the old one removed a fixed time after its wait has begun, which stands for what a change of
+endpoints takes to reach every node. Not played: the probe's period and thresholds,
+`minReadySeconds`, and what a cluster adds (its network, its scheduler).
 """
 
 import time

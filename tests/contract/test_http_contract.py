@@ -119,6 +119,7 @@ def test_metrics_have_every_promised_instrument(
         "dragoman_padded_source_tokens_total",
         "dragoman_target_tokens_total",
         "dragoman_event_loop_lag_seconds_count",
+        "dragoman_event_loop_tasks",
         "dragoman_max_slots",
         "dragoman_max_requests",
         "dragoman_translation_seconds_count{priority=interactive}",

@@ -149,6 +149,17 @@ def test_an_engine_that_is_lost_for_good_answers_everything_with_503_at_once(
         assert server.wait() == 0
 
 
+def test_a_server_that_nobody_watches_leaves_when_its_engine_is_lost_for_good(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    never = {"DRAGOMAN_MAX_RESTARTS": "0", "DRAGOMAN_EXIT_WHEN_LOST": "true"}
+    with running_server(served_checkpoint, _log(tmp_path), **never) as server:
+        (engine,) = server.engine_ids()
+        os.kill(engine, signal.SIGKILL)
+        assert server.wait() == 1
+    assert "dragoman: the translation engine was lost too often" in _log(tmp_path).read_text()
+
+
 def _failed_start(*flags: str, **environment: str) -> str:
     """What a start that must fail says, after checking that it fails with 1 and one line."""
     result = subprocess.run(

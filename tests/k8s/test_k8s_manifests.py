@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from service.app import create_app
+from service.cli import train
+from service.cli.main import build_parser
 from service.server import _CLOSE_SECONDS
 from service.settings import ENVIRONMENT_PREFIX, Settings
 from support.manifests import (
@@ -28,10 +30,14 @@ from support.manifests import (
 from support.running_server import ROOT
 
 SERVER = {"app.kubernetes.io/name": "dragoman", "app.kubernetes.io/component": "server"}
+TRAINING = SERVER | {"app.kubernetes.io/component": "training"}
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 STACKS = {"base": source("base")} | {
     name: documents for name, documents in rendered() if of_kind(documents, "Deployment")
+}
+TRAININGS = {"source": source("training")} | {
+    f"rendered-{name}": documents for name, documents in rendered() if of_kind(documents, "Job")
 }
 ALL = STACKS | {"training": source("training")} | dict(rendered())
 WORKLOADS = [
@@ -41,6 +47,7 @@ WORKLOADS = [
 ]
 
 stacks = pytest.mark.parametrize("documents", STACKS.values(), ids=STACKS.keys())
+trainings = pytest.mark.parametrize("documents", TRAININGS.values(), ids=TRAININGS.keys())
 workloads = pytest.mark.parametrize(("documents", "workload"), WORKLOADS)
 
 
@@ -75,6 +82,20 @@ def test_every_selector_matches_the_pods_of_the_deployment(documents: list[Manif
     ]
     for selector in selectors:
         assert selector == SERVER
+
+
+@trainings
+def test_the_policy_of_the_training_selects_the_pods_of_the_job_and_no_server(
+    documents: list[Manifest],
+) -> None:
+    [job] = of_kind(documents, "Job")
+    [policy] = of_kind(documents, "NetworkPolicy")
+    labels = job["spec"]["template"]["metadata"]["labels"]
+    selector = policy["spec"]["podSelector"]["matchLabels"]
+    assert selector == TRAINING
+    assert _matches(selector, labels)
+    assert not _matches(selector, SERVER)
+    assert not _matches(SERVER, labels), "the Service would send requests to a training"
 
 
 @stacks
@@ -228,6 +249,14 @@ def test_an_engine_that_is_busy_makes_the_autoscaler_add_pods(documents: list[Ma
     assert 0.7 <= target * requested / num_threads <= 0.9
 
 
+def test_the_readme_tells_the_autoscalers_target() -> None:
+    [scaler] = of_kind(source("base"), "HorizontalPodAutoscaler")
+    [cpu] = scaler["spec"]["metrics"]
+    target = cpu["resource"]["target"]["averageUtilization"]
+    readme = (K8S / "README.md").read_text(encoding="utf-8")
+    assert f"By CPU ({target} % of the request)" in readme
+
+
 def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:
     [patch] = yaml.safe_load((K8S / "components/queue-depth/metrics.yaml").read_text())
     name = patch["value"]["pods"]["metric"]["name"]
@@ -273,3 +302,23 @@ def test_the_training_job_resumes_what_has_a_state_and_only_that(tmp_path: Path)
         (output / name).touch()
         assert _run_job_script(tmp_path, environment) == [*first, "--resume"]
         (output / name).unlink()
+
+
+def test_what_the_training_job_calls_is_what_the_command_takes(tmp_path: Path) -> None:
+    documents = source("training")
+    [job] = of_kind(documents, "Job")
+    environment = environment_of(documents, job)
+    container = container_of(job)
+    called = _run_job_script(tmp_path, environment)
+    arguments = build_parser().parse_args(called)
+    assert arguments.run is train.run
+    assert arguments.experiment == Path(environment["EXPERIMENT"])
+    assert arguments.output == Path(environment["OUTPUT"])
+    assert arguments.threads == int(container["resources"]["requests"]["cpu"])
+    is_read_only = {
+        Path(each["mountPath"]): each.get("readOnly", False) for each in container["volumeMounts"]
+    }
+    assert is_read_only[arguments.data]
+    assert is_read_only[arguments.output.parent] is False
+    assert not arguments.resume
+    assert build_parser().parse_args([*called, "--resume"]).resume

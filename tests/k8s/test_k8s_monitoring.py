@@ -1,8 +1,10 @@
 """The overlay for monitoring says what monitoring/ says."""
 
 import json
+import re
 
 import pytest
+import yaml
 
 from support.manifests import K8S, load, of_kind, rendered, source
 from support.running_server import ROOT
@@ -29,6 +31,20 @@ def test_the_monitor_selects_the_service_under_the_job_that_alerts_select_by() -
     assert endpoint["port"] in {each["name"] for each in service["spec"]["ports"]}
     assert endpoint["path"] == job.get("metrics_path", "/metrics")
     assert endpoint["interval"] == prometheus["global"]["scrape_interval"]
+
+
+def test_the_key_that_is_commented_out_is_one_secrets_and_of_that_endpoint() -> None:
+    text = (K8S / "overlays/monitoring/servicemonitor.yaml").read_text(encoding="utf-8")
+    with_key = re.sub("^( +)# (authorization:|  credentials:)", r"\1\2", text, flags=re.MULTILINE)
+    [endpoint] = yaml.safe_load(with_key)["spec"]["endpoints"]
+    authorization = endpoint.pop("authorization")
+    [monitor] = of_kind(OVERLAY, "ServiceMonitor")
+    assert [endpoint] == monitor["spec"]["endpoints"]
+    # Without a type it is a bearer token.
+    assert authorization.keys() == {"credentials"}
+    selected = authorization["credentials"]
+    assert selected.keys() == {"name", "key"}
+    assert f"secret generic {selected['name']} --from-literal={selected['key']}=" in text
 
 
 def test_prometheus_is_let_in_to_the_pods() -> None:

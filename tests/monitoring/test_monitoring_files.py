@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections import Counter
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 import yaml
@@ -24,6 +25,10 @@ from support.running_server import RunningServer
 PROMTOOL = find_tool("promtool")
 OF_PROMETHEUS = {"up"}
 
+needs_promtool = pytest.mark.skipif(
+    PROMTOOL is None, reason="no promtool; .ci/prometheus puts one into build/"
+)
+
 
 def _anchors() -> set[str]:
     """Where a link into the page can point, as GitHub makes anchors."""
@@ -31,7 +36,7 @@ def _anchors() -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.skipif(PROMTOOL is None, reason="no promtool; .ci/prometheus puts one into build/")
+@needs_promtool
 @pytest.mark.parametrize(
     "check",
     [
@@ -47,6 +52,77 @@ def test_promtool_finds_no_fault(check: tuple[str, ...]) -> None:
         [PROMTOOL, *check], cwd=MONITORING, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_key_that_is_commented_out_is_a_part_of_the_job(tmp_path: Path) -> None:
+    text = (MONITORING / "prometheus.yml").read_text(encoding="utf-8")
+    [job] = yaml.safe_load(text)["scrape_configs"]
+    assert "authorization" not in job, "the file would have to be there"
+    with_key = re.sub("^( +)# (authorization:|  credentials_file:)", r"\1\2", text, flags=re.M)
+    [with_authorization] = yaml.safe_load(with_key)["scrape_configs"]
+    authorization = with_authorization.pop("authorization")
+    assert with_authorization == job
+    # Without a type it is a bearer token.
+    assert authorization == {"credentials_file": "/etc/prometheus/metrics-key"}
+    if PROMTOOL is not None:
+        config = tmp_path / "prometheus.yml"
+        config.write_text(with_key, encoding="utf-8")
+        subprocess.run([PROMTOOL, "check", "config", "--syntax-only", config], check=True)
+
+
+@needs_promtool
+@pytest.mark.parametrize(
+    ("num_segments", "num_requests", "fullest"), [(90, 1, 0.9), (10, 6, 0.75), (0, 0, 0)]
+)
+def test_the_fullest_queue_is_the_segments_or_the_requests_of_any_server(
+    tmp_path: Path, num_segments: int, num_requests: int, fullest: float
+) -> None:
+    [panel] = [panel for panel in panels() if panel["title"] == "Fullest queue"]
+    [target] = panel["targets"]
+    levels = {
+        ("dragoman_pending_segments", "a"): num_segments,
+        ("dragoman_requests_in_work", "a"): 0,
+        ("dragoman_pending_segments", "b"): 0,
+        ("dragoman_requests_in_work", "b"): num_requests,
+    }
+    limits = {"dragoman_max_pending_segments": 100, "dragoman_max_requests": 8}
+    levels |= {(name, each): limit for name, limit in limits.items() for each in "ab"}
+    series = [
+        {"series": f'{name}{{job="dragoman", instance="{each}"}}', "values": f"{value}x2"}
+        for (name, each), value in levels.items()
+    ]
+    asked = {
+        "expr": target["expr"].replace("$instance", ".*"),
+        "eval_time": "1m",
+        "exp_samples": [{"labels": "{}", "value": fullest}],
+    }
+    rules_test = tmp_path / "panel.yml"
+    tests = [{"interval": "1m", "input_series": series, "promql_expr_test": [asked]}]
+    rules_test.write_text(yaml.safe_dump({"tests": tests}), encoding="utf-8")
+    assert PROMTOOL is not None
+    done = subprocess.run(
+        [PROMTOOL, "test", "rules", rules_test], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_to_watch_is_in_the_dashboards_first_row() -> None:
+    section = (
+        OPERATIONS.read_text(encoding="utf-8")
+        .split("## What to watch")[1]
+        .split("When it is slow")[0]
+    )
+    watched = set(re.findall(r"`(dragoman_[a-z_]+)`", section))
+    assert len(watched) == 7
+    rows = [panel["gridPos"]["y"] for panel in panels() if panel["type"] == "row"]
+    shown = {
+        name.removesuffix("_bucket")
+        for panel in panels()
+        if rows[0] < panel["gridPos"]["y"] < rows[1]
+        for target in panel["targets"]
+        for name in metric_names(target["expr"])
+    }
+    assert watched <= shown
 
 
 def test_metric_names_are_found_wherever_an_expression_names_them() -> None:

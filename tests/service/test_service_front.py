@@ -1,7 +1,10 @@
 """Reloads, asked of a front with real engines by whoever is allowed to."""
 
 import asyncio
+import os
 import shutil
+import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,8 +30,14 @@ def _allow(_request: Request) -> None:
 class Served:
     """A front that is ready, and an application over it with an open administration."""
 
-    def __init__(self, checkpoint: Path) -> None:
-        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, log_level="error")
+    def __init__(self, checkpoint: Path, *, max_pending_segments: int = 1024) -> None:
+        settings = Settings(
+            checkpoint=checkpoint,
+            device="cpu",
+            num_threads=1,
+            log_level="error",
+            max_pending_segments=max_pending_segments,
+        )
         self._is_ready = asyncio.Event()
         self.front = Front(
             settings,
@@ -119,6 +128,32 @@ def test_every_damage_is_refused_while_the_old_checkpoint_serves_on(tmp_path: Pa
                 assert await served.translate(client) == before
             assert len(asyncio.all_tasks()) == num_tasks
             assert _num_files() == num_files
+
+    asyncio.run(scenario())
+
+
+def test_a_full_queue_refuses_before_the_text_is_touched(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(checkpoint, max_pending_segments=1)
+        async with served.client() as client:
+            engine = served.front._served.supervisor.process_id
+            assert engine is not None
+            os.kill(engine, signal.SIGSTOP)
+            first = asyncio.create_task(served.translate(client))
+            while not served.front._served.supervisor.num_pending:  # noqa: ASYNC110  # no event
+                await asyncio.sleep(0.01)
+            full = await client.post("/translate", json=QUERY)  # which only its segments tell
+            is_free = threading.Event()
+            served.front.text_thread.submit(is_free.wait)
+            refused = await client.post("/translate", json=QUERY)
+            is_free.set()
+            os.kill(engine, signal.SIGCONT)
+            for reply in (full, refused):
+                assert (reply.status_code, reply.json()["limit"]) == (429, 1)
+                assert int(reply.headers["retry-after"]) >= 1
+            assert await first == await served.translate(client)
 
     asyncio.run(scenario())
 

@@ -2,9 +2,12 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from service.api.forms import decode_form
+from service.errors import RequestError
 from service.logs import JsonFormatter, configure_logging
 
 
@@ -15,7 +18,8 @@ def restored_logging() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
-    logging.getLogger("uvicorn.error").setLevel(logging.NOTSET)
+    for name in ("uvicorn.error", "python_multipart"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
 
 
 def _line(record: logging.LogRecord) -> dict[str, object]:
@@ -66,3 +70,13 @@ def test_configured_logging_writes_to_the_stream_from_its_level_on() -> None:
     logging.getLogger("dragoman").info("unseen")
     logging.getLogger("dragoman").warning("seen")
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["seen"]
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_nothing_of_a_form_that_cannot_be_read_is_logged() -> None:
+    stream = io.StringIO()
+    configure_logging("debug", stream=stream)
+    for body in (b"what the user wrote", b"--b\r\nwhat the user wrote\r\n", b"--b--what"):
+        with suppress(RequestError):
+            decode_form(body, "multipart/form-data; boundary=b", "the body")
+    assert stream.getvalue() == ""

@@ -11,7 +11,9 @@ from model.errors import ConfigError
 from service.rates import RETRY_SECONDS, WINDOW_SECONDS, RateLimiter, seconds_until
 from support.redis_server import BINARY, RedisServer, running_redis
 
-needs_redis = pytest.mark.skipif(BINARY is None, reason="redis-server is not installed")
+needs_redis = pytest.mark.skipif(
+    BINARY is None, reason="no redis-server; .ci/redis puts one into build/"
+)
 
 
 class Clock:

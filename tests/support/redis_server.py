@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.running_server import free_port
+from support.running_server import ROOT, free_port
 
-BINARY = shutil.which("redis-server")
+# Of the PATH, or where `.ci/redis` puts it.
+BINARY = shutil.which("redis-server") or shutil.which(
+    "redis-server", path=str(ROOT / "build/redis")
+)
 
 
 class RedisServer:
