@@ -37,6 +37,7 @@ from model.train.store import (
 )
 from model.train.vocabulary import EOS_ID, Vocabularies, load_pieces, tag_piece
 from model.train.yaml_config import told
+from model.train.yaml_lines import KeyPlaces
 
 TEXT_FILE = "text.json"
 """In a run's folder: what its training text is made of, and what was left out of it."""
@@ -46,8 +47,9 @@ _LINES_AT_ONCE = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFiles:
-    """A corpus of a direction and where it lies."""
+    """A corpus of a direction, where it lies, and the key that asks for it."""
 
+    key: str
     direction: DirectionConfig
     corpus: CorpusConfig
     source: Path
@@ -80,41 +82,48 @@ class JudgedCorpora:
                     yield line
 
 
-def find_corpora(data: DataConfig, data_folder: Path) -> tuple[CorpusFiles, ...]:
+def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tuple[CorpusFiles, ...]:
     """The files of all training corpora, direction by direction.
 
     Raises:
-        DataError: One is missing; the message names it.
+        DataError: One is missing; the message names it, and the key that asks for it.
     """
-    return tuple(
-        CorpusFiles(
-            direction=direction,
-            corpus=corpus,
-            source=_find_side(
-                data_folder, direction, corpus, corpus.source_file, direction.source_language
-            ),
-            target=_find_side(
-                data_folder, direction, corpus, corpus.target_file, direction.target_language
-            ),
-        )
-        for direction in data.directions
-        for corpus in direction.train
-    )
+    found = []
+    for prefix, direction in zip(data.keys, data.directions, strict=True):
+        for number, corpus in enumerate(direction.train):
+            key = f"{prefix}.train[{number}]"
+            with places.blame(key):
+                source, target = (
+                    _find_side(data_folder, direction, corpus, override, language)
+                    for override, language in (
+                        (corpus.source_file, direction.source_language),
+                        (corpus.target_file, direction.target_language),
+                    )
+                )
+            found.append(
+                CorpusFiles(
+                    key=key, direction=direction, corpus=corpus, source=source, target=target
+                )
+            )
+    return tuple(found)
 
 
-def judge_corpora(files: Sequence[CorpusFiles], data: DataConfig) -> JudgedCorpora:
+def judge_corpora(
+    files: Sequence[CorpusFiles], data: DataConfig, places: KeyPlaces
+) -> JudgedCorpora:
     """Read every line once: check that it is sound and that filters keep it.
 
     Raises:
         ConfigError: The filters cannot be used for a language.
-        DataError: Text is misaligned, damaged, or nothing of a corpus is kept.
+        DataError: Text is misaligned, damaged, or nothing of a corpus is kept; the message names
+            the file, and the key that asks for it.
     """
     verdicts: list[NDArray[np.uint8]] = []
     for direction in data.directions:
         own = [item for item in files if item.direction == direction]
-        verdicts += _judge_direction(own, data, direction)
+        verdicts += _judge_direction(own, data, direction, places)
     judged = JudgedCorpora(files=tuple(files), verdicts=tuple(verdicts))
-    _require_pairs(judged)
+    _require_pairs(judged, places)
     return judged
 
 
@@ -153,6 +162,7 @@ def open_text(
     *,
     cache: Path,
     ingredients: Mapping[str, str],
+    places: KeyPlaces,
     judged: JudgedCorpora | None = None,
 ) -> StoredPairs:
     """The tokenised training text, read from the cache or put there.
@@ -163,6 +173,7 @@ def open_text(
         vocabularies: Of the run.
         cache: Folder of stores.
         ingredients: From `text_ingredients`.
+        places: Where the experiment's keys stand.
         judged: Where they were judged already.
 
     Raises:
@@ -171,7 +182,8 @@ def open_text(
     """
 
     def fill(writer: StoreWriter) -> None:
-        _tokenise(judged or judge_corpora(files, data), data, vocabularies, writer)
+        found = judged or judge_corpora(files, data, places)
+        _require_pairs(_tokenise(found, data, vocabularies, writer), places)
 
     return open_or_build(cache, ingredients, fill, has_text=data.regularisation is not None)
 
@@ -244,7 +256,10 @@ def _find_side(
 
 
 def _judge_direction(
-    files: Sequence[CorpusFiles], data: DataConfig, direction: DirectionConfig
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    direction: DirectionConfig,
+    places: KeyPlaces,
 ) -> list[NDArray[np.uint8]]:
     filters = data.filters
     line_filter = LineFilter(filters, source=direction.source, target=direction.target)
@@ -253,10 +268,11 @@ def _judge_direction(
     ends = [0]
     for item in files:
         lines = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
-        while chunk := list(islice(lines, _LINES_AT_ONCE)):
-            verdicts += bytes(line_filter.judge(*pair) for pair in chunk)
-            if filters.drop_duplicates:
-                hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
+        with places.blame(item.key):
+            while chunk := list(islice(lines, _LINES_AT_ONCE)):
+                verdicts += bytes(line_filter.judge(*pair) for pair in chunk)
+                if filters.drop_duplicates:
+                    hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
     judged = np.frombuffer(verdicts, dtype=np.uint8)
     if filters.drop_duplicates:
@@ -264,23 +280,25 @@ def _judge_direction(
     return np.split(judged, ends[1:-1])
 
 
-def _require_pairs(judged: JudgedCorpora) -> None:
+def _require_pairs(judged: JudgedCorpora, places: KeyPlaces) -> None:
     for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
         if verdicts.all():
             report = report_corpus(item.direction.name, item.corpus.label, verdicts)
-            raise DataError(f"{item.source}: nothing is left to train on: {report}")
+            with places.blame(item.key):
+                raise DataError(f"{item.source}: nothing is left to train on: {report}")
 
 
 def _tokenise(
     judged: JudgedCorpora, data: DataConfig, vocabularies: Vocabularies, writer: StoreWriter
-) -> None:
+) -> JudgedCorpora:
+    """Store the pairs that are short enough; the verdicts with those that are not."""
     pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
     final = []
     for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
         tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.pairs else ()
         final.append(_tokenise_corpus(item, verdicts.copy(), data, writer, pieces=pieces, tag=tag))
         writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
-    _require_pairs(JudgedCorpora(files=judged.files, verdicts=tuple(final)))
+    return JudgedCorpora(files=judged.files, verdicts=tuple(final))
 
 
 def _tokenise_corpus(

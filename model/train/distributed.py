@@ -113,6 +113,13 @@ class Group:
                 distributed.barrier()
             distributed.destroy_process_group()
 
+    def common_error(self, message: str) -> TrainingError:
+        """An error that all workers come to, so that it is told once: by the first.
+
+        On the others it is a `FirstWorkerError`.
+        """
+        return (TrainingError if self.is_first else FirstWorkerError)(message)
+
     @contextmanager
     def _together(self) -> Iterator[None]:
         """Around whatever needs all workers.
@@ -123,8 +130,9 @@ class Group:
         try:
             yield
         except RuntimeError as error:  # Gloo's and NCCL's
-            kind = TrainingError if self.is_first else FirstWorkerError
-            raise kind("another worker has ended with an error, which it tells") from error
+            raise self.common_error(
+                "another worker has ended with an error, which it tells"
+            ) from error
 
     @contextmanager
     def first_goes_first(self, device: torch.device) -> Iterator[None]:

@@ -29,6 +29,7 @@ MAX_BEAM_SIZE = 128
 """Rows of the `Translator` that scores."""
 
 _MAX_PIECES = 1_000_000  # SentencePiece has no limit of its own, and fails in odd ways far above
+_AVERAGE_COUNTS = (5, 10)
 _SPECIAL_PIECE = re.compile(r"<pad>|</?s>|<unk>|<0x[0-9A-Fa-f]{2}>")
 
 
@@ -208,7 +209,8 @@ class RunConfig:
             means all.
         patience: The run ends after so many snapshots without a better one; 0 means never.
         average_counts: At the end, averages of so many latest snapshots compete with the best
-            single one on the first dev corpus of each direction.
+            single one on the first dev corpus of each direction. None is above `num_snapshots`;
+            of the default counts, those that are have no average.
     """
 
     max_updates: int = 0
@@ -231,7 +233,7 @@ class RunConfig:
     final_beam_size: int = 4
     max_dev_sentences: int = 0
     patience: int = 0
-    average_counts: tuple[int, ...] = (5, 10)
+    average_counts: tuple[int, ...] = _AVERAGE_COUNTS
 
     def __post_init__(self) -> None:
         """Reject a run without an end and other impossible values."""
@@ -260,6 +262,11 @@ class RunConfig:
         for count in self.average_counts:
             if count < 1:
                 raise ConfigError(f"run.average_counts has {count}; counts are at least 1")
+            if count > self.num_snapshots and self.average_counts != _AVERAGE_COUNTS:
+                raise ConfigError(
+                    f"run.average_counts has {count}; no more snapshots are kept than"
+                    f" run.num_snapshots, {self.num_snapshots}"
+                )
         if not self.max_updates and not self.max_minutes:
             raise ConfigError("run.max_updates and run.max_minutes are both 0; the run has no end")
         if self.metric in {"bleu", "chrf"} and not self.score_dev:

@@ -195,7 +195,9 @@ def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dic
         path = average_path(folder, update)
         if path.exists():
             found[f"the moving average at update {update:,}"] = [path]
-    latest = last_snapshots(list_snapshots(folder), experiment.run.average_counts)
+    run = experiment.run
+    kept = list_snapshots(folder)[-run.num_snapshots :]  # without an older one, kept as the best
+    latest = last_snapshots(kept, run.average_counts)
     for count, paths in latest.items():
         found[f"the average of the last {count} snapshots"] = paths
     return found

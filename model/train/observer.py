@@ -18,10 +18,13 @@ from model.train.recorder import RunRecorder
 from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
-from model.train.yaml_config import told
+from model.train.yaml_config import differences, told
 
 _CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
 """Keys of `data`, at any depth, that a resumed run may change."""
+
+_FIXED = ("data", "vocabulary", "network", "optimiser")
+_FIXED_OF_RUN = ("batch_tokens", "update_freq", "seed")
 
 
 def fingerprint(experiment: Experiment) -> str:
@@ -32,13 +35,27 @@ def fingerprint(experiment: Experiment) -> str:
     """
     run = experiment.run
     fixed = (
-        told(experiment.data, but=_CHANGES_NO_BATCH),
-        told(experiment.vocabulary),
-        told(experiment.network),
-        told(experiment.optimiser),
-        (run.batch_tokens, run.update_freq, run.seed),
+        *(told(getattr(experiment, name), but=_CHANGES_NO_BATCH) for name in _FIXED),
+        tuple(getattr(run, name) for name in _FIXED_OF_RUN),
     )
     return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
+
+
+def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, str] | None:
+    """The first key that `fingerprint` covers and in which a run's own experiment is another.
+
+    Returns:
+        The key and the two values in words; None if there is no such key.
+    """
+    for name in _FIXED:
+        pair = getattr(experiment, name), getattr(of_run, name)
+        for found in differences(*pair, name, _CHANGES_NO_BATCH):
+            return found
+    for name in _FIXED_OF_RUN:
+        pair = getattr(experiment.run, name), getattr(of_run.run, name)
+        for found in differences(*pair, f"run.{name}"):
+            return found
+    return None
 
 
 class RunObserver:

@@ -5,7 +5,7 @@ trained. Does not own files' formats.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoint.manifest import LanguagePair
@@ -95,19 +95,20 @@ def read_text(
 
     Raises:
         DataError: Text is missing, misaligned or empty, or too little for the vocabulary, or a dev
-            corpus has only pairs that are too long.
+            corpus has only pairs that are too long; the message names the key that asks for it.
         TrainingError: The run that is resumed began with other text, or a file cannot be written.
     """
     data, places = experiment.data, places or KeyPlaces()
-    _check_corpora(data, data_folder, places)
-    corpora = find_corpora(data, data_folder)
+    corpora = find_corpora(data, data_folder, places)
     held_out = _read_held_out(data, data_folder, places)
     judged = None
     if is_vocabulary_there:
         vocabularies = vocabulary_paths(experiment.vocabulary, output)
-        check_vocabularies(experiment.vocabulary, vocabularies, tags=_tags(experiment))
+        check_vocabularies(
+            experiment.vocabulary, vocabularies, tags=_tags(experiment), places=places
+        )
     else:
-        judged = judge_corpora(corpora, data)
+        judged = judge_corpora(corpora, data, places)
         with places.blame("vocabulary", "vocabulary.size", "vocabulary.normalisation"):
             vocabularies = _train_vocabularies(experiment, judged, output)
     ingredients = text_ingredients(corpora, data, vocabularies)
@@ -120,6 +121,7 @@ def read_text(
         vocabularies,
         cache=cache or output / CACHE_FOLDER,
         ingredients=ingredients,
+        places=places,
         judged=judged,
     )
     write_text_facts(output, ingredients, stored.reports)
@@ -165,14 +167,6 @@ def _train_vocabularies(
 
 def _tags(experiment: Experiment) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(tag_piece, experiment.data.pairs)))
-
-
-def _check_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> None:
-    """Look for the files of each training corpus alone, so that an error can name its key."""
-    for key, direction in zip(data.keys, data.directions, strict=True):
-        for number, corpus in enumerate(direction.train):
-            with places.blame(f"{key}.train[{number}]"):
-                find_corpora(DataConfig(pairs=(replace(direction, train=(corpus,)),)), data_folder)
 
 
 def _read_held_out(

@@ -19,15 +19,16 @@ from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
 from model.train.distributed import Group
-from model.train.experiment import Experiment
+from model.train.experiment import Experiment, read_experiment
 from model.train.finish import finish_run
 from model.train.keeping import RunFiles, check_folder
-from model.train.observer import RunObserver, fingerprint
+from model.train.observer import RunObserver, fingerprint, fixed_difference
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
 from model.train.reading import RunText, read_text
 from model.train.recorder import RunRecorder
 from model.train.report import (
+    EXPERIMENT_FILE,
     ReportFacts,
     Scored,
     keep_scored,
@@ -89,8 +90,8 @@ def train(
         ConfigError: BLEU's tokenizer is not installed, what the run begins with has another
             vocabulary, or an update has fewer batches than there are workers.
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, its state does not fit, or a file cannot be written; or,
-            on the others, the first worker came to an error before training.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written; on
+            the others (`FirstWorkerError`), the first worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
     with group.first_goes_first(device):
@@ -201,6 +202,8 @@ def _check(
     """Refuse what can be refused before any work is done."""
     with _naming_files(output):
         check_folder(output, has_state=has_state(output), resume=resume)
+    if resume:
+        _check_same_experiment(experiment, output / EXPERIMENT_FILE, places)
     with places.blame("run.bleu_tokenizer"):
         check_tokenizers(experiment)
     with places.blame("run.update_freq"):
@@ -208,6 +211,28 @@ def _check(
             raise ConfigError(
                 f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at"
                 f" least {group.size}, a batch each"
+            )
+
+
+def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces) -> None:
+    """Refuse to resume a run of another experiment, by the key that differs.
+
+    A run whose own file is gone or cannot be read is left to the state's fingerprint.
+
+    Raises:
+        TrainingError: The message names the key and both values.
+    """
+    try:
+        of_run = read_experiment(path)
+    except ConfigError as error:
+        LOGGER.warning("%s; it is not compared with the experiment", error)
+        return
+    difference = fixed_difference(experiment, of_run)
+    if difference is not None:
+        key, values = difference
+        with places.blame(key):
+            raise TrainingError(
+                f"{key} {values} ({path}); resume with the experiment it began with"
             )
 
 
@@ -289,9 +314,12 @@ def _prepare(
         fingerprint=fingerprint(experiment),
         num_snapshots=experiment.run.num_snapshots,
     )
-    progress = files.restore() if resume else Progress()
-    if resume and group.is_first:
-        files.forget_later(progress)
+    progress = Progress()
+    if resume:
+        with group.first_goes_first(next(transformer.parameters()).device):
+            progress = files.restore()
+        if group.is_first:
+            files.forget_later(progress)
     stream = BatchStream(
         text.pairs,
         max_tokens=experiment.run.batch_tokens,

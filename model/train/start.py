@@ -4,6 +4,7 @@ Owns the two things that can be begun with: the folder of a run (its latest snap
 checkpoint directory (its int8 rows widened, a start as good as the weights they were made of).
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -136,14 +137,18 @@ def _find_vocabularies(
         DataError: One is missing, or there is another number of them.
     """
     if manifest is None:
-        found = vocabulary_paths(config, start)
+        owner, found = "run", vocabulary_paths(config, start)
         paths = (found.source_path, found.target_path)
+        other = vocabulary_paths(replace(config, is_joint=not config.is_joint), start)
+        is_other = not paths[0].exists() and other.source_path.exists()
     else:
+        owner = "checkpoint"
         paths = (start / manifest.files.source_tokenizer, start / manifest.files.target_tokenizer)
-        if config.is_joint != (paths[0] == paths[1]):
-            sort = "a joint vocabulary" if config.is_joint else "a vocabulary for each side"
-            with places.blame("vocabulary.is_joint"):
-                raise DataError(f"{start}: the experiment has {sort}, the checkpoint has not")
+        is_other = config.is_joint != (paths[0] == paths[1])
+    if is_other:
+        sort = "a joint vocabulary" if config.is_joint else "a vocabulary for each side"
+        with places.blame("vocabulary.is_joint"):
+            raise DataError(f"{start}: the experiment has {sort}, the {owner} has not")
     for path in paths:
         if not path.is_file():
             raise DataError(f"{path}: No such file or directory")

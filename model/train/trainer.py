@@ -12,7 +12,6 @@ from typing import Protocol
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from model.errors import TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import Batch, BatchStream
@@ -176,7 +175,8 @@ class Trainer:
         nor their average.
 
         Raises:
-            TrainingError: It was so for the last of the updates that may be skipped in a row.
+            TrainingError: It was so for the last of the updates that may be skipped in a row; on
+                all workers but the first, `FirstWorkerError`.
         """
         self._transformer.train()
         update = self.progress.update + 1
@@ -249,7 +249,7 @@ class Trainer:
         num_in_a_row = self.progress.num_skipped_in_a_row + 1
         limit = self._run.max_skipped_updates
         if num_in_a_row > limit:
-            raise TrainingError(
+            raise self._group.common_error(
                 f"update {update}: loss {loss}, gradient norm {norm}; the run has diverged"
                 f" (learning rate {rate:.3g}; {num_in_a_row} such updates in a row,"
                 f" run.max_skipped_updates is {limit})"

@@ -19,6 +19,7 @@ import sentencepiece
 from model.errors import DataError, TrainingError
 from model.train.data_config import DirectionConfig
 from model.train.experiment import VocabularyConfig
+from model.train.yaml_lines import KeyPlaces
 
 PAD_ID = 0
 EOS_ID = 1
@@ -108,21 +109,28 @@ def copy_vocabularies(config: VocabularyConfig, source: Path, destination: Path)
 
 
 def check_vocabularies(
-    config: VocabularyConfig, vocabularies: Vocabularies, *, tags: Sequence[str]
+    config: VocabularyConfig,
+    vocabularies: Vocabularies,
+    *,
+    tags: Sequence[str],
+    places: KeyPlaces,
 ) -> None:
     """Check that a vocabulary that was taken over has the pieces an experiment needs.
 
     Raises:
-        DataError: A file is missing or damaged, or lacks a tag or a user symbol.
+        DataError: A file is missing or damaged, or lacks a tag or a user symbol; the message names
+            the key that asks for it, `data.pairs` or `vocabulary.user_symbols`.
     """
+    symbols = dict.fromkeys(config.user_symbols, "vocabulary.user_symbols")
     for path, wanted in (
-        (vocabularies.source_path, (*tags, *config.user_symbols)),
-        (vocabularies.target_path, config.user_symbols),
+        (vocabularies.source_path, dict.fromkeys(tags, "data.pairs") | symbols),
+        (vocabularies.target_path, symbols),
     ):
         pieces = load_pieces(path)
-        for piece in wanted:
+        for piece, key in wanted.items():
             if pieces.id_to_piece(pieces.piece_to_id(piece)) != piece:
-                raise DataError(f"{path}: has no piece {piece!r}, which the experiment needs")
+                with places.blame(key):
+                    raise DataError(f"{path}: has no piece {piece!r}, which the experiment needs")
 
 
 def piece_kind(pieces: sentencepiece.SentencePieceProcessor) -> Literal["bpe", "unigram"]:

@@ -1,13 +1,13 @@
 """A YAML file as a dataclass: keys, types and choices checked against the class's annotations.
 
-Owns the conversion and its messages, which name the file, the line and the key, and what of a
-dataclass was said. Does not own any class; the limits of values are their classes' own, in
-`__post_init__`.
+Owns the conversion and its messages, which name the file, the line and the key, what of a
+dataclass was said, and where two of them differ. Does not own any class; the limits of values are
+their classes' own, in `__post_init__`.
 """
 
 import dataclasses
 import types
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -104,6 +104,44 @@ def told(value: object, but: Set[str] = frozenset()) -> object:
         for item in dataclasses.fields(value)
         if item.name not in but and not _is_default(item, getattr(value, item.name))
     ]
+
+
+def differences(
+    wanted: object, found: object, where: str, but: Set[str] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """Where two values of one annotation differ: keys, and the two values in words.
+
+    Args:
+        wanted: A dataclass, or what one holds.
+        found: Such a one, told to be "the run's".
+        where: Their key.
+        but: Keys to leave out, at any depth.
+
+    Yields:
+        Such as ("network.d_ff", "is 32, the run's is 16").
+    """
+    if dataclasses.is_dataclass(wanted) and type(wanted) is type(found):
+        for item in dataclasses.fields(wanted):
+            if item.name not in but:
+                values = getattr(wanted, item.name), getattr(found, item.name)
+                yield from differences(*values, f"{where}.{item.name}", but)
+    elif dataclasses.is_dataclass(wanted) or dataclasses.is_dataclass(found):
+        words = ["not set" if value is None else "set" for value in (wanted, found)]
+        yield where, f"is {words[0]}, the run's is {words[1]}"
+    elif _holds_dataclasses(wanted) or _holds_dataclasses(found):
+        assert isinstance(wanted, tuple)
+        assert isinstance(found, tuple)
+        for number, values in enumerate(zip(wanted, found, strict=False)):
+            yield from differences(*values, f"{where}[{number}]", but)
+        if len(wanted) != len(found):
+            yield where, f"has {len(wanted)} entries, the run's has {len(found)}"
+    elif wanted != found:
+        shown = [list(value) if isinstance(value, tuple) else value for value in (wanted, found)]
+        yield where, f"is {shown[0]!r}, the run's is {shown[1]!r}"
+
+
+def _holds_dataclasses(value: object) -> bool:
+    return isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value))
 
 
 def _is_default(item: dataclasses.Field[object], value: object) -> bool:

@@ -7,6 +7,7 @@ are `service.engine.link`; who starts another engine is `service.engine.supervis
 
 import asyncio
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -45,8 +46,8 @@ from service.engine.watchdog import Watchdog
 logger = logging.getLogger(__name__)
 
 _TERMINATE_SECONDS = 2.0
-_REOPENING_SHARE = 0.95
-"""Of a queue that was full, what may be taken when segments are made again."""
+_OPEN_SHARE = 0.95
+"""Of the queue, what may be taken when somebody with a new text is let in."""
 
 LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: it left, it did not get on, or it said what it must not."""
@@ -96,7 +97,6 @@ class EngineClient:
         self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
         self._is_draining = False
         self._is_closing = False
-        self._was_full = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
         self._watcher = asyncio.create_task(self._watch(), name="engine-watcher")
 
@@ -185,18 +185,17 @@ class EngineClient:
         return len(self._pending)
 
     def check_open(self) -> None:
-        """Return unless the queue was full and no part of it is free again.
+        """Return if there is room for somebody whose segments are not known yet.
 
-        Between the first refusal and then nobody needs to make segments of a text to learn that
-        there is no room for them.
+        The last part of the queue is for those who have passed and whose segments are being made:
+        whoever is let in is hardly ever refused, and who is refused has cost nothing.
 
         Raises:
-            QueueFullError: So it is.
+            QueueFullError: Too much is pending now.
         """
-        if self.num_pending <= _REOPENING_SHARE * self.max_pending_segments:
-            self._was_full = False
-        if self._was_full:
-            raise self._queue_full(self.num_pending + 1)
+        limit = math.ceil(_OPEN_SHARE * self.max_pending_segments)
+        if self.num_pending >= limit:
+            raise self._queue_full(self.num_pending + 1, limit)
 
     def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
@@ -269,13 +268,10 @@ class EngineClient:
                 limit=limit,
             )
         if self.num_pending + num_segments > limit:
-            self._was_full = True
-            raise self._queue_full(self.num_pending + num_segments)
+            raise self._queue_full(self.num_pending + num_segments, limit)
 
-    def _queue_full(self, num_segments: int) -> QueueFullError:
-        limit = self.max_pending_segments
-        excess = max(1, num_segments - limit)
-        wait = self._throughput.wait_seconds(excess, now=self._clock())
+    def _queue_full(self, num_segments: int, limit: int) -> QueueFullError:
+        wait = self._throughput.wait_seconds(num_segments - limit, now=self._clock())
         return QueueFullError(value=num_segments, limit=limit, retry_after_seconds=wait)
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:

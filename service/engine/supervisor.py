@@ -174,10 +174,10 @@ class Supervisor:
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
     def check_open(self) -> None:
-        """Return unless the queue was full and no part of it is free again.
+        """Return if there is room for somebody whose segments are not known yet.
 
         Raises:
-            QueueFullError: So it is.
+            QueueFullError: Too much is pending now.
         """
         self._engine.check_open()
 

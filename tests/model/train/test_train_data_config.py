@@ -19,6 +19,7 @@ DATA = DataConfig(
     dev=("held-out",),
     report=("test/news",),
 )
+EN_ZH = DATA.directions[0]
 BACK = DirectionConfig(
     folder="en-zh",
     source_language="zh",
@@ -72,3 +73,30 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
     taught = replace(TALK, target_file="runs/teacher/talk.zh")
     both = replace(DATA, train=(TALK, taught))
     assert [corpus.label for corpus in both.train] == ["talk", "talk with runs/teacher/talk.zh"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"pairs": (EN_ZH, EN_ZH), "folder": ""}, "data.pairs has the suffixes en-zh twice"),
+        (
+            {"pairs": (EN_ZH, replace(EN_ZH, target_language="cn"))},
+            "data.pairs has the tags en → zh-Hans twice",
+        ),
+        ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
+        ({}, "missing key data.folder, data.source_language, data.target_language"),
+        ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
+        (
+            {
+                "pairs": (EN_ZH, replace(BACK, source_tag="tlh")),
+                "filters": FilterConfig(min_script_share=0.1),
+            },
+            "data.filters.min_script_share: the script of 'tlh' is not known",
+        ),
+    ],
+)
+def test_impossible_data_is_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        DataConfig(**values)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="names 'talk' twice; give it copies instead"):
+        replace(DATA, train=(TALK, TALK))

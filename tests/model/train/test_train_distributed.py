@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,13 @@ import torch
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.distributed import FirstWorkerError, Group, joined_group
 from model.train.experiment import OptimiserConfig, RunConfig
+from model.train.run import train
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
 from support.forked import Send, run_workers
 from support.tiny_checkpoint import generated_pairs
+from support.tiny_runs import EXPERIMENT as TINY
+from support.tiny_runs import run
 from support.training import (
     Recorder,
     SecondPassDiffers,
@@ -191,6 +195,57 @@ def test_what_one_worker_cannot_use_both_skip() -> None:
     for name, value in weights[0].items():
         assert np.isfinite(value).all()
         assert np.array_equal(weights[1][name], value), name
+
+
+def diverge(send: Send, group: Group) -> None:
+    """No update has a finite gradient."""
+    transformer = network()
+    transformer.get_parameter("output_bias").register_hook(lambda gradient: gradient * math.nan)
+    run = RunConfig(max_updates=9, update_freq=2, max_skipped_updates=1)
+    try:
+        trainer(transformer, run=run, group=group).train(Recorder())
+    except TrainingError as error:
+        send((type(error).__name__, str(error)))
+
+
+def test_that_a_run_has_diverged_is_told_by_the_first_worker_alone() -> None:
+    sent, exits = run_workers(diverge, size=2)
+    assert exits == [0, 0]
+    names = [name for (name, message), *_ in sent if "the run has diverged" in message]
+    assert names == ["TrainingError", "FirstWorkerError"]
+
+
+def resume_another(send: Send, group: Group, *, output: Path, data: Path) -> None:
+    """Resume a run whose state is of another seed, which only the state says."""
+    other = replace(TINY, run=replace(TINY.run, seed=2, update_freq=2))
+    try:
+        train(
+            other,
+            data_folder=data,
+            output=output,
+            resume=True,
+            device=torch.device("cpu"),
+            command="",
+            group=group,
+        )
+    except TrainingError as error:
+        send((type(error).__name__, str(error)))
+
+
+def test_that_a_state_does_not_fit_is_told_by_the_first_worker_alone(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run"
+    assert not run(data_folder, output, num_updates=1)
+    (output / "experiment.yaml").unlink()
+    resume = partial(resume_another, output=output, data=data_folder)
+    sent, exits = run_workers(resume, size=2)
+    assert exits == [0, 0]
+    (first, *_), (second, *_) = sent
+    assert first[0] == "TrainingError"
+    assert "belongs to another experiment" in first[1]
+    told = "the first worker has ended with an error, which it tells"
+    assert second == ("FirstWorkerError", told)
 
 
 @pytest.fixture(scope="module")

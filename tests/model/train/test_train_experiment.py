@@ -245,6 +245,11 @@ def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Pat
         ("run", "max_minutes: .nan", "run.max_minutes is nan; it must be at least 0, and finite"),
         ("run", "save_every_minutes: .nan", "run.save_every_minutes is nan; it must be at least"),
         ("run", "average_counts: [-3, 0]", "run.average_counts has -3; counts are at least 1"),
+        (
+            "run",
+            "average_counts: [3, 6, 11]",
+            "run.average_counts has 11; no more snapshots are kept than run.num_snapshots, 10",
+        ),
         ("run", "dev_beam_size: 129", "run.dev_beam_size is 129; it must be from 1 to 128"),
         ("run", "final_beam_size: 129", "run.final_beam_size is 129; it must be from 1 to 128"),
     ],
@@ -256,6 +261,14 @@ def test_what_a_run_would_stumble_over_is_refused_when_it_is_read(
     line, header = (12, "") if section == "run" else (13, f"{section}:\n")
     with pytest.raises(ConfigError, match=rf"tiny\.yaml:{line}: {message}"):
         read(tmp_path, f"{text}{header}  {values}\n")
+
+
+def test_default_counts_of_averages_may_be_more_than_the_snapshots_kept(tmp_path: Path) -> None:
+    text = MINIMAL.replace("{max_updates: 10}", "{max_updates: 10, num_snapshots: 4%s}")
+    assert read(tmp_path, text % "").run.average_counts == (5, 10)
+    assert read(tmp_path, text % ", average_counts: [4]").run.average_counts == (4,)
+    with pytest.raises(ConfigError, match=r"average_counts has 5; .* run\.num_snapshots, 4"):
+        read(tmp_path, text % ", average_counts: [3, 5]")
 
 
 def test_a_learned_table_of_positions_holds_the_longest_sentence(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The end of runs that are over, with files of theirs damaged or gone."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,9 @@ import pytest
 import torch
 
 from model.errors import TrainingError
-from model.train.experiment import Experiment
-from model.train.state import STATE_FILE, snapshot_path
+from model.train.averaging import average_snapshots
+from model.train.experiment import Experiment, RunConfig
+from model.train.state import STATE_FILE, snapshot_path, update_of
 from support.tiny_runs import EXPERIMENT, run
 
 LOSS = replace(
@@ -17,6 +19,7 @@ LOSS = replace(
     data=replace(EXPERIMENT.data, report=()),
     run=replace(EXPERIMENT.run, score_dev=False, metric="loss", final_beam_size=1),
 )
+DEFAULT_COUNTS = RunConfig(max_updates=1).average_counts
 ONLY_THE_BEST = replace(LOSS, run=replace(LOSS.run, average_counts=()))
 
 
@@ -85,6 +88,28 @@ def test_a_run_of_which_no_snapshot_can_be_read_names_the_damaged_one(
     snapshot_path(folder, 4).unlink()
     with pytest.raises(TrainingError, match="holds no snapshot to choose the weights from"):
         run(data_folder, folder, experiment=ONLY_THE_BEST, resume=True)
+
+
+def test_an_old_snapshot_that_is_kept_as_the_best_is_in_no_average_of_the_latest(
+    data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With four kept, the default counts 5 and 10 are left out, however many files there are."""
+    for update in (9, 10):
+        shutil.copy(snapshot_path(folder, 8), snapshot_path(folder, update))
+    averaged = []
+
+    def record(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+        averaged.append([update_of(path) for path in paths])
+        return average_snapshots(paths)
+
+    monkeypatch.setattr("model.train.finish.average_snapshots", record)
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: 1.0)
+    set_best(folder, 4)
+    for counts, expected in (((2, 4), [[4], [10, 12], [8, 9, 10, 12]]), (DEFAULT_COUNTS, [[4]])):
+        run_config = replace(LOSS.run, num_snapshots=4, average_counts=counts)
+        finish(data_folder, folder, replace(LOSS, run=run_config))
+        assert averaged == [*expected, [4]]  # the last one is the choice
+        averaged.clear()
 
 
 def test_a_candidate_whose_loss_is_not_a_number_loses(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.errors import ConfigError, DataError, TrainingError
+from model.errors import DataError, TrainingError
 from model.train.corpora import TEXT_FILE
 from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
 from model.train.experiment import (
@@ -50,7 +50,6 @@ EXPERIMENT = Experiment(
     vocabulary=VocabularyConfig(size=450),
     run=RunConfig(max_updates=1),
 )
-SCRIPTS = FilterConfig(min_script_share=0.1)
 BOTH = replace(EXPERIMENT, data=DataConfig(pairs=(EN_ZH, ZH_EN)))
 
 
@@ -188,11 +187,12 @@ def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
 
 
 def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
-    with pytest.raises(DataError, match=r"talk\.en: nothing is left .* characters 70"):
+    key = r"^data\.train\[0\]: "
+    with pytest.raises(DataError, match=key + r".*talk\.en: nothing is left .* characters 70"):
         read(folder, filtered(max_characters=2))
     write(folder, "held-out", [("the", "the")], "dev")
     short = replace(EXPERIMENT, data=replace(DATA, max_length=2))
-    with pytest.raises(DataError, match=r"talk\.en: nothing is left .* length 70"):
+    with pytest.raises(DataError, match=key + r".*talk\.en: nothing is left .* length 70"):
         read(folder, short)
     assert not list((folder / "run").glob("text/*"))
 
@@ -226,9 +226,14 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
             None,
             r"^data\.dev\[0\]: .*dev/none\.en: no such file, nor with \.gz",
         ),
-        (EXPERIMENT, "一\n二\n", r"talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2"),
-        (EXPERIMENT, "一\n\n" * 35, r"talk\.zh:2: the line is blank"),
-        (EXPERIMENT, "", r"talk\.zh:1: no such line"),
+        (
+            EXPERIMENT,
+            "一\n二\n",
+            r"^data\.train\[0\]: .*talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2",
+        ),
+        (EXPERIMENT, "一\n\n" * 35, r"^data\.train\[0\]: .*talk\.zh:2: the line is blank"),
+        (EXPERIMENT, "", r"^data\.train\[0\]: .*talk\.zh:1: no such line"),
+        (BOTH, "一\n", r"^data\.pairs\[0\]\.train\[0\]: .*talk\.zh:2: no such line"),
         (
             replace(EXPERIMENT, vocabulary=VocabularyConfig(size=8000)),
             None,
@@ -277,6 +282,24 @@ def test_text_that_cannot_be_used_is_named_with_the_line_that_asks_for_it(folder
             read(folder, experiment, places=places)
 
 
+def test_a_fault_inside_training_text_is_named_with_the_line_that_asks_for_it(
+    folder: Path,
+) -> None:
+    """Whether the vocabulary is made of the text, or is there and only tokens are stored."""
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"data.train": 3, "data.train[1]": 5})
+    write(folder, "more", PAIRS[:9])
+    path = folder / "en-zh" / "train" / "more.zh"
+    path.write_text("一\n二\n", encoding="utf-8")
+    more = CorpusConfig(name="more", licence="CC0-1.0")
+    experiment = replace(EXPERIMENT, data=replace(DATA, train=(TALK, more)))
+    message = r"^tiny\.yaml:5: data\.train\[1\]: .*more\.zh:3: no such line"
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment, places=places)
+    read(folder)
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment, is_vocabulary_there=True, places=places)
+
+
 def test_dev_text_that_is_all_too_long_is_refused_before_text_is_stored(folder: Path) -> None:
     long = [(" ".join(pair[0] for pair in PAIRS[:20]), PAIRS[0][1])] * 3
     write(folder, "long", long, "dev")
@@ -306,7 +329,7 @@ def test_a_vocabulary_that_cannot_be_written_is_named_and_leaves_nothing(
 
 def test_two_empty_files_are_named(folder: Path) -> None:
     write(folder, "talk", [])
-    with pytest.raises(DataError, match=r"talk\.en: the file is empty"):
+    with pytest.raises(DataError, match=r"^data\.train\[0\]: .*talk\.en: the file is empty"):
         read(folder)
 
 
@@ -336,10 +359,20 @@ def test_a_hot_mixture_reads_the_small_direction_more_often(folder: Path) -> Non
         assert (copies[:70].sum(), copies[70:].sum()) == expected
 
 
-def test_a_vocabulary_without_the_tags_is_no_beginning(folder: Path) -> None:
+def test_a_vocabulary_without_the_tags_or_the_symbols_is_no_beginning(folder: Path) -> None:
     read(folder)
-    with pytest.raises(DataError, match=r"joint\.spm: has no piece '>>zh-Hans<<'"):
+    with pytest.raises(DataError, match=r"^data\.pairs: .*joint\.spm: has no piece '>>zh-Hans<<'"):
         read(folder, BOTH, is_vocabulary_there=True)
+    vocabulary = replace(EXPERIMENT.vocabulary, user_symbols=("<ph>",))
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"vocabulary.user_symbols": 9})
+    message = r"^tiny\.yaml:9: vocabulary\.user_symbols: .*joint\.spm: has no piece '<ph>'"
+    with pytest.raises(DataError, match=message):
+        read(
+            folder,
+            replace(EXPERIMENT, vocabulary=vocabulary),
+            is_vocabulary_there=True,
+            places=places,
+        )
 
 
 def test_copies_that_leave_no_pair_are_refused_with_their_key(folder: Path) -> None:
@@ -364,27 +397,3 @@ def test_a_damaged_cache_is_made_again(folder: Path, caplog: pytest.LogCaptureFi
         after = read(folder, is_vocabulary_there=True, is_resumed=True)
     assert after.pairs.source_lengths.tolist() == before
     assert "it is damaged and made again" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"pairs": (EN_ZH, EN_ZH), "folder": ""}, "data.pairs has the suffixes en-zh twice"),
-        (
-            {"pairs": (EN_ZH, replace(EN_ZH, target_language="cn"))},
-            "data.pairs has the tags en → zh-Hans twice",
-        ),
-        ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
-        ({}, "missing key data.folder, data.source_language, data.target_language"),
-        ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
-        (
-            {"pairs": (EN_ZH, replace(ZH_EN, source_tag="tlh")), "filters": SCRIPTS},
-            "data.filters.min_script_share: the script of 'tlh' is not known",
-        ),
-    ],
-)
-def test_impossible_data_is_refused(values: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        DataConfig(**values)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="names 'talk' twice; give it copies instead"):
-        replace(DATA, train=(TALK, TALK))

@@ -56,6 +56,22 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
     assert not (tmp_path / "two").exists()
 
 
+def test_a_vocabulary_of_another_number_of_files_is_no_beginning(
+    data_folder: Path, whole_run: Path, tmp_path: Path
+) -> None:
+    apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
+    message = r"^vocabulary\.is_joint: .* has a vocabulary for each side, the run has not"
+    with pytest.raises(DataError, match=message):
+        run(data_folder, tmp_path / "one", experiment=apart, start_from=whole_run)
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in ("source.spm", "target.spm"):
+        shutil.copy(whole_run / "joint.spm", other / name)
+    message = r"^vocabulary\.is_joint: .* has a joint vocabulary, the run has not"
+    with pytest.raises(DataError, match=message):
+        run(data_folder, tmp_path / "two", start_from=other)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -63,3 +63,42 @@ def test_a_missing_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str
     words[2] = str(folder / "none.en")
     assert main(words) == 1
     assert "none.en" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("num_lines", "message"),
+    [
+        (5, "less.zh:6: no such line; "),
+        (0, "less.zh:1: no such line; "),
+    ],
+)
+def test_sides_that_do_not_match_are_named_before_a_checkpoint_is_read(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    num_lines: int,
+    message: str,
+) -> None:
+    words = arguments(folder)
+    words[1] = str(tmp_path / "no-checkpoint")
+    words[3] = str(tmp_path / "less.zh")
+    lines = (folder / "talk.zh").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "less.zh").write_text("".join(lines[:num_lines]), encoding="utf-8")
+    assert main(words) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert f"talk.en has 8 lines but {tmp_path}/less.zh has {num_lines}" in error
+
+
+def test_a_blank_line_is_scored_like_any_other(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = arguments(folder)
+    for place, name, line in (
+        (2, "blank.en", "\nThe cat waits.\n"),
+        (3, "blank.zh", "\n猫等待。\n"),
+    ):
+        words[place] = str(tmp_path / name)
+        (tmp_path / name).write_text(line, encoding="utf-8")
+    assert main(words) == 0
+    assert "BLEU" in capsys.readouterr().out

@@ -1,0 +1,71 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from service.cli.line_output import opened_output
+
+LINES = [f"line {number}" for number in range(5)]
+CONTENT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+class KilledError(BaseException):
+    """The process ended here."""
+
+
+def write(path: Path, identity: str | None = "same") -> int:
+    """Write the lines that are missing; how many were there."""
+    with opened_output(path, identity) as output:
+        num_done = output.num_done
+        output.write(LINES[num_done:])
+    return num_done
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+@pytest.mark.parametrize("num_steps", [0, 1, 2])
+def test_a_command_that_is_killed_while_its_file_gets_its_name_can_be_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, num_steps: int
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"of an earlier command")
+    left = iter(range(num_steps))
+
+    def dying(step: str) -> None:
+        whole = getattr(Path, step)
+
+        def act(*arguments: object, **options: object) -> object:
+            if next(left, None) is None:
+                raise KilledError
+            return whole(*arguments, **options)
+
+        monkeypatch.setattr(Path, step, act)
+
+    with monkeypatch.context():
+        dying("replace")
+        dying("unlink")
+        try:
+            write(path)
+        except KilledError:
+            is_killed = True
+        else:
+            is_killed = False
+        monkeypatch.undo()
+    assert is_killed == (num_steps < (2 if name.endswith(".gz") else 1))
+    assert write(path) == (len(LINES) if is_killed else 0)
+    written = path.read_bytes()
+    assert (gzip.decompress(written) if name.endswith(".gz") else written) == CONTENT
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_half_packed_file_of_a_killed_command_is_packed_anew(tmp_path: Path) -> None:
+    (tmp_path / ".out.gz.same.partial").write_bytes(CONTENT)
+    (tmp_path / ".out.gz.same.partial.gz").write_bytes(gzip.compress(CONTENT)[:9])
+    assert write(tmp_path / "out.gz") == len(LINES)
+    assert gzip.decompress((tmp_path / "out.gz").read_bytes()) == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["out.gz"]
+
+
+def test_lines_without_an_identity_are_not_continued(tmp_path: Path) -> None:
+    (tmp_path / ".out.txt.new.partial").write_bytes(b"of something else\n")
+    assert write(tmp_path / "out.txt", identity=None) == 0
+    assert (tmp_path / "out.txt").read_bytes() == CONTENT
