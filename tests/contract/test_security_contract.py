@@ -173,7 +173,7 @@ def test_neither_keys_nor_texts_nor_addresses_are_in_the_log_or_the_metrics(
         assert name not in metrics
 
 
-@pytest.mark.skipif(BINARY is None, reason="redis-server is not installed")
+@pytest.mark.skipif(BINARY is None, reason="no redis-server; see .ci/redis")
 def test_two_servers_share_limits_through_redis_and_go_on_without_it(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:

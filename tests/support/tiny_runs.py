@@ -6,9 +6,11 @@ from pathlib import Path
 import torch
 
 from model.train.data_config import CorpusConfig, DataConfig
+from model.train.distributed import Group
 from model.train.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
+from model.train.yaml_lines import KeyPlaces
 from support.tiny_checkpoint import generated_pairs
 
 EXPERIMENT = Experiment(
@@ -78,6 +80,8 @@ def run(
     should_stop: Callable[[], bool] | None = None,
     start_from: Path | None = None,
     cache: Path | None = None,
+    group: Group | None = None,
+    places: KeyPlaces | None = None,
 ) -> bool:
     """Train; whether the run came to its end."""
     return train(
@@ -89,5 +93,7 @@ def run(
         command="dragoman train tiny.yaml",
         start_from=start_from,
         cache=cache,
+        group=group,
+        places=places,
         should_stop=should_stop or StopAfter(num_updates),
     )

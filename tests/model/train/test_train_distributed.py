@@ -16,7 +16,6 @@ import torch
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.distributed import FirstWorkerError, Group, joined_group
 from model.train.experiment import OptimiserConfig, RunConfig
-from model.train.run import train
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
 from support.forked import Send, run_workers
@@ -219,15 +218,7 @@ def resume_another(send: Send, group: Group, *, output: Path, data: Path) -> Non
     """Resume a run whose state is of another seed, which only the state says."""
     other = replace(TINY, run=replace(TINY.run, seed=2, update_freq=2))
     try:
-        train(
-            other,
-            data_folder=data,
-            output=output,
-            resume=True,
-            device=torch.device("cpu"),
-            command="",
-            group=group,
-        )
+        run(data, output, experiment=other, resume=True, group=group)
     except TrainingError as error:
         send((type(error).__name__, str(error)))
 

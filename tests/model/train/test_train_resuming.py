@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from model.errors import TrainingError
 from model.train.data_config import CorpusConfig
@@ -14,7 +13,6 @@ from model.train.experiment import OptimiserConfig, read_placed_experiment
 from model.train.observer import fingerprint
 from model.train.regularisation import RegularisationConfig
 from model.train.report import format_experiment
-from model.train.run import train
 from support.tiny_runs import EXPERIMENT, run
 
 
@@ -74,15 +72,7 @@ def test_what_keeps_a_run_from_being_resumed_is_named_with_its_line(
     line = text.splitlines().index("  d_ff: 32") + 1
     experiment, places = read_placed_experiment(path)
     with pytest.raises(TrainingError, match=rf"wider\.yaml:{line}: network\.d_ff is 32, the run's"):
-        train(
-            experiment,
-            data_folder=data_folder,
-            output=whole_run,
-            resume=True,
-            device=torch.device("cpu"),
-            command="",
-            places=places,
-        )
+        run(data_folder, whole_run, experiment=experiment, resume=True, places=places)
 
 
 def test_a_run_may_be_resumed_with_what_changes_no_update_so_far(
