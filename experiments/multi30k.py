@@ -1,18 +1,29 @@
-"""Multi30k in the form that published scores use: lower case, normalised, tokenised (Moses).
+"""Multi30k in the form that published scores use, and scores in that form and as people read it.
 
-    python experiments/multi30k.py DATA OUTPUT
+    python experiments/multi30k.py text DATA OUTPUT
 
-reads `DATA/en-de/{train,dev,test}/multi30k*` and writes `OUTPUT/multi30k/…` for
-`dragoman train experiments/multi30k-en-de-tiny.yaml --data OUTPUT`. BLEU over these files, with
-`--tokenize none`, is the "lc.norm.tok" figure of Wu et al. 2021 ("Good for Misconceived Reasons").
+reads `DATA/en-de/{train,dev,test}/multi30k*` and writes `OUTPUT/multi30k/…`: lower case, normalised
+and tokenised (Moses), for `dragoman train experiments/multi30k-en-de-tiny.yaml --data OUTPUT`.
+
+    python experiments/multi30k.py score DATA CHECKPOINT… [--tokenised] [--beam-size 5]
+
+translates val and the test sets and prints three BLEU scores of the same translations: of the text
+as it was written (sacrebleu 13a, cased), of that in lower case, and "lc.norm.tok", the figure of
+Wu et al. 2021 ("Good for Misconceived Reasons"). `--tokenised` is for checkpoints trained on what
+`text` writes: they read tokens, and what they write is detokenised before the first two scores.
 """
 
 import argparse
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
+from model.config import SearchConfig
+from model.evaluate import score
+from model.loading import load_for_decoding
 from model.train.data import find_text, read_lines
+from model.translator import Translator
 
 CORPORA = {
     "train": ("multi30k",),
@@ -39,21 +50,100 @@ class MosesLine:
         return str(self._tokenizer.tokenize(normalised, return_str=True, escape=False))
 
 
+class PlainLine:
+    """The way back, but for the capitals: tokens to text."""
+
+    def __init__(self, language: str) -> None:
+        self._detokenizer = MosesDetokenizer(language)
+
+    def __call__(self, line: str) -> str:
+        """A sentence as people write it."""
+        return str(self._detokenizer.detokenize(line.split(), unescape=False))
+
+
 def main() -> None:
-    """Write every corpus, both sides."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("data", type=Path, help="folder that holds en-de/")
-    parser.add_argument("output", type=Path, help="gets multi30k/{train,dev,test}/")
+    """Prepare, or score."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    text = commands.add_parser("text", help="write every corpus, both sides")
+    text.add_argument("data", type=Path, help="folder that holds en-de/")
+    text.add_argument("output", type=Path, help="gets multi30k/{train,dev,test}/")
+    text.set_defaults(run=write_text)
+    scores = commands.add_parser("score", help="print BLEU in three forms")
+    scores.add_argument("data", type=Path, help="folder that holds en-de/")
+    scores.add_argument("checkpoints", type=Path, nargs="+", help="checkpoint directories")
+    scores.add_argument("--tokenised", action="store_true", help="they read what `text` writes")
+    scores.add_argument("--beam-size", type=int, default=5)
+    scores.set_defaults(run=print_scores)
     arguments = parser.parse_args()
+    run: Callable[[argparse.Namespace], None] = arguments.run
+    run(arguments)
+
+
+def write_text(arguments: argparse.Namespace) -> None:
+    """Write every corpus, both sides."""
     for split, names in CORPORA.items():
         folder = arguments.output / "multi30k" / split
         folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             for language in LANGUAGES:
                 clean = MosesLine(language)
-                lines = read_lines(find_text(arguments.data / "en-de" / split, name, language))
+                lines = read_original(arguments.data, split, name, language)
                 text = "".join(f"{clean(line)}\n" for line in lines)
                 (folder / f"{name}.{language}").write_text(text, encoding="utf-8", newline="\n")
+
+
+def print_scores(arguments: argparse.Namespace) -> None:
+    """A row for every set of every checkpoint."""
+    print("| checkpoint | set | 13a, cased | 13a, lower case | lc.norm.tok |")
+    print("| --- | --- | --: | --: | --: |")
+    search = SearchConfig(beam_size=arguments.beam_size)
+    for directory in arguments.checkpoints:
+        checkpoint = load_for_decoding(directory)
+        translator = Translator(checkpoint, max_rows=128)
+        pair = checkpoint.manifest.pairs[0]
+        for split in ("dev", "test"):
+            for name in CORPORA[split]:
+                sources, references = (
+                    read_original(arguments.data, split, name, language)
+                    for language in (pair.source, pair.target)
+                )
+                if arguments.tokenised:
+                    sources = [*map(MosesLine(pair.source), sources)]
+                found = translator.translate(sources, pair, search)
+                hypotheses = [one.text for one in found]
+                if arguments.tokenised:
+                    hypotheses = [*map(PlainLine(pair.target), hypotheses)]
+                values = three_scores(hypotheses, references, MosesLine(pair.target))
+                cells = " | ".join(f"{value:.2f}" for value in values)
+                print(f"| {checkpoint.manifest.name} | {name} | {cells} |", flush=True)
+
+
+def three_scores(
+    hypotheses: Sequence[str], references: Sequence[str], tokens: Callable[[str], str]
+) -> tuple[float, float, float]:
+    """BLEU of plain text: cased, in lower case, in lower case over Multi30k's tokens.
+
+    Args:
+        hypotheses: Translations as people write.
+        references: As many.
+        tokens: Makes a line of `write_text` of a plain one.
+    """
+    forms: Sequence[tuple[Callable[[str], str], str]] = (
+        (str, "13a"),
+        (str.lower, "13a"),
+        (tokens, "none"),
+    )
+    cased, lower, tokenised = (
+        score([*map(form, hypotheses)], [*map(form, references)], tokenizer=tokenizer).bleu.value
+        for form, tokenizer in forms
+    )
+    return cased, lower, tokenised
+
+
+def read_original(data: Path, split: str, name: str, language: str) -> list[str]:
+    """One side of a corpus as it was published."""
+    return list(read_lines(find_text(data / "en-de" / split, name, language)))
 
 
 if __name__ == "__main__":

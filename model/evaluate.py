@@ -82,7 +82,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: st
             " reference for each"
         )
     try:
-        bleu = BLEU(tokenize=tokenizer)
+        bleu = BLEU(tokenize=tokenizer, force=tokenizer == "none")  # no word on its tokens
     except (ImportError, RuntimeError) as error:
         raise ConfigError(f"tokenizer {tokenizer!r} cannot be used: {error}") from error
     chrf = CHRF()
