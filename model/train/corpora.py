@@ -28,6 +28,8 @@ from model.train.filtering import (
     pair_hash,
     report_corpus,
 )
+from model.train.languages import LanguageProfiles, LanguageSample, learn_languages
+from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
 from model.train.store import (
     StoredPairs,
     StoreWriter,
@@ -41,8 +43,6 @@ from model.train.yaml_lines import KeyPlaces
 
 TEXT_FILE = "text.json"
 """In a run's folder: what its training text is made of, and what was left out of it."""
-
-_LINES_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,31 +109,47 @@ def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tupl
 
 
 def judge_corpora(
-    files: Sequence[CorpusFiles], data: DataConfig, places: KeyPlaces
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    places: KeyPlaces,
+    should_stop: ShouldStop = never,
 ) -> JudgedCorpora:
-    """Read every line once: check that it is sound and that filters keep it.
+    """Read every line: check that it is sound and that filters keep it.
+
+    Where languages are told apart every line is read twice, first to learn what they look like.
 
     Raises:
         ConfigError: The filters cannot be used for a language.
         DataError: Text is misaligned, damaged, or nothing of a corpus is kept; the message names
             the file, and the key that asks for it.
+        StoppedError: `should_stop` said so.
     """
+    languages = None
+    if data.filters.language_margin:
+        languages = _learn_languages(files, data, places, should_stop)
     verdicts: list[NDArray[np.uint8]] = []
     for direction in data.directions:
         own = [item for item in files if item.direction == direction]
-        verdicts += _judge_direction(own, data, direction, places)
+        line_filter = LineFilter(
+            data.filters, source=direction.source, target=direction.target, languages=languages
+        )
+        verdicts += _judge_direction(own, data, line_filter, places, should_stop)
     judged = JudgedCorpora(files=tuple(files), verdicts=tuple(verdicts))
     _require_pairs(judged, places)
     return judged
 
 
 def text_ingredients(
-    files: Sequence[CorpusFiles], data: DataConfig, vocabularies: Vocabularies
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    should_stop: ShouldStop = never,
 ) -> dict[str, str]:
     """Everything the stored text depends on, by name: settings, and hashes of files' bytes.
 
     Raises:
         DataError: A file cannot be read.
+        StoppedError: `should_stop` said so.
     """
     found = {
         "data.max_length": str(data.max_length),
@@ -148,8 +164,8 @@ def text_ingredients(
         found["the source vocabulary"] = hash_file(vocabularies.source_path)
         found["the target vocabulary"] = hash_file(vocabularies.target_path)
         for item in files:
-            found[f"{item.label}, source"] = hash_file(item.source)
-            found[f"{item.label}, target"] = hash_file(item.target)
+            found[f"{item.label}, source"] = hash_file(item.source, should_stop)
+            found[f"{item.label}, target"] = hash_file(item.target, should_stop)
     except OSError as error:
         raise DataError(f"{error.filename}: {error.strerror or error}") from error
     return found
@@ -164,6 +180,7 @@ def open_text(
     ingredients: Mapping[str, str],
     places: KeyPlaces,
     judged: JudgedCorpora | None = None,
+    should_stop: ShouldStop = never,
 ) -> StoredPairs:
     """The tokenised training text, read from the cache or put there.
 
@@ -175,17 +192,20 @@ def open_text(
         ingredients: From `text_ingredients`.
         places: Where the experiment's keys stand.
         judged: Where they were judged already.
+        should_stop: Asked again and again; a store that is not finished is thrown away.
 
     Raises:
         ConfigError: As `judge_corpora`.
         DataError: As `judge_corpora`; or no pair is short enough.
+        StoppedError: `should_stop` said so.
     """
 
     def fill(writer: StoreWriter) -> None:
-        found = judged or judge_corpora(files, data, places)
-        _require_pairs(_tokenise(found, data, vocabularies, writer), places)
+        found = judged or judge_corpora(files, data, places, should_stop)
+        _require_pairs(_tokenise(found, data, vocabularies, writer, should_stop), places)
 
-    return open_or_build(cache, ingredients, fill, has_text=data.regularisation is not None)
+    has_text = data.regularisation is not None
+    return open_or_build(cache, ingredients, fill, has_text=has_text, should_stop=should_stop)
 
 
 def write_text_facts(
@@ -255,22 +275,36 @@ def _find_side(
     return path
 
 
+def _learn_languages(
+    files: Sequence[CorpusFiles], data: DataConfig, places: KeyPlaces, should_stop: ShouldStop
+) -> LanguageProfiles:
+    sample = LanguageSample()
+    for item in files:
+        pairs = iterate_parallel(item.source, item.target, may_be_blank=data.filters.drop_blank)
+        with places.blame(item.key):
+            for source, target in until_stopped(pairs, should_stop):
+                sample.add(item.direction.source, source)
+                sample.add(item.direction.target, target)
+    return learn_languages(sample.lines, data.filters.language_margin)
+
+
 def _judge_direction(
     files: Sequence[CorpusFiles],
     data: DataConfig,
-    direction: DirectionConfig,
+    line_filter: LineFilter,
     places: KeyPlaces,
+    should_stop: ShouldStop,
 ) -> list[NDArray[np.uint8]]:
     filters = data.filters
-    line_filter = LineFilter(filters, source=direction.source, target=direction.target)
     verdicts = bytearray()
     hashes: list[NDArray[np.uint64]] = []
     ends = [0]
     for item in files:
-        lines = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
+        pairs = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
+        lines = until_stopped(pairs, should_stop)
         with places.blame(item.key):
-            while chunk := list(islice(lines, _LINES_AT_ONCE)):
-                verdicts += bytes(line_filter.judge(*pair) for pair in chunk)
+            while chunk := list(islice(lines, LINES_AT_ONCE)):
+                verdicts += line_filter.judge_all(chunk).tobytes()
                 if filters.drop_duplicates:
                     hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
@@ -289,20 +323,27 @@ def _require_pairs(judged: JudgedCorpora, places: KeyPlaces) -> None:
 
 
 def _tokenise(
-    judged: JudgedCorpora, data: DataConfig, vocabularies: Vocabularies, writer: StoreWriter
+    judged: JudgedCorpora,
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    writer: StoreWriter,
+    should_stop: ShouldStop,
 ) -> JudgedCorpora:
     """Store the pairs that are short enough; the verdicts with those that are not."""
     pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
     final = []
     for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
         tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.pairs else ()
-        final.append(_tokenise_corpus(item, verdicts.copy(), data, writer, pieces=pieces, tag=tag))
+        lines = until_stopped(
+            iterate_parallel(item.source, item.target, may_be_blank=True), should_stop
+        )
+        final.append(_tokenise_corpus(lines, verdicts.copy(), data, writer, pieces=pieces, tag=tag))
         writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
     return JudgedCorpora(files=judged.files, verdicts=tuple(final))
 
 
 def _tokenise_corpus(
-    item: CorpusFiles,
+    lines: Iterator[tuple[str, str]],
     verdicts: NDArray[np.uint8],
     data: DataConfig,
     writer: StoreWriter,
@@ -311,9 +352,8 @@ def _tokenise_corpus(
     tag: tuple[int, ...],
 ) -> NDArray[np.uint8]:
     """Store the pairs that are short enough; the verdicts with those that are not."""
-    lines = iterate_parallel(item.source, item.target, may_be_blank=True)
     begin = 0
-    while chunk := list(islice(lines, _LINES_AT_ONCE)):
+    while chunk := list(islice(lines, LINES_AT_ONCE)):
         kept = [
             begin + place for place in np.flatnonzero(verdicts[begin : begin + len(chunk)] == 0)
         ]

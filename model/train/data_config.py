@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag
 from model.train.filtering import FilterConfig, LineFilter
+from model.train.languages import language_of
 from model.train.regularisation import RegularisationConfig
 
 _MAX_COPIES = 1_000_000
@@ -157,16 +158,22 @@ class DataConfig:
             if given:
                 raise ConfigError(f"data.{given[0]} and data.pairs are both set; put it into pairs")
             self._check_pairs()
-            self._check_scripts()
+            self._check_filters()
             return
         missing = [name for name in _DIRECTION_KEYS[:3] if not getattr(self, name)]
         if missing:
             raise ConfigError(f"missing key {', '.join(f'data.{name}' for name in missing)}")
-        self._check_scripts()  # of a direction, whose own checks are the same
+        self._check_filters()  # of a direction, whose own checks are the same
 
-    def _check_scripts(self) -> None:
+    def _check_filters(self) -> None:
         for direction in self.directions:
             LineFilter(self.filters, source=direction.source, target=direction.target)
+        tags = [tag for item in self.directions for tag in (item.source, item.target)]
+        if self.filters.language_margin and len({language_of(tag) for tag in tags}) < 2:
+            raise ConfigError(
+                f"data.filters.language_margin is {self.filters.language_margin}; it must be 0"
+                f" where all text is of one language, {language_of(tags[0])!r}"
+            )
 
     def _check_pairs(self) -> None:
         for what, found in (

@@ -139,7 +139,8 @@ class Group:
         """The first worker runs the block before the others do.
 
         Raises:
-            FirstWorkerError: On the others, if it came to an error there; they do not run it.
+            FirstWorkerError: On the others, if it came to an error there or was asked to stop; they
+                do not run it.
         """
         if not self.is_first and not self.agree(0.0, device):
             raise FirstWorkerError("the first worker has ended with an error, which it tells")

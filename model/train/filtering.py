@@ -1,12 +1,13 @@
 """Which sentence pairs are not worth learning from, and how many were left out for what.
 
 Owns the filters and their names. Lengths and ratios in tokens are asked for after tokenising,
-everything else before; does not own reading or tokenising.
+everything else before; does not own reading or tokenising, or how languages are told apart
+(`model.train.languages`).
 """
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.errors import ConfigError
+from model.train.languages import LanguageProfiles
 
 KEPT = "kept"
 REASONS = (
@@ -23,13 +25,19 @@ REASONS = (
     "identical",
     "source script",
     "target script",
+    "source language",
+    "target language",
     "duplicate",
     "length",
     "ratio",
 )
 """Why a pair is left out; a verdict is an index into this."""
 
-BLANK, _CHARACTERS, _IDENTICAL, _SOURCE, _TARGET, DUPLICATE, LENGTH, RATIO = range(1, 9)
+BLANK, _CHARACTERS, _IDENTICAL = range(1, 4)
+_SOURCE_SCRIPT, _TARGET_SCRIPT, _SOURCE_LANGUAGE, _TARGET_LANGUAGE = range(4, 8)
+DUPLICATE, LENGTH, RATIO = range(8, 11)
+
+_MAX_MARGIN = 5.0  # nats a letter: some log 128, as if every letter had been drawn by lot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +54,9 @@ class FilterConfig:
             0 for none.
         min_script_share: Share of a side's letters that must be of its language's script; 0
             leaves scripts alone. Technical Chinese has many Latin letters: 0.2 is a lot there.
+        language_margin: Nats a letter by which a side may be likelier in another of the run's
+            languages (`model.train.languages`; Dunning 1994); 0 leaves languages alone, 0.2 is
+            usual. Sides of few letters need more, or are left alone.
     """
 
     drop_blank: bool = False
@@ -54,6 +65,7 @@ class FilterConfig:
     max_characters: int = 0
     max_ratio: float = 0.0
     min_script_share: float = 0.0
+    language_margin: float = 0.0
 
     def __post_init__(self) -> None:
         """Reject limits that cannot be."""
@@ -69,6 +81,11 @@ class FilterConfig:
             raise ConfigError(
                 f"data.filters.min_script_share is {self.min_script_share}; it must be from 0 to 1"
             )
+        if not 0.0 <= self.language_margin <= _MAX_MARGIN:
+            raise ConfigError(
+                f"data.filters.language_margin is {self.language_margin}; it must be from 0 to"
+                f" {_MAX_MARGIN:g}"
+            )
 
 
 class LineFilter:
@@ -78,19 +95,43 @@ class LineFilter:
         config: What is asked for.
         source: BCP-47 tag of the source.
         target: That of the target.
+        languages: What the run's languages look like, if the config asks for it.
 
     Raises:
         ConfigError: Scripts are asked for and that of a language is not known.
     """
 
-    def __init__(self, config: FilterConfig, *, source: str, target: str) -> None:
+    def __init__(
+        self,
+        config: FilterConfig,
+        *,
+        source: str,
+        target: str,
+        languages: LanguageProfiles | None = None,
+    ) -> None:
         self._config = config
+        self._tags = (source, target)
+        self._languages = languages
         self._scripts = (
             tuple(script_names(tag) for tag in (source, target)) if config.min_script_share else ()
         )
 
+    def judge_all(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.uint8]:
+        """(P,) for each pair 0 to keep it, else the number of the reason."""
+        verdicts = np.array([self.judge(*pair) for pair in pairs], dtype=np.uint8)
+        if self._languages is not None:
+            for side, reason in enumerate((_SOURCE_LANGUAGE, _TARGET_LANGUAGE)):
+                kept = np.flatnonzero(verdicts == 0)
+                is_foreign = self._languages.are_foreign(
+                    [pairs[number][side] for number in kept.tolist()],
+                    self._tags[side],
+                    self._config.language_margin,
+                )
+                verdicts[kept[is_foreign]] = reason
+        return verdicts
+
     def judge(self, source: str, target: str) -> int:
-        """0 to keep the pair, else the number of the reason."""
+        """What is known of a pair without the run's languages; numbers as in `judge_all`."""
         config = self._config
         if not source.strip() or not target.strip():
             return BLANK
@@ -98,7 +139,7 @@ class LineFilter:
             return _CHARACTERS
         if config.drop_identical and _letters(source) == _letters(target):
             return _IDENTICAL
-        sides = ((source, _SOURCE), (target, _TARGET))
+        sides = ((source, _SOURCE_SCRIPT), (target, _TARGET_SCRIPT))
         for names, (side, reason) in zip(self._scripts, sides, strict=False):
             if script_share(side, names) < config.min_script_share:
                 return reason

@@ -26,10 +26,10 @@ from model.train.state import (
     Progress,
     average_path,
     list_averages,
-    list_snapshots,
     snapshot_path,
     update_of,
 )
+from model.train.stopping import ShouldStop, StoppedError, leave_if, never
 from model.train.validation import dev_loss
 from model.train.vocabulary import START_ID
 from model.translator import Translator
@@ -38,10 +38,6 @@ LOGGER = logging.getLogger("dragoman.train")
 
 OnScored = Callable[[str, ParallelText, Evaluation], None]
 """Takes a final evaluation: the corpus' name, its text, the result."""
-
-
-class _StoppedError(Exception):
-    """The end of a run was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,18 +52,17 @@ class _Judge:
 
     experiment: Experiment
     search: SearchConfig
-    should_stop: Callable[[], bool]
+    should_stop: ShouldStop
 
     def evaluate(self, translator: Translator, item: ReportText) -> Evaluation:
         """Scores of a corpus.
 
         Raises:
-            _StoppedError: `should_stop` said so.
+            StoppedError: `should_stop` said so.
         """
 
         def check(_: int) -> None:
-            if self.should_stop():
-                raise _StoppedError
+            leave_if(self.should_stop)
 
         return evaluate(
             translator,
@@ -90,7 +85,7 @@ def finish_run(
     progress: Progress,
     command: str,
     on_scored: OnScored = lambda *_: None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> dict[str, Scores] | None:
     """Choose weights, store them, score what was stored, write the card.
 
@@ -128,7 +123,7 @@ def finish_run(
             command=command,
             on_scored=on_scored,
         )
-    except _StoppedError:
+    except StoppedError:
         return None
 
 
@@ -196,7 +191,9 @@ def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dic
         if path.exists():
             found[f"the moving average at update {update:,}"] = [path]
     run = experiment.run
-    kept = list_snapshots(folder)[-run.num_snapshots :]  # without an older one, kept as the best
+    # Not what the folder holds: an older one may be there, kept as the best.
+    updates = (progress.snapshot_updates or ())[-run.num_snapshots :]
+    kept = [snapshot_path(folder, update) for update in updates]
     latest = last_snapshots(kept, run.average_counts)
     for count, paths in latest.items():
         found[f"the average of the last {count} snapshots"] = paths

@@ -7,6 +7,7 @@ resume from it. Does not own the files' formats (`state`), nor when something is
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -101,7 +102,7 @@ class RunFiles:
         self._saved_best = (state.progress.best_update,)
         if state.is_latest:
             self._saved_best = (previous_best_update(self._folder), *self._saved_best)
-        return state.progress
+        return replace(state.progress, snapshot_updates=self._latest_updates(state.progress))
 
     def forget_later(self, progress: Progress) -> None:
         """Remove snapshots that `progress` does not know: the run will make them once more.
@@ -110,12 +111,10 @@ class RunFiles:
         or of its own update, of which the state does not say that it was scored. Left there, they
         would be taken for this run's own. Files that a killed run had only begun go with them.
         """
-        is_scored = progress.scored_update == progress.update
-        first = progress.update + 1 if is_scored else progress.update
         later = [
             path
             for path in (*list_snapshots(self._folder), *list_averages(self._folder))
-            if update_of(path) >= first
+            if not _is_known(path, progress)
         ]
         for path in (*later, *self._folder.glob("*.partial")):
             path.unlink()
@@ -174,6 +173,27 @@ class RunFiles:
         keep = {update for update in spoken_of if update is not None}
         prune(list_snapshots(self._folder), num_kept=self._num_snapshots, keep=keep)
         prune(list_averages(self._folder), num_kept=1, keep=keep)
+
+    def _latest_updates(self, progress: Progress) -> tuple[int, ...]:
+        """Updates of the latest snapshots that are all still there.
+
+        More files may be there: an older one that was kept as the best. A state from before these
+        updates were kept cannot tell it from the others, and is trusted that there is none.
+        """
+        there = [path for path in list_snapshots(self._folder) if _is_known(path, progress)]
+        found = [update_of(path) for path in there]
+        if progress.snapshot_updates is None:
+            return tuple(found[-self._num_snapshots :])
+        gone = [update for update in progress.snapshot_updates if update not in found]
+        return tuple(
+            update for update in progress.snapshot_updates if update > max(gone, default=-1)
+        )
+
+
+def _is_known(path: Path, progress: Progress) -> bool:
+    """Whether a snapshot was written, and scored, before a state was saved."""
+    is_scored = progress.scored_update == progress.update
+    return update_of(path) < progress.update + is_scored
 
 
 def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:

@@ -5,6 +5,7 @@ Owns when each of them happens. How they are done is `progress`, `recorder`, `ke
 """
 
 import hashlib
+import logging
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +20,8 @@ from model.train.state import Progress
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
 from model.train.yaml_config import differences, told
+
+LOGGER = logging.getLogger("dragoman.train")
 
 _CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
 """Keys of `data`, at any depth, that a resumed run may change."""
@@ -56,6 +59,33 @@ def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, s
         for found in differences(*pair, f"run.{name}"):
             return found
     return None
+
+
+def comparable(progress: Progress, *, metric: Metric, scoring: str) -> Progress:
+    """What a run is resumed with: without a best score that a later one must not be compared to.
+
+    A score that was measured with other text, another metric or another search is forgotten, with
+    a warning; patience begins anew. The snapshot it was of is kept for the choice at the end,
+    which scores it once more, until a snapshot has a score of the new kind.
+
+    Args:
+        progress: Of the state.
+        metric: What scores are from now on.
+        scoring: What they are measured with, from `Validator.scoring`.
+    """
+    current = replace(progress, scoring=scoring)
+    is_same = progress.metric == metric and progress.scoring in {None, scoring}
+    if progress.best_score is None or is_same:
+        return current
+    LOGGER.warning(
+        "the best score so far, %.4f at update %d, was measured with (%s), and scores are now"
+        " measured with (%s): it is forgotten, and run.patience counts anew",
+        progress.best_score,
+        progress.best_update,
+        progress.scoring or progress.metric,
+        scoring,
+    )
+    return replace(current, metric=metric, best_score=None)
 
 
 class RunObserver:
@@ -130,7 +160,7 @@ class RunObserver:
     def has_lost_patience(self, progress: Progress) -> bool:
         """Whether so many snapshots in a row were no better that the run should end."""
         run = self._experiment.run
-        if not run.patience or progress.best_update is None:
+        if not run.patience or progress.best_score is None or progress.best_update is None:
             return False
         num_updates = progress.update - progress.best_update
         return num_updates >= run.patience * run.snapshot_every_updates
@@ -157,9 +187,14 @@ class RunObserver:
         with self._files.scored_weights():
             scores = self._validator.score(self._transformer)
         self._note_scores(progress, scores)
-        metric = self._experiment.run.snapshot_metric
-        progress = replace(progress, scored_update=progress.update)
-        progress = _with_best(progress, self._validator.choosing(scores), metric)
+        run = self._experiment.run
+        updates = sorted({*(progress.snapshot_updates or ()), progress.update})
+        progress = replace(
+            progress,
+            scored_update=progress.update,
+            snapshot_updates=tuple(updates[-run.num_snapshots :]),
+        )
+        progress = _with_best(progress, self._validator.choosing(scores), run.snapshot_metric)
         self._files.prune(progress)
         return progress
 

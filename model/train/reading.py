@@ -27,6 +27,7 @@ from model.train.export import direction_pair
 from model.train.filtering import CorpusReport
 from model.train.regularisation import RegularisationConfig, SegmentDrawer
 from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, heat
+from model.train.stopping import ShouldStop, never
 from model.train.store import StoredPairs
 from model.train.validation import DevText
 from model.train.vocabulary import (
@@ -81,6 +82,7 @@ def read_text(
     is_resumed: bool = False,
     cache: Path | None = None,
     places: KeyPlaces | None = None,
+    should_stop: ShouldStop = never,
 ) -> RunText:
     """Make ready everything a run needs; trains the vocabulary unless it is there.
 
@@ -92,10 +94,12 @@ def read_text(
         is_resumed: The run has begun; its text must be what it was.
         cache: Folder of tokenised text; None for `output`/text.
         places: Where the experiment's keys stand.
+        should_stop: Asked again and again; all of it can be begun anew at any time.
 
     Raises:
         DataError: Text is missing, misaligned or empty, or too little for the vocabulary, or a dev
             corpus has only pairs that are too long; the message names the key that asks for it.
+        StoppedError: `should_stop` said so.
         TrainingError: The run that is resumed began with other text, or a file cannot be written.
     """
     data, places = experiment.data, places or KeyPlaces()
@@ -108,10 +112,10 @@ def read_text(
             experiment.vocabulary, vocabularies, tags=_tags(experiment), places=places
         )
     else:
-        judged = judge_corpora(corpora, data, places)
+        judged = judge_corpora(corpora, data, places, should_stop)
         with places.blame("vocabulary", "vocabulary.size", "vocabulary.normalisation"):
-            vocabularies = _train_vocabularies(experiment, judged, output)
-    ingredients = text_ingredients(corpora, data, vocabularies)
+            vocabularies = _train_vocabularies(experiment, judged, output, should_stop)
+    ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
     if is_resumed:
         check_same_text(output, ingredients)
     dev = _dev_texts(experiment, held_out, vocabularies, places)  # before hours of tokenising
@@ -123,6 +127,7 @@ def read_text(
         ingredients=ingredients,
         places=places,
         judged=judged,
+        should_stop=should_stop,
     )
     write_text_facts(output, ingredients, stored.reports)
     with places.blame("data" if data.pairs else "data.train"):
@@ -150,7 +155,7 @@ def choosing_names(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _train_vocabularies(
-    experiment: Experiment, judged: JudgedCorpora, output: Path
+    experiment: Experiment, judged: JudgedCorpora, output: Path, should_stop: ShouldStop
 ) -> Vocabularies:
     source, target = (
         thin(
@@ -161,7 +166,12 @@ def _train_vocabularies(
         for side in ("source", "target")
     )
     return train_vocabularies(
-        experiment.vocabulary, output, source=source, target=target, tags=_tags(experiment)
+        experiment.vocabulary,
+        output,
+        source=source,
+        target=target,
+        tags=_tags(experiment),
+        should_stop=should_stop,
     )
 
 

@@ -7,7 +7,7 @@ file's.
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,8 @@ from model.train.distributed import Group
 from model.train.experiment import Experiment, read_experiment
 from model.train.finish import finish_run
 from model.train.keeping import RunFiles, check_folder
-from model.train.observer import RunObserver, fingerprint, fixed_difference
+from model.train.memory import check_memory, memory_limit
+from model.train.observer import RunObserver, comparable, fingerprint, fixed_difference
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
 from model.train.reading import RunText, read_text
@@ -39,6 +40,7 @@ from model.train.report import (
 )
 from model.train.start import check_start, copy_start_vocabularies, load_start_weights
 from model.train.state import Progress, has_state
+from model.train.stopping import ShouldStop, StoppedError, never
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
 from model.train.validation import Validator, check_tokenizers
 from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
@@ -62,7 +64,7 @@ def train(
     cache: Path | None = None,
     group: Group | None = None,
     places: KeyPlaces | None = None,
-    should_stop: Callable[[], bool] = lambda: False,
+    should_stop: ShouldStop = never,
 ) -> bool:
     """Run an experiment; its checkpoint is `output`/checkpoint.
 
@@ -81,32 +83,40 @@ def train(
         cache: Folder that keeps tokenised text, for other runs too; None for the run's own.
         group: The workers that train together; None is one alone.
         places: Where the experiment's keys stand, for errors to name.
-        should_stop: Asked between updates; the state is saved before stopping.
+        should_stop: Asked on the first worker, again and again: while text is prepared, where
+            there may be no state to go on from, and between updates, where it is saved first.
 
     Returns:
         Whether the run came to its end and there is a checkpoint.
 
     Raises:
         ConfigError: BLEU's tokenizer is not installed, what the run begins with has another
-            vocabulary, or an update has fewer batches than there are workers.
+            vocabulary, an update has fewer batches than there are workers, or the network cannot
+            fit into memory.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written; on
             the others (`FirstWorkerError`), the first worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
-    with group.first_goes_first(device):
-        if group.is_first:
-            _check(experiment, output, resume=resume, group=group, places=places)
-        text = _prepare_text(
-            experiment,
-            data_folder,
-            output,
-            start_from=None if resume else start_from,
-            is_vocabulary_there=resume or not group.is_first,
-            is_resumed=resume,
-            cache=cache,
-            places=places,
-        )
+    try:
+        with group.first_goes_first(device):
+            if group.is_first:
+                _check(experiment, output, resume=resume, group=group, places=places)
+                with places.blame("network"):
+                    check_memory(experiment, memory_limit(device))
+            text = _prepare_text(
+                experiment,
+                data_folder,
+                output,
+                start_from=None if resume else start_from,
+                is_vocabulary_there=resume or not group.is_first,
+                is_resumed=resume,
+                cache=cache,
+                places=places,
+                should_stop=should_stop if group.is_first else never,
+            )
+    except StoppedError:
+        return False
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
     if start_from is not None and not resume:
@@ -176,7 +186,7 @@ def _train(
     recorder: RunRecorder,
     *,
     group: Group,
-    should_stop: Callable[[], bool],
+    should_stop: ShouldStop,
 ) -> bool:
     """Train until the run is over or stopped, which of the two is returned, and save."""
     with ProgressReporter(
@@ -260,6 +270,7 @@ def _prepare_text(
     is_resumed: bool,
     cache: Path | None,
     places: KeyPlaces,
+    should_stop: ShouldStop,
 ) -> RunText:
     if start_from is not None:
         check_start(start_from, experiment, places)
@@ -276,6 +287,7 @@ def _prepare_text(
         is_resumed=is_resumed,
         cache=cache,
         places=places,
+        should_stop=should_stop,
     )
 
 
@@ -320,6 +332,11 @@ def _prepare(
             progress = files.restore()
         if group.is_first:
             files.forget_later(progress)
+    validator = Validator(experiment, text.vocabularies, text.dev)
+    if group.is_first:
+        progress = comparable(
+            progress, metric=experiment.run.snapshot_metric, scoring=validator.scoring()
+        )
     stream = BatchStream(
         text.pairs,
         max_tokens=experiment.run.batch_tokens,
@@ -344,7 +361,7 @@ def _prepare(
         experiment,
         files=files,
         transformer=transformer,
-        validator=Validator(experiment, text.vocabularies, text.dev),
+        validator=validator,
         progress=progress,
     )
     return trainer, observer

@@ -55,9 +55,14 @@ class Progress:
         num_source_tokens: Source tokens read so far, without padding.
         num_target_tokens: Target tokens learnt from so far.
         metric: What scores are: "bleu", "chrf" or "loss" (negated, so that larger is better).
+        scoring: What `best_score` was measured with, as `Validator.scoring` says it; None in a
+            state from before this was kept, which is trusted.
         best_score: Dev score of the best snapshot so far, larger is better, or None.
-        best_update: Its update.
+        best_update: Its update. After a resume that scores in another way it is there without a
+            score, until the next snapshot has one.
         scored_update: The update of the latest snapshot that dev text has scored, or None.
+        snapshot_updates: Updates of the latest snapshots, oldest first, none left out between
+            them; None in a state from before this was kept.
         num_skipped_updates: Updates whose loss or gradient was not finite.
         num_skipped_in_a_row: Those since the last one that was finite.
     """
@@ -68,9 +73,11 @@ class Progress:
     num_source_tokens: int = 0
     num_target_tokens: int = 0
     metric: str = "loss"
+    scoring: str | None = None
     best_score: float | None = None
     best_update: int | None = None
     scored_update: int | None = None
+    snapshot_updates: tuple[int, ...] | None = None
     num_skipped_updates: int = 0
     num_skipped_in_a_row: int = 0
 

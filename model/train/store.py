@@ -1,7 +1,8 @@
 """Tokenised text in memory-mapped files: made once, read by every later run and resume.
 
-Owns the files of a store, that a store is there whole or not at all, and that a damaged one is
-noticed. Does not own what a store is made of or what its key means (`model.train.corpora`).
+Owns the files of a store, that a store is there whole or not at all, that a damaged one is
+noticed, and that a killed run's unfinished one is removed. Does not own what a store is made of or
+what its key means (`model.train.corpora`).
 
 A store is a folder named by its key:
 
@@ -10,8 +11,12 @@ A store is a folder named by its key:
     source-ids.ends      int64, where each row ends
     target-ids.*         the same for the target
     source-text.*, target-text.*  UTF-8 bytes of the lines, where segmentations are drawn anew
+
+Until it is finished it is KEY.partial-…, locked by the process that fills it. The system takes the
+lock from a process that dies, so whatever can be locked has been left.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -19,8 +24,8 @@ import os
 import shutil
 import tempfile
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -30,11 +35,16 @@ from numpy.typing import NDArray
 
 from model.errors import DataError
 from model.train.filtering import CorpusReport
+from model.train.stopping import ShouldStop, leave_if, never
 
 LOGGER = logging.getLogger("dragoman.train")
 
 FORMAT = 1
 HEADER_FILE = "store.json"
+
+_PARTIAL = ".partial-"
+_KEY_LENGTH = 32
+_BYTES_AT_ONCE = 1 << 20
 
 _ID_COLUMNS = ("source-ids", "target-ids")
 _TEXT_COLUMNS = ("source-text", "target-text")
@@ -101,9 +111,12 @@ class StoreWriter:
         for column, raw, size in zip(self._columns, data, sizes, strict=True):
             column.add(raw, size)
 
-    def finish(self) -> dict[str, dict[str, object]]:
+    def finish(self, should_stop: ShouldStop) -> dict[str, dict[str, object]]:
         """Close the files; the length and checksum of each."""
-        return {name: facts for column in self._columns for name, facts in column.finish().items()}
+        facts: dict[str, dict[str, object]] = {}
+        for column in self._columns:
+            facts |= column.finish(should_stop)
+        return facts
 
 
 def open_or_build(
@@ -112,6 +125,7 @@ def open_or_build(
     fill: Callable[[StoreWriter], None],
     *,
     has_text: bool,
+    should_stop: ShouldStop = never,
 ) -> StoredPairs:
     """The store made of `ingredients`: as it lies in the cache, or made now.
 
@@ -120,41 +134,43 @@ def open_or_build(
         ingredients: Everything the store depends on, by name.
         fill: Fills a new one.
         has_text: Whether lines are stored beside their ids.
+        should_stop: Asked while files are read; `fill` has to ask for itself.
 
     Raises:
         DataError: The text cannot be used, or there is no room for the store.
+        StoppedError: `should_stop` said so.
     """
     key = ingredients_key(ingredients)
     folder = cache / key
+    _remove_left(cache)
     if folder.exists():
         try:
-            return open_store(folder, key)
+            return open_store(folder, key, should_stop)
         except DataError as error:
             LOGGER.warning("%s; it is damaged and made again", error)
             shutil.rmtree(folder)
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f"{key}.partial-", dir=cache, ignore_cleanup_errors=True
-        ) as partial:
-            _build(Path(partial), key, fill, has_text=has_text)
-            _publish(Path(partial), folder)
+        with _partial_folder(cache, key) as partial:
+            _build(partial, key, fill, has_text=has_text, should_stop=should_stop)
+            _publish(partial, folder)
     except OSError as error:
         raise DataError(f"{cache}: the text cannot be stored: {error}") from error
-    return open_store(folder, key)
+    return open_store(folder, key, should_stop)
 
 
 def ingredients_key(ingredients: Mapping[str, str]) -> str:
     """The name of the store made of `ingredients`."""
     listed = json.dumps([FORMAT, sorted(ingredients.items())], ensure_ascii=False)
-    return hashlib.sha256(listed.encode("utf-8")).hexdigest()[:32]
+    return hashlib.sha256(listed.encode("utf-8")).hexdigest()[:_KEY_LENGTH]
 
 
-def open_store(folder: Path, key: str) -> StoredPairs:
+def open_store(folder: Path, key: str, should_stop: ShouldStop = never) -> StoredPairs:
     """Open a store, every byte of it verified.
 
     Raises:
         DataError: A file is missing or is not as it was written.
+        StoppedError: `should_stop` said so.
     """
     path = folder / HEADER_FILE
     try:
@@ -162,8 +178,7 @@ def open_store(folder: Path, key: str) -> StoredPairs:
         if (header["format"], header["key"]) != (FORMAT, key):
             raise DataError(f"{path}: another format or key")
         for name, facts in header["files"].items():
-            found = {"bytes": (folder / name).stat().st_size, "sha256": hash_file(folder / name)}
-            if found != facts:
+            if _file_facts(folder / name, should_stop) != facts:
                 raise DataError(f"{folder / name}: not what was written")
         return StoredPairs(folder, tuple(CorpusReport(**corpus) for corpus in header["corpora"]))
     except OSError as error:
@@ -172,14 +187,19 @@ def open_store(folder: Path, key: str) -> StoredPairs:
         raise DataError(f"{path}: not a store's header: {error!r}") from error
 
 
-def hash_file(path: Path) -> str:
+def hash_file(path: Path, should_stop: ShouldStop = never) -> str:
     """SHA-256 of a file's bytes, in hexadecimal.
 
     Raises:
         OSError: It cannot be read.
+        StoppedError: `should_stop` said so.
     """
+    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+        while piece := stream.read(_BYTES_AT_ONCE):
+            leave_if(should_stop)
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 class _Column:
@@ -210,17 +230,18 @@ class _ColumnWriter:
         self._end += size
         self._ends.append(self._end)
 
-    def finish(self) -> dict[str, dict[str, object]]:
+    def finish(self, should_stop: ShouldStop) -> dict[str, dict[str, object]]:
         self._values.flush()
         os.fsync(self._values.fileno())
         with self._paths[1].open("wb") as output:
             output.write(np.asarray(self._ends, dtype="<i8").tobytes())
             output.flush()
             os.fsync(output.fileno())
-        return {
-            path.name: {"bytes": path.stat().st_size, "sha256": hash_file(path)}
-            for path in self._paths
-        }
+        return {path.name: _file_facts(path, should_stop) for path in self._paths}
+
+
+def _file_facts(path: Path, should_stop: ShouldStop) -> dict[str, object]:
+    return {"bytes": path.stat().st_size, "sha256": hash_file(path, should_stop)}
 
 
 def _values_file(folder: Path, name: str) -> Path:
@@ -231,11 +252,63 @@ def _ends_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.ends"
 
 
-def _build(folder: Path, key: str, fill: Callable[[StoreWriter], None], *, has_text: bool) -> None:
+@contextmanager
+def _partial_folder(cache: Path, key: str) -> Iterator[Path]:
+    """A folder to fill, taken by this process; gone afterwards, unless it has another name then."""
+    with ExitStack() as held:
+        is_ours = False
+        while not is_ours:  # another run may take it first, for one that was left
+            partial = Path(tempfile.mkdtemp(prefix=f"{key}{_PARTIAL}", dir=cache))
+            is_ours = held.enter_context(_taken(partial)) is not False
+        try:
+            yield partial
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+
+
+def _remove_left(cache: Path) -> None:
+    """Remove what killed runs left unfinished, whatever it was made of."""
+    for partial in cache.glob(f"{'[0-9a-f]' * _KEY_LENGTH}{_PARTIAL}*"):
+        with _taken(partial) as is_ours:
+            if is_ours:
+                LOGGER.info("%s: left by a run that was killed; it is removed", partial)
+                shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _taken(folder: Path) -> Iterator[bool | None]:
+    """Take a folder for this process, until the end of the block or of the process.
+
+    Yields:
+        Whether it was to be had: False if another process has it, or it is gone; None if this file
+        system has no locks.
+    """
+    with ExitStack() as opened:
+        is_ours: bool | None = False
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+            opened.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(handle), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except OSError:
+            is_ours = None
+        yield is_ours
+
+
+def _build(
+    folder: Path,
+    key: str,
+    fill: Callable[[StoreWriter], None],
+    *,
+    has_text: bool,
+    should_stop: ShouldStop,
+) -> None:
     with ExitStack() as files:
         writer = StoreWriter(folder, has_text=has_text, files=files)
         fill(writer)
-        facts = writer.finish()
+        facts = writer.finish(should_stop)
     header = {
         "format": FORMAT,
         "key": key,

@@ -4,6 +4,8 @@ Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own wh
 for.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import mean
@@ -92,6 +94,28 @@ class Validator:
         self._experiment = experiment
         self._vocabularies = vocabularies
         self._dev = dev
+
+    def scoring(self) -> str:
+        """What must agree before the scores of two snapshots may be compared.
+
+        Words for people, and a hash of the text; of the settings that a resumed run may change,
+        those that the metric depends on.
+        """
+        run = self._experiment.run
+        chosen = [dev for dev in self._dev.values() if dev.is_choosing]
+        lines = json.dumps([[dev.text.source, dev.text.target] for dev in chosen])
+        parts: list[str] = [run.snapshot_metric]
+        if run.snapshot_metric == "loss":
+            parts.append(f"precision:{run.precision}")
+        else:
+            parts.append(f"beams:{run.dev_beam_size}")
+        if run.snapshot_metric == "bleu":
+            targets = (dev.pair.target for dev in chosen)
+            used = {run.bleu_tokenizer or default_tokenizer(target) for target in targets}
+            parts.append(f"tokenizer:{'+'.join(sorted(used))}")
+        parts.append(f"sentences:{sum(len(dev.text) for dev in chosen)}")
+        parts.append(f"text:{hashlib.sha256(lines.encode()).hexdigest()[:16]}")
+        return " ".join(parts)
 
     def score(self, transformer: Transformer) -> dict[str, DevScore]:
         """Scores by corpus, the network left in the mode it was in."""

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +20,7 @@ import sentencepiece
 from model.errors import DataError, TrainingError
 from model.train.data_config import DirectionConfig
 from model.train.experiment import VocabularyConfig
+from model.train.stopping import ShouldStop, leave_if, never, until_stopped
 from model.train.yaml_lines import KeyPlaces
 
 PAD_ID = 0
@@ -60,6 +62,7 @@ def train_vocabularies(
     source: Iterable[str],
     target: Iterable[str],
     tags: Sequence[str] = (),
+    should_stop: ShouldStop = never,
 ) -> Vocabularies:
     """Train what `config` asks for into `folder`.
 
@@ -69,17 +72,19 @@ def train_vocabularies(
         source: Source lines of the training split.
         target: Target lines of the training split.
         tags: Pieces that stand for no text, on the source side.
+        should_stop: Asked while lines are read; nobody can stop SentencePiece once it has them.
 
     Raises:
         DataError: The text cannot give so many pieces.
+        StoppedError: `should_stop` said so.
         TrainingError: A file cannot be written.
     """
     vocabularies = vocabulary_paths(config, folder)
     if config.is_joint:
-        _train(config, vocabularies.source_path, _chain(source, target), tags)
+        _train(config, vocabularies.source_path, chain(source, target), tags, should_stop)
     else:
-        _train(config, vocabularies.source_path, iter(source), tags)
-        _train(config, vocabularies.target_path, iter(target), ())
+        _train(config, vocabularies.source_path, source, tags, should_stop)
+        _train(config, vocabularies.target_path, target, (), should_stop)
     return vocabularies
 
 
@@ -174,17 +179,18 @@ def write_whole(path: Path, data: bytes) -> None:
         raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _chain(*sides: Iterable[str]) -> Iterator[str]:
-    for side in sides:
-        yield from side
-
-
-def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Sequence[str]) -> None:
+def _train(
+    config: VocabularyConfig,
+    path: Path,
+    lines: Iterable[str],
+    tags: Sequence[str],
+    should_stop: ShouldStop,
+) -> None:
     output = io.BytesIO()
     try:
         with _rules_file(config.denormalisation) as rules:
             sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=lines,
+                sentence_iterator=until_stopped(lines, should_stop),
                 model_writer=output,
                 vocab_size=config.size,
                 model_type=config.kind,
@@ -203,6 +209,7 @@ def _train(config: VocabularyConfig, path: Path, lines: Iterator[str], tags: Seq
                 minloglevel=2,
             )
     except RuntimeError as error:
+        leave_if(should_stop)  # SentencePiece makes this one of whatever its lines raise
         raise DataError(
             f"{path}: the vocabulary cannot be trained: {_problem(config, str(error))}"
         ) from error

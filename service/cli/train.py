@@ -1,6 +1,7 @@
 """`dragoman train`: one experiment file in, one checkpoint out.
 
-Owns the flags, the environment and the signals. The training is `model.train`.
+Owns the flags, the environment, the signals, and what is said where there is no terminal: JSON
+only. The training is `model.train`.
 """
 
 import argparse
@@ -11,12 +12,13 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from model.errors import ConfigError
+from model.errors import ConfigError, DragomanError
 from service.logs import JsonFormatter
 
 HELP = "train a network as an experiment file says"
 
 DATA_VARIABLE = "DRAGOMAN_DATA"
+_LOGGER = "dragoman.train"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,36 +63,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; SIGTERM and the first Ctrl-C save the state and stop between two updates.
+    """Train; SIGTERM and the first Ctrl-C stop it, between two updates once the state is saved.
 
     Returns:
-        0 when the run came to its end, 130 when it was stopped and can be resumed. That is the
-        first worker's status; the others' is 0, so that torchrun blames an error on the first.
+        0 when the run came to its end, 130 when it was stopped and can go on, 1 when it came to an
+        error, which is told as an event of the log. That is the first worker's status; the others'
+        is 0, so that torchrun lets the first one speak, and blames it.
 
     Raises:
-        ConfigError: The experiment file or the flags are impossible.
-        DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
+        ConfigError: On a terminal: the experiment file or the flags are impossible.
+        DataError: On a terminal: text is missing, misaligned or empty.
+        TrainingError: On a terminal: the run diverged, its state does not fit, or a file cannot be
+            written.
     """
+    _configure_logging(sys.stderr)
+    try:
+        return _train(arguments)
+    except DragomanError as error:
+        if _is_for_people(sys.stderr):
+            raise
+        _tell(sys.stderr, logging.ERROR, "error", str(error))
+        return 1
+
+
+def _train(arguments: argparse.Namespace) -> int:
     import torch
 
+    from model.allocator import keep_freed_memory
     from model.train.distributed import FirstWorkerError, joined_group, local_device
     from model.train.experiment import read_placed_experiment
     from model.train.run import train
+    from model.train.state import has_state
     from service.engine.loading import resolve_device
 
-    _configure_logging(sys.stderr)
-    experiment, places = read_placed_experiment(arguments.experiment)
-    if arguments.threads is not None:
-        if arguments.threads < 1:
-            raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
-        torch.set_num_threads(arguments.threads)
     output = arguments.output or Path("runs") / arguments.experiment.stem
-    data_folder = _data_folder(arguments.data)
     device = local_device(resolve_device(arguments.device))
+    if device.type == "cpu":
+        keep_freed_memory()
     stop_request = _StopRequest()
     try:
         with stop_request, joined_group(os.environ, device) as group:
+            with group.first_goes_first(device):  # what is wrong for all of them is told once
+                experiment, places = read_placed_experiment(arguments.experiment)
+                if arguments.threads is not None:
+                    if arguments.threads < 1:
+                        raise ConfigError(
+                            f"--threads is {arguments.threads}; it must be at least 1"
+                        )
+                    torch.set_num_threads(arguments.threads)
+                data_folder = _data_folder(arguments.data)
             is_complete = train(
                 experiment,
                 data_folder=data_folder,
@@ -109,7 +130,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not group.is_first:
         return 0
     if not is_complete:
-        print(f"stopped; go on with --resume (the state is in {output})", file=sys.stderr)
+        resume = f"stopped; go on with --resume (the state is in {output})"
+        again = f"stopped before there is a state in {output}; go on with the same command"
+        _tell(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
         return 130
     print(output / "checkpoint")
     return 0
@@ -129,12 +152,27 @@ class _EventFormatter(JsonFormatter):
         return super().format(logging.makeLogRecord({**record.__dict__, **changed}))
 
 
+def _is_for_people(stream: TextIO) -> bool:
+    """Whether what is said there are lines for people; elsewhere it is JSON."""
+    return stream.isatty()
+
+
 def _configure_logging(stream: TextIO) -> None:
-    """Lines for people on a terminal, JSON elsewhere."""
     handler = logging.StreamHandler(stream)
     plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    handler.setFormatter(plain if stream.isatty() else _EventFormatter())
+    handler.setFormatter(plain if _is_for_people(stream) else _EventFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO)
+
+
+def _tell(stream: TextIO, level: int, event: str, text: str) -> None:
+    """Say the last word of a run, whatever has become of the logging."""
+    if _is_for_people(stream):
+        line = text
+    else:
+        facts = {"levelno": level, "levelname": logging.getLevelName(level), "name": _LOGGER}
+        fields = {"event": event, "fields": {"text": text}}
+        line = _EventFormatter().format(logging.makeLogRecord({**facts, **fields}))
+    print(line, file=stream, flush=True)
 
 
 def _data_folder(flag: Path | None) -> Path:

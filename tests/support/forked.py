@@ -71,13 +71,19 @@ def _run(sending: Connection, function: Callable[..., None], arguments: tuple[ob
     function(sending.send, *arguments)
 
 
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
 def run_workers(
     function: Callable[[Send, Group], None], *, size: int
 ) -> tuple[list[list[Any]], list[int | None]]:
     """What each of `size` gloo workers sent, by rank, and their exit codes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     workers = [Forked(_work, function, rank, size, port) for rank in range(size)]
     return all_of(workers), [worker.process.exitcode for worker in workers]
 

@@ -1,15 +1,18 @@
 """Whole runs of a tiny network on generated text, for tests to stop, resume and look at."""
 
-from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
+from model.train import run as run_module
 from model.train.data_config import CorpusConfig, DataConfig
 from model.train.distributed import Group
 from model.train.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
+from model.train.stopping import ShouldStop, never
+from model.train.trainer import Observer, Trainer
 from model.train.yaml_lines import KeyPlaces
 from support.tiny_checkpoint import generated_pairs
 
@@ -60,14 +63,14 @@ def write_text(folder: Path) -> Path:
 
 
 class StopAfter:
-    """Asks a run to stop after some updates."""
+    """Says yes from some question on: after so many noes."""
 
-    def __init__(self, num_updates: int) -> None:
-        self._num_updates = num_updates
+    def __init__(self, num_noes: int) -> None:
+        self._num_noes = num_noes
 
     def __call__(self) -> bool:
-        self._num_updates -= 1
-        return self._num_updates < 0
+        self._num_noes -= 1
+        return self._num_noes < 0
 
 
 def run(
@@ -77,23 +80,30 @@ def run(
     experiment: Experiment = EXPERIMENT,
     resume: bool = False,
     num_updates: int = 10_000,
-    should_stop: Callable[[], bool] | None = None,
+    should_stop: ShouldStop = never,
     start_from: Path | None = None,
     cache: Path | None = None,
     group: Group | None = None,
     places: KeyPlaces | None = None,
 ) -> bool:
-    """Train; whether the run came to its end."""
-    return train(
-        experiment,
-        data_folder=data_folder,
-        output=output,
-        resume=resume,
-        device=torch.device("cpu"),
-        command="dragoman train tiny.yaml",
-        start_from=start_from,
-        cache=cache,
-        group=group,
-        places=places,
-        should_stop=should_stop or StopAfter(num_updates),
-    )
+    """Train, no more than so many updates; whether the run came to its end."""
+    is_enough = StopAfter(num_updates)
+
+    class Stopped(Trainer):
+        def train(self, observer: Observer, *, should_stop: ShouldStop = never) -> None:
+            super().train(observer, should_stop=lambda: is_enough() or should_stop())
+
+    with patch.object(run_module, "Trainer", Stopped):
+        return train(
+            experiment,
+            data_folder=data_folder,
+            output=output,
+            resume=resume,
+            device=torch.device("cpu"),
+            command="dragoman train tiny.yaml",
+            start_from=start_from,
+            cache=cache,
+            group=group,
+            places=places,
+            should_stop=should_stop,
+        )

@@ -48,6 +48,7 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
         replace(DATA, dev=("other",)),
         replace(DATA, report=()),
         replace(DATA, train=(replace(TALK, copies=1.0),)),
+        replace(DATA, filters=FilterConfig(language_margin=0.0)),
     ):
         assert mark(same) == mark(DATA)
     changed = [
@@ -56,6 +57,7 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
         replace(DATA, max_length=20),
         replace(DATA, temperature=2.0),
         replace(DATA, filters=FilterConfig(drop_duplicates=True)),
+        replace(DATA, filters=FilterConfig(language_margin=0.2)),
         replace(DATA, regularisation=RegularisationConfig()),
         replace(DATA, folder="zh-en"),
         DataConfig(pairs=(*DATA.directions, BACK)),
@@ -92,6 +94,13 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
                 "filters": FilterConfig(min_script_share=0.1),
             },
             "data.filters.min_script_share: the script of 'tlh' is not known",
+        ),
+        (
+            {
+                "pairs": (replace(EN_ZH, target_tag="en-GB"),),
+                "filters": FilterConfig(language_margin=0.2),
+            },
+            "data.filters.language_margin is 0.2; it must be 0 where all text is of one language",
         ),
     ],
 )

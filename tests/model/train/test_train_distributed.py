@@ -1,5 +1,8 @@
 """Two workers over Gloo against one: the same run, only shared out."""
 
+import contextlib
+import io
+import json
 import math
 import os
 import subprocess
@@ -18,7 +21,7 @@ from model.train.distributed import FirstWorkerError, Group, joined_group
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
-from support.forked import Send, run_workers
+from support.forked import Forked, Send, all_of, free_port, run_workers
 from support.tiny_checkpoint import generated_pairs
 from support.tiny_runs import EXPERIMENT as TINY
 from support.tiny_runs import run
@@ -290,3 +293,52 @@ def test_other_workers_have_dropout_of_their_own_that_a_resumed_run_repeats() ->
         drawn.append(torch.rand(4).tolist())
     assert drawn[0] == drawn[3]
     assert len({tuple(values) for values in drawn}) == 3
+
+
+def stop_at_once(send: Send, group: Group, *, output: Path, data: Path) -> None:
+    """Both are asked to stop, as torchrun does, and only the first has a say."""
+    shared = replace(TINY, run=replace(TINY.run, update_freq=2))
+    try:
+        send(run(data, output, experiment=shared, group=group, should_stop=lambda: True))
+    except TrainingError as error:
+        send(type(error).__name__)
+        raise SystemExit from error
+
+
+def test_two_workers_that_are_stopped_before_they_train_leave_together(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    stop = partial(stop_at_once, output=tmp_path / "run", data=data_folder)
+    sent, _ = run_workers(stop, size=2)
+    assert sent[0][0] is False
+    assert sent[1] == ["FirstWorkerError"]
+    assert not list((tmp_path / "run").iterdir())
+
+
+def run_command(send: Send, rank: int, port: int, command: list[str]) -> None:
+    """The command as torchrun would run it: what it says on standard error, and its status."""
+    variables = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": 2,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    os.environ.update({name: str(value) for name, value in variables.items()})
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        status = main(command)
+    send((status, said.getvalue()))
+
+
+def test_what_is_wrong_with_an_experiment_is_told_by_the_first_worker_alone(folder: Path) -> None:
+    experiment = folder / "tiny.yaml"
+    experiment.write_text(EXPERIMENT.replace("vocabulary:", "vocabluary:"), encoding="utf-8")
+    port = free_port()
+    command = arguments(folder, "two")
+    workers = [Forked(run_command, rank, port, command) for rank in range(2)]
+    (first,), (second,) = all_of(workers)
+    assert first[0] == 1
+    (event,) = map(json.loads, first[1].splitlines())
+    assert (event["event"], event["level"]) == ("error", "error")
+    assert event["text"].startswith(f"{experiment}:11: unknown key vocabluary")
+    assert second == (0, "")  # with another status torchrun would end the first before it speaks

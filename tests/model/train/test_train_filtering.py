@@ -1,5 +1,8 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from model.errors import ConfigError
 from model.train.filtering import (
@@ -15,6 +18,7 @@ from model.train.filtering import (
     script_names,
     script_share,
 )
+from model.train.languages import LanguageProfiles
 
 
 def reason(config: FilterConfig, source: str, target: str, *, tags: str = "en zh-Hans") -> str:
@@ -46,6 +50,44 @@ def test_a_pair_is_left_out_for_the_reason_that_is_said(
     config: FilterConfig, source: str, target: str, expected: str
 ) -> None:
     assert reason(config, source, target) == expected
+
+
+class Foreign(LanguageProfiles):
+    """Holds a line for foreign if its first word is not the tag it is to be in."""
+
+    def are_foreign(self, lines: Sequence[str], tag: str, margin: float) -> NDArray[np.bool_]:
+        assert margin == 0.2
+        return np.array([line.split()[0] != tag for line in lines], dtype=bool)
+
+
+def test_a_side_in_another_language_is_left_out_under_its_own_reason() -> None:
+    profiles = Foreign(
+        languages=(),
+        symbols=np.zeros(0, dtype=np.uint8),
+        log_probabilities=np.zeros(0, dtype=np.float32),
+    )
+    config = FilterConfig(language_margin=0.2, max_characters=20)
+    line_filter = LineFilter(config, source="en", target="de", languages=profiles)
+    pairs = [
+        ("en a", "de b"),
+        ("de a", "de b"),
+        ("en a", "en b"),
+        ("de a", "en b"),
+        (" ", "en b"),
+        ("de a", "en " + 20 * "b"),
+    ]
+    found = [REASONS[verdict] for verdict in line_filter.judge_all(pairs)]
+    assert found == [
+        "kept",
+        "source language",
+        "target language",
+        "source language",
+        "blank",
+        "characters",
+    ]
+    assert line_filter.judge_all([]).tolist() == []
+    without = LineFilter(config, source="en", target="de")
+    assert without.judge_all(pairs[:4]).tolist() == [0, 0, 0, 0]
 
 
 def test_scripts_are_known_by_language_or_by_subtag() -> None:
@@ -97,6 +139,8 @@ def test_a_report_counts_and_says_only_what_happened() -> None:
         ({"max_characters": -1}, "data.filters.max_characters is -1"),
         ({"max_ratio": 0.5}, "data.filters.max_ratio is 0.5; it must be above 1, or 0"),
         ({"min_script_share": 1.5}, "data.filters.min_script_share is 1.5"),
+        ({"language_margin": -0.1}, "data.filters.language_margin is -0.1; it must be from 0 to 5"),
+        ({"language_margin": float("nan")}, "data.filters.language_margin is nan"),
     ],
 )
 def test_impossible_limits_are_refused(values: dict[str, float], message: str) -> None:

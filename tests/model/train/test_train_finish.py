@@ -11,7 +11,8 @@ import torch
 from model.errors import TrainingError
 from model.train.averaging import average_snapshots
 from model.train.experiment import Experiment, RunConfig
-from model.train.state import STATE_FILE, snapshot_path, update_of
+from model.train.state import STATE_FILE, list_snapshots, snapshot_path, update_of
+from model.train.validation import DevScore, Validator
 from support.tiny_runs import EXPERIMENT, run
 
 LOSS = replace(
@@ -41,10 +42,23 @@ def damage(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:500])
 
 
-def set_best(folder: Path, update: int) -> None:
+def set_progress(folder: Path, **values: object) -> None:
     state = torch.load(folder / STATE_FILE, weights_only=True)
-    state["progress"]["best_update"] = update
+    state["progress"].update(values)
     torch.save(state, folder / STATE_FILE)
+
+
+def watch_averages(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """Gets the updates of every average that is made; the first of equal ones is chosen."""
+    averaged = []
+
+    def record(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+        averaged.append([update_of(path) for path in paths])
+        return average_snapshots(paths)
+
+    monkeypatch.setattr("model.train.finish.average_snapshots", record)
+    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: 1.0)
+    return averaged
 
 
 def finish(data_folder: Path, folder: Path, experiment: Experiment = LOSS) -> str:
@@ -57,7 +71,7 @@ def finish(data_folder: Path, folder: Path, experiment: Experiment = LOSS) -> st
 def test_candidates_with_a_damaged_snapshot_are_left_out_and_the_log_names_them(
     data_folder: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    set_best(folder, 12)
+    set_progress(folder, best_update=12)
     damage(snapshot_path(folder, 8))
     assert finish(data_folder, folder) == "the snapshot of update 12"
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -81,7 +95,7 @@ def test_a_damaged_snapshot_of_the_last_update_is_made_again_from_the_state(
 def test_a_run_of_which_no_snapshot_can_be_read_names_the_damaged_one(
     data_folder: Path, folder: Path
 ) -> None:
-    set_best(folder, 4)
+    set_progress(folder, best_update=4)
     damage(snapshot_path(folder, 4))
     with pytest.raises(TrainingError, match=r"snapshot-00000004\.safetensors: not a snapshot"):
         run(data_folder, folder, experiment=ONLY_THE_BEST, resume=True)
@@ -96,20 +110,34 @@ def test_an_old_snapshot_that_is_kept_as_the_best_is_in_no_average_of_the_latest
     """With four kept, the default counts 5 and 10 are left out, however many files there are."""
     for update in (9, 10):
         shutil.copy(snapshot_path(folder, 8), snapshot_path(folder, update))
-    averaged = []
-
-    def record(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
-        averaged.append([update_of(path) for path in paths])
-        return average_snapshots(paths)
-
-    monkeypatch.setattr("model.train.finish.average_snapshots", record)
-    monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: 1.0)
-    set_best(folder, 4)
+    averaged = watch_averages(monkeypatch)
+    set_progress(folder, best_update=4, snapshot_updates=(8, 9, 10, 12))
     for counts, expected in (((2, 4), [[4], [10, 12], [8, 9, 10, 12]]), (DEFAULT_COUNTS, [[4]])):
         run_config = replace(LOSS.run, num_snapshots=4, average_counts=counts)
         finish(data_folder, folder, replace(LOSS, run=run_config))
         assert averaged == [*expected, [4]]  # the last one is the choice
         averaged.clear()
+
+
+def test_a_run_resumed_to_keep_more_snapshots_never_takes_an_old_best_for_one_of_the_last(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    averaged = watch_averages(monkeypatch)
+    losses = iter([1.0, 2.0, 2.0, 2.0, 2.0, 2.0])  # the best is the first, of update 4
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=next(losses)))
+    one = replace(LOSS.run, num_snapshots=1, average_counts=(1,))
+    assert run(data_folder, tmp_path, experiment=replace(LOSS, run=one))
+    assert [update_of(path) for path in list_snapshots(tmp_path)] == [4, 12]
+    assert averaged == [[4], [12], [4]]  # the last one is the choice
+    for max_updates, expected in (
+        (16, [[4], [12, 16], [4]]),  # three files, but 8 is missing between them
+        (20, [[4], [16, 20], [12, 16, 20], [4]]),
+        (24, [[4], [20, 24], [16, 20, 24], [4]]),
+    ):
+        averaged.clear()
+        three = replace(LOSS.run, max_updates=max_updates, num_snapshots=3, average_counts=(2, 3))
+        finish(data_folder, tmp_path, replace(LOSS, run=three))
+        assert averaged == expected
 
 
 def test_a_candidate_whose_loss_is_not_a_number_loses(

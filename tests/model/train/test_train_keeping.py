@@ -165,10 +165,30 @@ def test_a_run_goes_on_with_the_average_it_had(tmp_path: Path) -> None:
     average.move()
     files_of(tmp_path, average=average).save(Progress(update=1))
     other = MovingAverage(network(), decay=0.5)
-    assert files_of(tmp_path, average=other).restore() == Progress(update=1)
+    assert files_of(tmp_path, average=other).restore().update == 1
     assert other.state().num_updates == 1
     for name, value in average.state().weights.items():
         assert torch.equal(other.state().weights[name], value)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ((6, 8), (6, 8)),  # 2 is only kept as the best
+        ((), ()),
+        ((4, 6, 8), (6, 8)),  # 4 is gone
+        ((2, 4), ()),
+        (None, (6, 8)),  # of a state from before: as many as this run keeps
+    ],
+)
+def test_a_resumed_run_takes_up_the_latest_snapshots_without_a_gap(
+    tmp_path: Path, known: tuple[int, ...] | None, expected: tuple[int, ...]
+) -> None:
+    files = files_of(tmp_path)
+    for update in (2, 6, 8, 9, 10):  # 9 was made, and not scored, and 10 after the state was saved
+        files.snapshot(update)
+    files.save(Progress(update=9, best_update=2, scored_update=8, snapshot_updates=known))
+    assert files_of(tmp_path).restore().snapshot_updates == expected
 
 
 def test_a_run_begins_only_where_there_is_none_and_resumes_only_where_there_is_one(

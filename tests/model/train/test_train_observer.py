@@ -1,9 +1,11 @@
-"""What is done around the updates, in whole runs: cut off at the worst moment, and out of patience
-in more than one process."""
+"""What is done around the updates, in whole runs: cut off at the worst moment, out of patience in
+more than one process, and scored in another way when they are resumed."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import torch
 from model.train.experiment import Experiment
 from model.train.journal import read_journal
 from model.train.keeping import RunFiles
+from model.train.observer import comparable
 from model.train.state import STATE_FILE, Progress, list_snapshots
 from model.train.validation import DevScore, Validator
 from support.tiny_runs import EXPERIMENT, run
@@ -134,3 +137,88 @@ def test_a_score_that_is_not_a_number_is_never_the_best(
     progress = saved_progress(tmp_path)
     assert (progress["best_update"], progress["best_score"]) == (8, -2.0)
     assert progress["scored_update"] == 9
+
+
+BEST = Progress(update=9, metric="loss", scoring="loss a", best_score=-2.0, best_update=8)
+
+
+@pytest.mark.parametrize("scoring", ["loss a", None])
+def test_a_best_score_that_was_measured_alike_or_by_an_older_version_is_kept(
+    scoring: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    progress = replace(BEST, scoring=scoring)
+    assert comparable(progress, metric="loss", scoring="loss a") == BEST
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [
+        (BEST, "loss a"),
+        (replace(BEST, metric="bleu", scoring="bleu"), "bleu"),
+        (replace(BEST, metric="bleu", scoring=None), "bleu"),
+    ],
+)
+def test_a_best_score_that_was_measured_in_another_way_is_forgotten_with_a_warning(
+    progress: Progress, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = comparable(progress, metric="loss", scoring="loss b")
+    assert found == replace(BEST, scoring="loss b", best_score=None)
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert f"-2.0000 at update 8, was measured with ({said})" in record.getMessage()
+    assert comparable(found, metric="loss", scoring="loss b") == found
+    assert len(caplog.records) == 1  # it is told once
+
+
+def test_where_there_is_no_best_score_nothing_is_forgotten(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert comparable(Progress(), metric="bleu", scoring="bleu a") == Progress(scoring="bleu a")
+    assert not caplog.records
+
+
+def other_dev_text(data_folder: Path, tmp_path: Path) -> Path:
+    """The run's text, with a dev corpus of the same name and another content."""
+    folder = shutil.copytree(data_folder, tmp_path / "other data")
+    path = folder / "en-zh" / "dev" / "held-out.zh"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[::-1]), encoding="utf-8")
+    return folder
+
+
+def test_a_run_resumed_with_other_dev_text_has_patience_again_and_another_best(
+    data_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    losses: Any = iter([1.0, 5.0, 5.0, 3.0, 2.0, 4.0, 4.0])
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=next(losses)))
+    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
+    output = tmp_path / "run"
+    assert run(data_folder, output, experiment=patient)
+    progress = saved_progress(output)
+    assert [progress[name] for name in ("update", "best_update", "best_score")] == [12, 4, -1.0]
+    assert run(data_folder, output, experiment=patient, resume=True)  # alike: nothing to do
+    assert saved_progress(output) == progress
+    assert "is forgotten" not in caplog.text
+    other = other_dev_text(data_folder, tmp_path)
+    assert run(other, output, experiment=patient, resume=True)
+    assert caplog.text.count("-1.0000 at update 4, was measured with (loss ") == 1
+    progress = saved_progress(output)
+    assert [progress[name] for name in ("update", "best_update", "best_score")] == [28, 20, -2.0]
+
+
+def test_a_run_that_was_over_is_finished_by_other_dev_text(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    output = tmp_path / "run"
+    assert run(data_folder, output, experiment=SHORT)
+    before = saved_progress(output)
+    assert run(other_dev_text(data_folder, tmp_path), output, experiment=SHORT, resume=True)
+    after = saved_progress(output)
+    assert after["scoring"] != before["scoring"]
+    assert after["best_score"] is None
+    assert after["best_update"] == before["best_update"]
+    assert (output / "checkpoint" / "model.safetensors").is_file()

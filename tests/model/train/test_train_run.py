@@ -286,6 +286,28 @@ def test_the_end_of_a_run_can_be_stopped_and_done_again(data_folder: Path, tmp_p
     assert (tmp_path / "checkpoint").exists()
 
 
+def test_a_run_stopped_before_there_is_a_state_begins_anew(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    def is_tokenising() -> bool:
+        return any(tmp_path.glob("text/*.partial-*"))
+
+    for should_stop in (lambda: True, is_tokenising):
+        assert not run(data_folder, tmp_path, should_stop=should_stop)
+        assert not has_state(tmp_path)
+        assert not list(tmp_path.glob("text/*"))
+    assert run(data_folder, tmp_path)
+
+
+def test_a_resumed_run_that_is_stopped_while_it_reads_keeps_its_state(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    assert not run(data_folder, tmp_path, num_updates=2)
+    assert not run(data_folder, tmp_path, resume=True, should_stop=lambda: True)
+    assert has_state(tmp_path)
+    assert run(data_folder, tmp_path, resume=True)
+
+
 def test_a_run_can_be_resumed_from_its_first_moment(data_folder: Path, tmp_path: Path) -> None:
     assert not run(data_folder, tmp_path, num_updates=0)
     assert run(data_folder, tmp_path, resume=True)

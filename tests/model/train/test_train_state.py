@@ -29,9 +29,11 @@ PROGRESS = Progress(
     num_source_tokens=100,
     num_target_tokens=90,
     metric="bleu",
+    scoring="bleu beams:1",
     best_score=12.5,
     best_update=6,
     scored_update=6,
+    snapshot_updates=(4, 6),
     num_skipped_updates=4,
     num_skipped_in_a_row=1,
 )
@@ -95,6 +97,19 @@ def test_a_state_from_before_scores_were_counted_is_taken_for_scored(tmp_path: P
     del state["progress"]["scored_update"]
     torch.save(state, tmp_path / STATE_FILE)
     assert load(tmp_path, layer, optimiser) == replace(PROGRESS, scored_update=7)
+
+
+def test_a_state_from_before_scorings_and_latest_snapshots_were_kept_knows_neither(
+    tmp_path: Path,
+) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    state = torch.load(tmp_path / STATE_FILE, weights_only=True)
+    for name in ("scoring", "snapshot_updates"):
+        del state["progress"][name]
+    torch.save(state, tmp_path / STATE_FILE)
+    expected = replace(PROGRESS, scoring=None, snapshot_updates=None)
+    assert load(tmp_path, layer, optimiser) == expected
 
 
 def test_another_experiments_state_is_refused(tmp_path: Path) -> None:

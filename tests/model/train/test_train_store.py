@@ -1,5 +1,11 @@
+import errno
+import fcntl
+import hashlib
 import json
 import logging
+import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -7,14 +13,18 @@ import pytest
 
 from model.errors import DataError
 from model.train.filtering import CorpusReport
+from model.train.stopping import StoppedError
 from model.train.store import (
     HEADER_FILE,
     StoredPairs,
     StoreWriter,
+    hash_file,
     ingredients_key,
     open_or_build,
     open_store,
 )
+from support.forked import Forked, Send
+from support.tiny_runs import StopAfter
 
 INGREDIENTS = {"text": "one", "vocabulary": "two"}
 ROWS = [([5, 6, 1], [7, 1], ("ab", "猫")), ([8, 1], [9, 9, 1], ("c", "")), ([1], [1], ("d", "e"))]
@@ -139,3 +149,134 @@ def test_a_header_of_another_format_is_not_read(tmp_path: Path) -> None:
     path.write_text(json.dumps({**header, "format": 99}))
     with pytest.raises(DataError, match="another format or key"):
         open_store(tmp_path / key, key)
+
+
+def fill_and_wait(send: Send, folder: Path, go_on: Path) -> None:
+    """Begin a store, say where, and finish it when there is something to read in `go_on`."""
+
+    def fill(writer: StoreWriter) -> None:
+        (partial,) = folder.glob("*.partial-*")
+        send(partial)
+        go_on.read_bytes()
+        Filler()(writer)
+
+    build_others(folder, fill)
+    send("finished")
+
+
+def build_others(folder: Path, fill: Callable[[StoreWriter], None]) -> StoredPairs:
+    return open_or_build(folder, {"text": "another"}, fill, has_text=True)
+
+
+@pytest.fixture
+def go_on(tmp_path: Path) -> Path:
+    path = tmp_path / "go-on"
+    os.mkfifo(path)
+    return path
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(tmp_path: Path, go_on: Path) -> None:
+    cache = tmp_path / "cache"
+    running = Forked(fill_and_wait, cache, go_on)
+    partial = running.next()
+    running.process.kill()
+    assert running.rest() == []
+    assert [path.name for path in cache.iterdir()] == [partial.name]
+    check(build(cache, Filler()))  # another store, and its own is not even looked for
+    assert [path.name for path in cache.iterdir()] == [ingredients_key(INGREDIENTS)]
+
+
+def test_what_a_killed_run_left_is_removed_where_the_store_is_there(tmp_path: Path) -> None:
+    build(tmp_path, Filler())
+    left = tmp_path / f"{ingredients_key(INGREDIENTS)}.partial-x7"
+    other = tmp_path / "notes.partial-x7"
+    for folder in (left, other):
+        folder.mkdir()
+        (folder / "source-ids.values").write_bytes(b"1234")
+    check(build(tmp_path, Filler()))
+    assert not left.exists()
+    assert other.exists()  # not a store's name
+
+
+def test_what_another_run_is_filling_is_left_alone(tmp_path: Path, go_on: Path) -> None:
+    cache = tmp_path / "cache"
+    running = Forked(fill_and_wait, cache, go_on)
+    partial = running.next()
+    check(build(cache, Filler()))
+    assert partial.exists()
+    go_on.write_bytes(b"now")
+    assert running.rest() == ["finished"]
+    never_called = Filler()
+    check(build_others(cache, never_called))
+    assert never_called.num_calls == 0
+    assert not list(cache.glob("*.partial-*"))
+
+
+def test_a_folder_that_another_run_took_for_one_left_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may come between the making and the locking: at three moments, one after another."""
+    made: list[Path] = []
+    taken: list[int] = []
+    make, lock = tempfile.mkdtemp, fcntl.flock
+
+    def make_and_lose(**where: str) -> str:
+        made.append(Path(make(**where)))
+        if len(made) == 1:
+            made[0].rmdir()
+        elif len(made) == 2:
+            taken.append(os.open(made[1], os.O_RDONLY))
+            lock(taken[0], fcntl.LOCK_EX)
+        return str(made[-1])
+
+    def lose_and_lock(handle: int, how: int) -> None:
+        if len(made) == 3:
+            made[2].rmdir()
+        lock(handle, how)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
+    monkeypatch.setattr(fcntl, "flock", lose_and_lock)
+    check(build(tmp_path, Filler()))
+    assert len(made) == 4
+    os.close(taken[0])
+    check(build(tmp_path, Filler()))
+    assert [path.name for path in tmp_path.iterdir()] == [ingredients_key(INGREDIENTS)]
+
+
+def test_where_there_are_no_locks_stores_are_made_and_nothing_is_taken_for_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    left = tmp_path / f"{ingredients_key(INGREDIENTS)}.partial-x7"
+    left.mkdir()
+    check(build(tmp_path, Filler()))
+    assert left.exists()
+
+
+def test_a_store_can_be_stopped_while_it_is_made_and_while_it_is_read(tmp_path: Path) -> None:
+    for num_noes in range(8):  # files to hash
+        with pytest.raises(StoppedError):
+            open_or_build(
+                tmp_path, INGREDIENTS, Filler(), has_text=True, should_stop=StopAfter(num_noes)
+            )
+        assert not list(tmp_path.iterdir())
+    check(build(tmp_path, Filler()))
+    fill = Filler()
+    for num_noes in range(8):
+        with pytest.raises(StoppedError):
+            open_or_build(
+                tmp_path, INGREDIENTS, fill, has_text=True, should_stop=StopAfter(num_noes)
+            )
+    check(build(tmp_path, fill))
+    assert fill.num_calls == 0
+
+
+def test_a_long_file_can_be_stopped_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "long"
+    path.write_bytes(bytes(3_000_000))
+    with pytest.raises(StoppedError):
+        hash_file(path, StopAfter(2))
+    assert hash_file(path) == hashlib.sha256(bytes(3_000_000)).hexdigest()

@@ -5,7 +5,9 @@ from typing import Literal, get_args
 import pytest
 
 from model.errors import DataError
+from model.train import stopping
 from model.train.experiment import VocabularyConfig
+from model.train.stopping import StoppedError
 from model.train.vocabulary import (
     EOS_ID,
     PAD_ID,
@@ -20,6 +22,7 @@ from model.train.vocabulary import (
 )
 from model.train.yaml_lines import KeyPlaces
 from support.tiny_checkpoint import generated_pairs
+from support.tiny_runs import StopAfter
 
 Kind = Literal["bpe", "unigram"]
 PAIRS = list(generated_pairs(200))
@@ -118,3 +121,25 @@ def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
 def test_a_missing_model_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.spm"):
         load_pieces(tmp_path / "none.spm")
+
+
+def test_a_vocabulary_can_be_stopped_while_its_lines_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SentencePiece hides what its lines raise behind an error of its own."""
+    monkeypatch.setattr(stopping, "LINES_AT_ONCE", 10)
+    num_questions = 2 * len(SOURCE) // 10
+    for is_joint in (True, False):
+        config = VocabularyConfig(size=300, is_joint=is_joint)
+        for num_noes in (0, 1, num_questions // 2, num_questions - 1):
+            with pytest.raises(StoppedError):
+                train_vocabularies(
+                    config,
+                    tmp_path,
+                    source=SOURCE,
+                    target=TARGET,
+                    should_stop=StopAfter(num_noes),
+                )
+            assert [path.name for path in tmp_path.iterdir()] == [
+                "source.spm" for _ in range(not is_joint and num_noes >= num_questions // 2)
+            ]

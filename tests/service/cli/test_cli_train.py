@@ -57,7 +57,7 @@ def test_training_prints_where_the_checkpoint_is(
     assert "dragoman train tiny.yaml --device cpu" in card
 
 
-def test_foreseen_errors_are_one_line(
+def test_foreseen_errors_are_one_event_where_there_is_no_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
@@ -73,9 +73,9 @@ def test_foreseen_errors_are_one_line(
         ),
     ):
         assert main(["train", *arguments]) == 1
-        error = capsys.readouterr().err.strip()
-        assert error.splitlines()[-1].startswith("dragoman: ")
-        assert message in error
+        event = json.loads(capsys.readouterr().err.splitlines()[-1])
+        assert (event["event"], event["level"]) == ("error", "error")
+        assert message in event["text"]
 
 
 def test_an_error_of_the_text_names_the_line_that_asks_for_it(
@@ -86,8 +86,21 @@ def test_an_error_of_the_text_names_the_line_that_asks_for_it(
     experiment.write_text(text, encoding="utf-8")
     flags = ["--data", str(folder / "data"), "--output", str(folder / "run"), "--device", "cpu"]
     assert main(["train", str(experiment), *flags]) == 1
-    (error,) = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"dragoman: {experiment}:9: data.dev[0]: {folder}/data/en-zh/dev/none")
+    (error,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert error["text"].startswith(f"{experiment}:9: data.dev[0]: {folder}/data/en-zh/dev/none")
+
+
+def test_a_terminal_gets_lines_for_people(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert main(["train", "none.yaml", "--device", "cpu"]) == 1
+    assert capsys.readouterr().err == "dragoman: none.yaml: No such file or directory\n"
+    monkeypatch.setattr("model.train.run.train", lambda *_, **__: False)
+    flags = ["--data", str(folder / "data"), "--output", str(folder / "run"), "--device", "cpu"]
+    assert main(["train", str(folder / "tiny.yaml"), *flags]) == 130
+    told = f"stopped before there is a state in {folder}/run; go on with the same command\n"
+    assert capsys.readouterr().err == told
 
 
 def test_a_worker_leaves_the_error_to_the_first(
@@ -147,9 +160,10 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
                 break
             assert time.monotonic() < deadline
         process.send_signal(number)
-        rest = process.stderr.read()
+        *_, last = map(json.loads, process.stderr)
         assert process.wait(timeout=60) == 130
-    assert "go on with --resume" in rest
+    assert (last["event"], last["level"]) == ("stopped", "info")
+    assert last["text"] == f"stopped; go on with --resume (the state is in {folder}/run)"
     assert (folder / "run" / "state.pt").is_file()
     assert not (folder / "run" / "checkpoint").exists()
     (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
@@ -159,3 +173,37 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     report = (folder / "run" / "report.md").read_text(encoding="utf-8")
     assert "`dragoman train tiny.yaml`" in report
     assert str(folder) not in report
+
+
+def write_training_text(folder: Path, *, times: int) -> None:
+    for language, side in (("en", 0), ("zh", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in generated_pairs(60))
+        path = folder / "data" / "en-zh" / "train" / f"talk.{language}"
+        path.write_text(lines * times, encoding="utf-8")
+
+
+def test_a_signal_ends_the_preparation_of_text_and_the_same_command_goes_on(folder: Path) -> None:
+    text = (EXPERIMENT % 2).replace("{size: 450}", "{size: 450, max_lines: 997}")
+    (folder / "tiny.yaml").write_text(text, encoding="utf-8")
+    write_training_text(folder, times=3_000)  # tokenising it takes many seconds
+    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
+    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        deadline = time.monotonic() + 120
+        while not list(folder.glob("run/text/*.partial-*")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+        process.terminate()
+        (event,) = map(json.loads, process.stderr)
+        assert process.wait(timeout=60) == 130
+    assert event["event"] == "stopped"
+    assert event["text"].endswith("; go on with the same command")
+    assert not list(folder.glob("run/text/*"))  # neither finished nor begun
+    assert not (folder / "run" / "state.pt").exists()
+    write_training_text(folder, times=1)
+    assert main(["train", *command[4:]]) == 0

@@ -1,0 +1,119 @@
+"""Whether a network can be trained in the memory there is, asked before any work is done.
+
+Owns the least that training must hold, and what the machine, its container and the GPU have. Only
+what cannot fit for certain is refused: activations, text and other processes are not counted.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from model.config import ModelConfig
+from model.errors import ConfigError
+from model.train.experiment import Experiment
+
+_BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
+
+
+def check_memory(experiment: Experiment, limit: int | None) -> None:
+    """Refuse a network whose weights, gradients and moments alone are more than there is room for.
+
+    Args:
+        experiment: Its network, vocabulary and optimiser are looked at.
+        limit: Bytes, from `memory_limit`; None is not known, and lets everything pass.
+
+    Raises:
+        ConfigError: The message names the keys, what they need and the limit.
+    """
+    network, size = experiment.network, experiment.vocabulary.size
+    num_weights = matrix_weights(
+        network.build(source_size=size, target_size=size, is_joint=experiment.vocabulary.is_joint)
+    )
+    has_average = experiment.optimiser.ema_decay > 0
+    num_bytes = num_weights * _BYTES_OF_A_NUMBER * (5 if has_average else 4)
+    if limit is None or num_bytes <= limit:
+        return
+    shape = ", ".join(
+        f"network.{name} {getattr(network, name)}"
+        for name in ("d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
+    )
+    average = ", the average of optimiser.ema_decay" if has_average else ""
+    raise ConfigError(
+        f"{shape} and vocabulary.size {size} make {num_weights:,} weights, which take"
+        f" {_gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are"
+        f" {_gibibytes(limit)} of memory"
+    )
+
+
+def matrix_weights(config: ModelConfig) -> int:
+    """Weights in the matrices of a network, which are nearly all of its weights.
+
+    Counted without building it, so that widths and depths may be of any size. Biases, norms and
+    learned positions are left out.
+    """
+    attention = 2 * config.d_model * config.num_heads * (config.query_width + config.value_width)
+    feed_forward = 2 * config.d_model * config.d_ff
+    rows = config.vocab_size
+    rows += 0 if config.share_embeddings else config.output_size
+    rows += 0 if config.tie_output else config.output_size
+    return (
+        config.num_encoder_layers * (attention + feed_forward)
+        + config.num_decoder_layers * (2 * attention + feed_forward)
+        + rows * config.d_model
+    )
+
+
+def memory_limit(device: torch.device) -> int | None:
+    """Bytes that a process could have on a device at the very most; None if that is not known.
+
+    On a GPU, all of its memory. Elsewhere that of the machine, or of the container if that has
+    less, and all of the swap space.
+    """
+    if device.type == "cuda":
+        _, total = torch.cuda.mem_get_info(device)
+        return total
+    return host_limit()
+
+
+def host_limit(
+    processes: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
+) -> int | None:
+    """What `memory_limit` says of a machine without a GPU.
+
+    Args:
+        processes: Where Linux tells of the machine and of this process.
+        groups: Where it tells of control groups, version 1 or 2: the limits of containers.
+    """
+    lines = (line.partition(":") for line in _text(processes / "meminfo").splitlines())
+    machine = {name: int(value.split()[0]) for name, _, value in lines}  # in KiB
+    if "MemTotal" not in machine:
+        return None
+    memory = min([1024 * machine["MemTotal"], *_group_limits(processes, groups)])
+    return memory + 1024 * machine.get("SwapTotal", 0)
+
+
+def _group_limits(processes: Path, groups: Path) -> Iterator[int]:
+    """Of this process's control groups and of those around them."""
+    for line in _text(processes / "self" / "cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            folder, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            folder, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        for part in path.split("/"):  # the first is empty: the root, which is a container's own
+            folder /= part
+            limit = _text(folder / name).strip()
+            if limit.isdecimal():  # not "max"
+                yield int(limit)
+
+
+def _text(path: Path) -> str:
+    """Of a file, or nothing where there is none."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _gibibytes(num_bytes: int) -> str:
+    return f"{num_bytes / 2**30:,.1f} GiB"
