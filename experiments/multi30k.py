@@ -110,35 +110,27 @@ def print_scores(arguments: argparse.Namespace) -> None:
                 )
                 if arguments.tokenised:
                     sources = [*map(MosesLine(pair.source), sources)]
-                found = translator.translate(sources, pair, search)
-                hypotheses = [one.text for one in found]
-                if arguments.tokenised:
-                    hypotheses = [*map(PlainLine(pair.target), hypotheses)]
-                values = three_scores(hypotheses, references, MosesLine(pair.target))
+                found = [one.text for one in translator.translate(sources, pair, search)]
+                tokens = MosesLine(pair.target)
+                hypotheses = [*map(PlainLine(pair.target), found)] if arguments.tokenised else found
+                tokenised = found if arguments.tokenised else [*map(tokens, found)]
+                values = (
+                    *two_scores(hypotheses, references),
+                    bleu(tokenised, [*map(tokens, references)], "none"),
+                )
                 cells = " | ".join(f"{value:.2f}" for value in values)
                 print(f"| {checkpoint.manifest.name} | {name} | {cells} |", flush=True)
 
 
-def three_scores(
-    hypotheses: Sequence[str], references: Sequence[str], tokens: Callable[[str], str]
-) -> tuple[float, float, float]:
-    """BLEU of plain text: cased, in lower case, in lower case over Multi30k's tokens.
+def two_scores(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, float]:
+    """BLEU of text as people write it: with its capitals, and without."""
+    lower = bleu([*map(str.lower, hypotheses)], [*map(str.lower, references)], "13a")
+    return bleu(hypotheses, references, "13a"), lower
 
-    Args:
-        hypotheses: Translations as people write.
-        references: As many.
-        tokens: Makes a line of `write_text` of a plain one.
-    """
-    forms: Sequence[tuple[Callable[[str], str], str]] = (
-        (str, "13a"),
-        (str.lower, "13a"),
-        (tokens, "none"),
-    )
-    cased, lower, tokenised = (
-        score([*map(form, hypotheses)], [*map(form, references)], tokenizer=tokenizer).bleu.value
-        for form, tokenizer in forms
-    )
-    return cased, lower, tokenised
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenizer: str) -> float:
+    """0 to 100."""
+    return score(hypotheses, references, tokenizer=tokenizer).bleu.value
 
 
 def read_original(data: Path, split: str, name: str, language: str) -> list[str]:

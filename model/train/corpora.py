@@ -285,7 +285,7 @@ def _learn_languages(
             for source, target in until_stopped(pairs, should_stop):
                 sample.add(item.direction.source, source)
                 sample.add(item.direction.target, target)
-    return learn_languages(sample.lines, data.filters.language_margin)
+    return learn_languages(sample.lines, data.filters.language_margin, should_stop)
 
 
 def _judge_direction(

@@ -7,9 +7,8 @@ Owns its shape and the checks of its values. Does not own reading the file
 from dataclasses import dataclass, field
 
 from model.errors import ConfigError, InputError
-from model.text.language import canonical_tag
+from model.text.language import canonical_tag, primary_language
 from model.train.filtering import FilterConfig, LineFilter
-from model.train.languages import language_of
 from model.train.regularisation import RegularisationConfig
 
 _MAX_COPIES = 1_000_000
@@ -169,10 +168,10 @@ class DataConfig:
         for direction in self.directions:
             LineFilter(self.filters, source=direction.source, target=direction.target)
         tags = [tag for item in self.directions for tag in (item.source, item.target)]
-        if self.filters.language_margin and len({language_of(tag) for tag in tags}) < 2:
+        if self.filters.language_margin and len({primary_language(tag) for tag in tags}) < 2:
             raise ConfigError(
                 f"data.filters.language_margin is {self.filters.language_margin}; it must be 0"
-                f" where all text is of one language, {language_of(tags[0])!r}"
+                f" where all text is of one language, {primary_language(tags[0])!r}"
             )
 
     def _check_pairs(self) -> None:

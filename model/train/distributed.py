@@ -143,7 +143,7 @@ class Group:
                 do not run it.
         """
         if not self.is_first and not self.agree(0.0, device):
-            raise FirstWorkerError("the first worker has ended with an error, which it tells")
+            raise FirstWorkerError("the first worker has ended, and says why")
         is_done = False
         try:
             yield

@@ -15,6 +15,9 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
+from model.text.language import primary_language
+from model.train.stopping import ShouldStop, leave_if, never
+
 MIN_LETTERS = 10
 """A line with fewer says nothing: names and commands look the same in many languages."""
 
@@ -33,11 +36,6 @@ _NUM_REFITS = 3
 # A run of ASCII with signs or digits inside: an address, a path, an option with its value, code.
 # That it begins where ASCII does keeps the search linear; a run is shorter than a Chinese sentence.
 _CODE = re.compile(r"(?<![!-~])[!-~]*[0-9A-Za-z][/\\_@=:.<>$#{}()\[\]|0-9][0-9A-Za-z][!-~]*")
-
-
-def language_of(tag: str) -> str:
-    """What counts as one language: the first subtag, for regional forms are too near."""
-    return tag.partition("-")[0].lower()
 
 
 class LanguageSample:
@@ -61,7 +59,7 @@ class LanguageSample:
 
     def add(self, tag: str, line: str) -> None:
         """Offer a line of the language of a tag; only its first 1,000 characters count."""
-        language = language_of(tag)
+        language = primary_language(tag)
         line = line[:_MAX_CHARACTERS]
         found = self._lines.setdefault(language, {})
         mask = self._masks.setdefault(language, 0)
@@ -81,7 +79,8 @@ class LanguageProfiles:
 
     Attributes:
         languages: L of them.
-        symbols: (code points,) what stands for each; 0 for what is no letter.
+        symbols: (code points,) what stands for each; 0 for what is no letter, or one that no
+            line of the sample has.
         log_probabilities: (128³, L) nats of a symbol after the two before it, in its word; 0 for
             what is not counted.
     """
@@ -101,7 +100,7 @@ class LanguageProfiles:
         """
         if len(self.languages) < 2:
             return np.zeros(len(lines), dtype=bool)
-        own = self.languages.index(language_of(tag))
+        own = self.languages.index(primary_language(tag))
         found = [np.zeros(0, dtype=bool)]
         for chunk in _chunks(lines):
             likelihoods, num_letters = self._measure(chunk)
@@ -117,7 +116,9 @@ class LanguageProfiles:
         return likelihoods, np.add.reduceat(is_letter, starts, dtype=np.int64)
 
 
-def learn_languages(sample: Mapping[str, Sequence[str]], margin: float) -> LanguageProfiles:
+def learn_languages(
+    sample: Mapping[str, Sequence[str]], margin: float, should_stop: ShouldStop = never
+) -> LanguageProfiles:
     """Profiles of the languages, each learned from those of its lines that are not foreign.
 
     Which ones are is not known before: profiles of all lines say it, and the profiles of the rest
@@ -130,12 +131,17 @@ def learn_languages(sample: Mapping[str, Sequence[str]], margin: float) -> Langu
     Args:
         sample: Lines by language, as `LanguageSample` has them.
         margin: As in `LanguageProfiles.are_foreign`.
+        should_stop: Asked before every profile.
+
+    Raises:
+        StoppedError: `should_stop` said so.
     """
     symbols = _common_letters(sample)
     profiles = _fit(sample, symbols)
     for _ in range(_NUM_REFITS):
         native = {}
         for language, lines in sample.items():
+            leave_if(should_stop)
             is_native = ~profiles.are_foreign(lines, language, margin)
             native[language] = tuple(compress(lines, is_native))
         profiles = _fit(native, symbols)

@@ -4,6 +4,7 @@ Owns the least that training must hold, and what the machine, its container and 
 what cannot fit for certain is refused: activations, text and other processes are not counted.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from model.errors import ConfigError
 from model.train.experiment import Experiment
 
 _BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
+_MEMORY_LINE = re.compile(r"^(MemTotal|SwapTotal): *(\d+) kB$", re.MULTILINE)
 
 
 def check_memory(experiment: Experiment, limit: int | None) -> None:
@@ -41,8 +43,8 @@ def check_memory(experiment: Experiment, limit: int | None) -> None:
     average = ", the average of optimiser.ema_decay" if has_average else ""
     raise ConfigError(
         f"{shape} and vocabulary.size {size} make {num_weights:,} weights, which take"
-        f" {_gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are"
-        f" {_gibibytes(limit)} of memory"
+        f" {_gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are at"
+        f" most {_gibibytes(limit)}"
     )
 
 
@@ -85,12 +87,11 @@ def host_limit(
         processes: Where Linux tells of the machine and of this process.
         groups: Where it tells of control groups, version 1 or 2: the limits of containers.
     """
-    lines = (line.partition(":") for line in _text(processes / "meminfo").splitlines())
-    machine = {name: int(value.split()[0]) for name, _, value in lines}  # in KiB
+    machine = dict(_MEMORY_LINE.findall(_text(processes / "meminfo")))
     if "MemTotal" not in machine:
         return None
-    memory = min([1024 * machine["MemTotal"], *_group_limits(processes, groups)])
-    return memory + 1024 * machine.get("SwapTotal", 0)
+    memory = min([1024 * int(machine["MemTotal"]), *_group_limits(processes, groups)])
+    return memory + 1024 * int(machine.get("SwapTotal", 0))
 
 
 def _group_limits(processes: Path, groups: Path) -> Iterator[int]:
@@ -111,8 +112,11 @@ def _group_limits(processes: Path, groups: Path) -> Iterator[int]:
 
 
 def _text(path: Path) -> str:
-    """Of a file, or nothing where there is none."""
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    """Of a file, or nothing where there is none that may be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _gibibytes(num_bytes: int) -> str:

@@ -13,7 +13,8 @@ A store is a folder named by its key:
     source-text.*, target-text.*  UTF-8 bytes of the lines, where segmentations are drawn anew
 
 Until it is finished it is KEY.partial-…, locked by the process that fills it. The system takes the
-lock from a process that dies, so whatever can be locked has been left.
+lock from a process that dies, so whatever can be locked has been left. A cache that several hosts
+share must be on a file system whose locks all of them see.
 """
 
 import fcntl
@@ -271,8 +272,9 @@ def _remove_left(cache: Path) -> None:
     for partial in cache.glob(f"{'[0-9a-f]' * _KEY_LENGTH}{_PARTIAL}*"):
         with _taken(partial) as is_ours:
             if is_ours:
-                LOGGER.info("%s: left by a run that was killed; it is removed", partial)
                 shutil.rmtree(partial, ignore_errors=True)
+                if not partial.exists():
+                    LOGGER.info("%s: removed; a run that was killed had left it", partial)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
 from model.train.schedule import ScheduleConfig, learning_rate
 from model.train.state import Progress
+from model.train.stopping import ShouldStop, never
 
 Clock = Callable[[], float]
 
@@ -139,7 +140,7 @@ class Trainer:
             parts.append(self.progress.elapsed_seconds / (60.0 * self._run.max_minutes))
         return min(1.0, max(parts))
 
-    def train(self, observer: Observer, *, should_stop: Callable[[], bool] = lambda: False) -> None:
+    def train(self, observer: Observer, *, should_stop: ShouldStop = never) -> None:
         """Update until the run is over or `should_stop` says so, between updates.
 
         What the observer does (saving, scoring) is not counted as training time.
@@ -164,7 +165,7 @@ class Trainer:
             )
             self.progress = observer.after_update(result, self.progress, self.fraction())
 
-    def _goes_on(self, should_stop: Callable[[], bool]) -> bool:
+    def _goes_on(self, should_stop: ShouldStop) -> bool:
         is_going_on = self.fraction() < 1.0 and not should_stop()
         return bool(self._group.agree(float(is_going_on), self._device))
 

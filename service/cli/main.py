@@ -33,7 +33,8 @@ def build_parser() -> argparse.ArgumentParser:
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
+        tell = getattr(command, "tell_error", _tell_error)
+        subparser.set_defaults(run=command.run, tell=tell)
     return parser
 
 
@@ -51,13 +52,17 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
+def _tell_error(error: DragomanError) -> None:
+    print(f"dragoman: {error}", file=sys.stderr)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; the exit status."""
     arguments = build_parser().parse_args(argv)
     try:
         status: int = arguments.run(arguments)
     except DragomanError as error:
-        print(f"dragoman: {error}", file=sys.stderr)
+        arguments.tell(error)
         return 1
     except KeyboardInterrupt:
         return 130

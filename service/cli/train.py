@@ -1,7 +1,7 @@
 """`dragoman train`: one experiment file in, one checkpoint out.
 
 Owns the flags, the environment, the signals, and what is said where there is no terminal: JSON
-only. The training is `model.train`.
+lines, but for errors that nobody foresaw. The training is `model.train`.
 """
 
 import argparse
@@ -66,27 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Train; SIGTERM and the first Ctrl-C stop it, between two updates once the state is saved.
 
     Returns:
-        0 when the run came to its end, 130 when it was stopped and can go on, 1 when it came to an
-        error, which is told as an event of the log. That is the first worker's status; the others'
-        is 0, so that torchrun lets the first one speak, and blames it.
+        0 when the run came to its end, 130 when it was stopped and can go on. That is the first
+        worker's status; the others' is 0, so that torchrun lets the first one speak, and blames it.
 
     Raises:
-        ConfigError: On a terminal: the experiment file or the flags are impossible.
-        DataError: On a terminal: text is missing, misaligned or empty.
-        TrainingError: On a terminal: the run diverged, its state does not fit, or a file cannot be
-            written.
+        ConfigError: The experiment file or the flags are impossible.
+        DataError: Text is missing, misaligned or empty.
+        TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
-    _configure_logging(sys.stderr)
-    try:
-        return _train(arguments)
-    except DragomanError as error:
-        if _is_for_people(sys.stderr):
-            raise
-        _tell(sys.stderr, logging.ERROR, "error", str(error))
-        return 1
-
-
-def _train(arguments: argparse.Namespace) -> int:
     import torch
 
     from model.allocator import keep_freed_memory
@@ -96,6 +83,7 @@ def _train(arguments: argparse.Namespace) -> int:
     from model.train.state import has_state
     from service.engine.loading import resolve_device
 
+    _configure_logging(sys.stderr)
     output = arguments.output or Path("runs") / arguments.experiment.stem
     device = local_device(resolve_device(arguments.device))
     if device.type == "cpu":
@@ -138,6 +126,12 @@ def _train(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def tell_error(error: DragomanError) -> None:
+    """Say what ended the run: a line for people, elsewhere an event of the log."""
+    line = f"dragoman: {error}" if _is_for_people(sys.stderr) else str(error)
+    _tell(sys.stderr, logging.ERROR, "error", line)
+
+
 class _EventFormatter(JsonFormatter):
     """One event of a training run as one line of JSON.
 
@@ -162,6 +156,7 @@ def _configure_logging(stream: TextIO) -> None:
     plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
     handler.setFormatter(plain if _is_for_people(stream) else _EventFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO)
+    logging.captureWarnings(capture=True)
 
 
 def _tell(stream: TextIO, level: int, event: str, text: str) -> None:

@@ -141,7 +141,7 @@ def test_the_others_leave_when_the_first_cannot_go_on() -> None:
     sent, exits = run_workers(fail_first, size=2)
     assert exits == [0, 0]
     assert sent[0][:2] == ["reads", "no text"]
-    assert sent[1][0] == "the first worker has ended with an error, which it tells"
+    assert sent[1][0] == "the first worker has ended, and says why"
 
 
 def fail_in_the_middle(send: Send, group: Group, *, rank: int) -> None:
@@ -238,7 +238,7 @@ def test_that_a_state_does_not_fit_is_told_by_the_first_worker_alone(
     (first, *_), (second, *_) = sent
     assert first[0] == "TrainingError"
     assert "belongs to another experiment" in first[1]
-    told = "the first worker has ended with an error, which it tells"
+    told = "the first worker has ended, and says why"
     assert second == ("FirstWorkerError", told)
 
 

@@ -1,0 +1,46 @@
+"""How fast a CPU trains: cases in processes of their own, medians in the table."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import training
+from benchmarks.training import Speed
+
+
+def test_every_case_is_measured_in_every_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def in_a_process(_: object, *, loss: str, memory: str) -> Speed:
+        asked.append((loss, memory))
+        return Speed(tokens_per_second=float(len(asked)), peak_mib=100.0)
+
+    monkeypatch.setattr(training, "in_a_process", in_a_process)
+    monkeypatch.setattr(sys, "argv", ["training", "--rounds", "3", "--results", str(tmp_path)])
+
+    training.main()
+
+    assert asked[:4] == asked[7:3:-1] == asked[8:]
+    (file,) = tmp_path.iterdir()
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert [(case["loss"], case["memory"]) for case in result["cases"]] == asked[:4]
+    assert result["cases"][0]["tokens_per_second"] == [1.0, 8.0, 9.0]
+    assert "| cross-entropy | as it is | 8 | 100 |" in capsys.readouterr().out
+
+
+def test_one_case_trains(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(training, "NUM_WARM_UP", 0)
+    words = ["--memory", "as it is", "--loss", "R-Drop", "--updates", "1"]
+    monkeypatch.setattr(sys, "argv", ["training", *words])
+
+    training.main()
+
+    tokens_per_second, peak_mib = json.loads(capsys.readouterr().out)
+    assert tokens_per_second > 0
+    assert peak_mib > 100
