@@ -103,6 +103,17 @@ def test_a_terminal_gets_lines_for_people(
     assert capsys.readouterr().err == told
 
 
+def test_a_warning_of_a_library_is_an_event_too() -> None:
+    code = (
+        "import sys, warnings; from service.cli import train;"
+        " train._configure_logging(sys.stderr); warnings.warn('odd')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=True)
+    (event,) = map(json.loads, done.stderr.splitlines())
+    assert event["level"] == "warning"
+    assert "UserWarning: odd" in event["text"]
+
+
 def test_a_worker_leaves_the_error_to_the_first(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
