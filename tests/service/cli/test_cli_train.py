@@ -4,7 +4,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
@@ -43,6 +46,25 @@ def folder(tmp_path: Path) -> Path:
             path.write_text(lines, encoding="utf-8")
     (tmp_path / "tiny.yaml").write_text(EXPERIMENT % 3, encoding="utf-8")
     return tmp_path
+
+
+def words_of(folder: Path) -> tuple[str, ...]:
+    """What follows `dragoman train`."""
+    folders = ("--data", str(folder / "data"), "--output", str(folder / "run"))
+    return (str(folder / "tiny.yaml"), *folders)
+
+
+@contextmanager
+def training(*words: str) -> Iterator[tuple[subprocess.Popen[str], TextIO]]:
+    """`dragoman train` in a process of its own, and what it says: JSON, as that is no terminal."""
+    command = [sys.executable, "-m", "service.cli.main", "train", *words]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        yield process, process.stderr
 
 
 def test_training_prints_where_the_checkpoint_is(
@@ -129,22 +151,15 @@ def test_a_worker_leaves_the_error_to_the_first(
 def test_a_killed_run_goes_on_with_one_record_an_update(folder: Path) -> None:
     endless = (EXPERIMENT % 1_000_000).replace("run:", "run:\n  save_every_minutes: 0.00001")
     (folder / "tiny.yaml").write_text(endless, encoding="utf-8")
-    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
-    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        events = map(json.loads, process.stderr)
+    with training(*words_of(folder)) as (process, stderr):
+        events = map(json.loads, stderr)
         next(event for event in events if event.get("update", 0) >= 3)
         process.kill()
-        process.stderr.read()
+        stderr.read()
     journal = folder / "run" / "metrics.jsonl"
     last = json.loads(journal.read_bytes().splitlines(keepends=True)[-2])["update"] + 5
     (folder / "tiny.yaml").write_text(EXPERIMENT % last, encoding="utf-8")
-    assert main(["train", *command[4:], "--resume"]) == 0
+    assert main(["train", *words_of(folder), "--resume"]) == 0
     records = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     updates = [record["update"] for record in records if record["event"] == "progress"]
     assert updates == list(range(1, last + 1))
@@ -156,29 +171,22 @@ def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     folder: Path, number: signal.Signals
 ) -> None:
     (folder / "tiny.yaml").write_text(EXPERIMENT % 1_000_000, encoding="utf-8")
-    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
-    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        [*command, "--threads", "1"], cwd=root, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
+    with training(*words_of(folder), "--threads", "1") as (process, stderr):
         deadline = time.monotonic() + 120
-        for line in process.stderr:  # JSON, since this is no terminal
+        for line in stderr:
             event = json.loads(line)
             if (event["event"], event.get("update")) == ("progress", 1):
                 break
             assert time.monotonic() < deadline
         process.send_signal(number)
-        *_, last = map(json.loads, process.stderr)
+        *_, last = map(json.loads, stderr)
         assert process.wait(timeout=60) == 130
     assert (last["event"], last["level"]) == ("stopped", "info")
     assert last["text"] == f"stopped; go on with --resume (the state is in {folder}/run)"
     assert (folder / "run" / "state.pt").is_file()
     assert not (folder / "run" / "checkpoint").exists()
     (folder / "tiny.yaml").write_text(EXPERIMENT % 2, encoding="utf-8")
-    assert main(["train", *command[4:], "--resume"]) == 0
+    assert main(["train", *words_of(folder), "--resume"]) == 0
     card = (folder / "run" / "checkpoint" / "card.md").read_text(encoding="utf-8")
     assert "\ndragoman train tiny.yaml --threads 1\n" in card  # as it was begun
     report = (folder / "run" / "report.md").read_text(encoding="utf-8")
@@ -197,24 +205,17 @@ def test_a_signal_ends_the_preparation_of_text_and_the_same_command_goes_on(fold
     text = (EXPERIMENT % 2).replace("{size: 450}", "{size: 450, max_lines: 997}")
     (folder / "tiny.yaml").write_text(text, encoding="utf-8")
     write_training_text(folder, times=3_000)  # tokenising it takes many seconds
-    command = [sys.executable, "-m", "service.cli.main", "train", str(folder / "tiny.yaml")]
-    command += ["--data", str(folder / "data"), "--output", str(folder / "run")]
-    root = Path(__file__).parents[3]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    with subprocess.Popen(
-        command, cwd=root, env=environment, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
+    with training(*words_of(folder)) as (process, stderr):
         deadline = time.monotonic() + 120
         while not list(folder.glob("run/text/*.partial-*")):
             assert process.poll() is None
             assert time.monotonic() < deadline
         process.terminate()
-        (event,) = map(json.loads, process.stderr)
+        (event,) = map(json.loads, stderr)
         assert process.wait(timeout=60) == 130
     assert event["event"] == "stopped"
     assert event["text"].endswith("; go on with the same command")
     assert not list(folder.glob("run/text/*"))  # neither finished nor begun
     assert not (folder / "run" / "state.pt").exists()
     write_training_text(folder, times=1)
-    assert main(["train", *command[4:]]) == 0
+    assert main(["train", *words_of(folder)]) == 0
