@@ -1,6 +1,6 @@
 """Trains the shapes that docs/results.md compares: deep and shallow students of one teacher.
 
-    python experiments/shapes.py DATA --teacher runs/multi30k-en-de-tiny
+    python experiments/shapes.py DATA --teacher runs/multi30k-en-de-wide
 
 translates the training text of `multi30k-en-de-student.yaml` with the teacher, unless that is done,
 and trains that experiment once for every shape, one after the other, each from where it stands.
@@ -20,7 +20,7 @@ from model.train.data import find_text
 HERE = Path(__file__).parent
 FOLDER = Path("runs/shapes")
 BASE = "multi30k-en-de-student"
-SHAPES = ((2, 1), (4, 1), (6, 1))
+SHAPES = ((3, 3), (2, 1), (4, 1), (6, 1))
 """Encoder and decoder layers."""
 
 
