@@ -1,10 +1,11 @@
 """Trains the shapes that docs/results.md compares: deep and shallow students of one teacher.
 
-    python experiments/shapes.py DATA --teacher runs/multi30k-en-de-wide
+    python experiments/shapes.py DATA --teacher runs/multi30k-de-en
 
-translates the training text of `multi30k-en-de-student.yaml` with the teacher, unless that is done,
+translates the training text of `multi30k-de-en-student.yaml` with the teacher, unless that is done,
 and trains that experiment once for every shape, one after the other, each from where it stands.
-`python -m benchmarks.shapes` measures them afterwards.
+`--shapes` names some of them, so that several can run side by side. `python -m benchmarks.shapes`
+measures what they trained.
 """
 
 import argparse
@@ -19,8 +20,8 @@ from model.train.data import find_text
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs/shapes")
-BASE = "multi30k-en-de-student"
-SHAPES = ((3, 3), (2, 1), (4, 1), (6, 1))
+BASE = "multi30k-de-en-student"
+SHAPES = ("3-3", "2-1", "4-1", "6-1")
 """Encoder and decoder layers."""
 
 
@@ -29,6 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("data", type=Path, help="folder that holds multi30k/")
     parser.add_argument("--teacher", type=Path, required=True, help="folder of the teacher's run")
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=SHAPES, help="only these")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads (%(default)s)")
     arguments = parser.parse_args()
     document = yaml.safe_load((HERE / f"{BASE}.yaml").read_text(encoding="utf-8"))
@@ -46,8 +48,9 @@ def main() -> None:
             "translate", str(source), "--checkpoint", str(checkpoint), "--output", str(partial)
         )
         partial.rename(text)
-    for num_encoder_layers, num_decoder_layers in SHAPES:
-        name = f"{BASE}-{num_encoder_layers}-{num_decoder_layers}"
+    for shape in arguments.shapes:
+        num_encoder_layers, num_decoder_layers = map(int, shape.split("-"))
+        name = f"{BASE}-{shape}"
         document["name"] = name
         document["data"]["train"][0]["target_file"] = str(text)
         document["network"]["num_encoder_layers"] = num_encoder_layers
