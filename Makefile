@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 # Where pip looks for PyTorch's CPU build besides its usual places; for CUDA name another index.
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 TORCH_VERSION := $(shell sed -n 's/^torch==//p' constraints.txt)
-HOST ?= 127.0.0.1
-PORT ?= 8000
+# A flag, where make's own command line gives it: some shells export a HOST that is none of ours.
+given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
@@ -24,8 +24,8 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/sr
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench,train]'
 	@touch $@
 
-serve: install ## Serve the bundled checkpoints on HOST:PORT
-	@exec $(BIN)/dragoman serve --host $(HOST) --port $(PORT)
+serve: install ## Serve the bundled checkpoints; HOST=… and PORT=… say where
+	@exec $(BIN)/dragoman serve $(call given,HOST,--host) $(call given,PORT,--port)
 
 test: install ## Run all tests
 	$(BIN)/pytest -n auto
