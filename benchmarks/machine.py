@@ -1,11 +1,11 @@
-"""What a results file says of where it was made, and who had its cores meanwhile."""
+"""What a results file says of where and how it was made, and who had the cores meanwhile."""
 
 import hashlib
 import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -111,6 +111,20 @@ def fixed_work_seconds() -> float:
         return time.thread_time() - started
 
     return min(once() for _ in range(3))
+
+
+def describe_command(module: str, words: Sequence[str]) -> str:
+    """What was typed; absolute paths are cut to what says nothing of this machine's folders."""
+    return " ".join([f"python -m {module}", *map(_shortened, words)])
+
+
+def _shortened(word: str) -> str:
+    flag, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
+    path = Path(value)
+    if not path.is_absolute():
+        return word
+    parts = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else Path(*path.parts[1:][-2:])
+    return f"{flag}{equals}{parts}"
 
 
 def describe_machine() -> dict[str, object]:

@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from model.config import SearchConfig
 from model.evaluate import default_tokenizer, score
 from model.loading import load_for_decoding
@@ -39,6 +40,7 @@ class Shape:
         num_decoder_layers: Of its network.
         d_model: Of its network.
         num_parameters: Of its network.
+        compute_type: Arithmetic it was decoded in.
         bleu: Of the whole file.
         bleu_signature: sacrebleu's.
         sentences_per_second: The whole file at once, a round.
@@ -50,6 +52,7 @@ class Shape:
     num_decoder_layers: int
     d_model: int
     num_parameters: int
+    compute_type: str
     bleu: float = 0.0
     bleu_signature: str = ""
     sentences_per_second: list[float] = field(default_factory=list)
@@ -76,6 +79,7 @@ class Contestant:
             num_decoder_layers=network.num_decoder_layers,
             d_model=network.d_model,
             num_parameters=sum(math.prod(one.shape) for one in manifest.tensors.values()),
+            compute_type=self._checkpoint.compute_type,
         )
 
     def score(self, sources: Sequence[str], references: Sequence[str], tokenizer: str) -> None:
@@ -132,7 +136,7 @@ def main() -> None:
     shapes = [contestant.shape for contestant in contestants]
     result = {
         "benchmark": "shapes",
-        "command": "python -m benchmarks.shapes SOURCE REFERENCE CHECKPOINT…",
+        "command": describe_command("benchmarks.shapes", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "text": arguments.source.name,

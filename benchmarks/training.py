@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from model.allocator import keep_freed_memory
 from model.config import tiny
 from model.nn.transformer import Transformer
@@ -140,7 +140,7 @@ def main() -> None:
             speeds[loss, memory].append(in_a_process(arguments, loss=loss, memory=memory))
     result = {
         "benchmark": "training",
-        "command": "python -m benchmarks.training",
+        "command": describe_command("benchmarks.training", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "num_threads": arguments.threads,

@@ -4,11 +4,12 @@
 
 translates the training text of `multi30k-de-en-student.yaml` with the teacher, unless that is done,
 and trains that experiment once for every shape, one after the other, each from where it stands.
-`--shapes` names some of them, so that several can run side by side. `python -m benchmarks.shapes`
-measures what they trained.
+`--shapes` names some of them, so that several can run side by side: one translates, the others wait
+for it. `python -m benchmarks.shapes` measures what they trained.
 """
 
 import argparse
+import fcntl
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import yaml
 
+from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.train.data import find_text
 
 HERE = Path(__file__).parent
@@ -35,19 +37,11 @@ def main() -> None:
     arguments = parser.parse_args()
     document = yaml.safe_load((HERE / f"{BASE}.yaml").read_text(encoding="utf-8"))
     FOLDER.mkdir(parents=True, exist_ok=True)
-    text = FOLDER / "text.gz"
-    if not text.exists():
-        source = find_text(
-            arguments.data / document["data"]["folder"] / "train",
-            document["data"]["train"][0]["name"],
-            document["data"]["source_language"],
-        )
-        checkpoint = arguments.teacher / "checkpoint"
-        partial = text.with_name("partial.gz")
-        dragoman(
-            "translate", str(source), "--checkpoint", str(checkpoint), "--output", str(partial)
-        )
-        partial.rename(text)
+    data = document["data"]
+    source = find_text(
+        arguments.data / data["folder"] / "train", data["train"][0]["name"], data["source_language"]
+    )
+    text = translate(source, arguments.teacher / "checkpoint")
     for shape in arguments.shapes:
         num_encoder_layers, num_decoder_layers = map(int, shape.split("-"))
         name = f"{BASE}-{shape}"
@@ -64,6 +58,27 @@ def main() -> None:
             *(str(experiment), "--data", str(arguments.data), "--output", str(output)),
             *("--threads", str(arguments.threads), *flags),
         )
+
+
+def translate(source: Path, checkpoint: Path) -> Path:
+    """What the teacher writes for `source`; made now unless it is there."""
+    text, note = FOLDER / "text.gz", FOLDER / "teacher.sha256"
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            teacher = (checkpoint / CHECKSUMS_FILE).read_bytes()
+        except OSError as error:
+            raise SystemExit(f"{error.filename}: {error.strerror}") from error
+        if not text.exists():
+            note.write_bytes(teacher)
+            words = (str(source), "--checkpoint", str(checkpoint), "--output", str(text))
+            dragoman("translate", *words)
+        elif not note.exists() or note.read_bytes() != teacher:
+            raise SystemExit(
+                f"{text} was not written by {checkpoint}; to begin anew, move {FOLDER} away, whose"
+                " students have another teacher"
+            )
+    return text
 
 
 def dragoman(*words: str) -> None:

@@ -25,6 +25,14 @@ def test_core_time_is_told_by_who_had_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert times.taken() == machine.Taken(stolen=0.0, others=0.0)
 
 
+def test_a_command_is_told_without_this_machines_folders() -> None:
+    root = Path(machine.__file__).parents[1]
+    words = ["en.txt", "/home/anna/a=b/en.txt", "--results=/mnt", f"{root}/runs/one", "--beam=1"]
+    assert machine.describe_command("benchmarks.shapes", words) == (
+        "python -m benchmarks.shapes en.txt a=b/en.txt --results=mnt runs/one --beam=1"
+    )
+
+
 def test_the_machine_describes_itself() -> None:
     found = machine.describe_machine()
     assert found["processor"]

@@ -27,6 +27,12 @@ def test_every_checkpoint_is_scored_and_timed(
 
     (file,) = (tmp_path / "results").iterdir()
     result = json.loads(file.read_text(encoding="utf-8"))
+    files = [f"{tmp_path.name}/{name}" for name in ("a.en", "a.zh", "one", "two")]
+    assert result["command"] == (
+        f"python -m benchmarks.shapes {' '.join(files)} --rounds 3"
+        f" --results {tmp_path.name}/results"
+    )
+    assert {shape["compute_type"] for shape in result["shapes"]} <= {"int8", "float32"}
     assert [shape["name"] for shape in result["shapes"]] == ["one", "two"]
     for shape in result["shapes"]:
         assert len(shape["sentences_per_second"]) == len(shape["milliseconds_per_sentence"]) == 3
@@ -43,6 +49,7 @@ def test_the_table_has_medians() -> None:
         num_decoder_layers=1,
         d_model=128,
         num_parameters=2_605_056,
+        compute_type="int8",
         bleu=41.04,
         sentences_per_second=[90.0, 100.0, 5.0],
         milliseconds_per_sentence=[9.0, 8.04, 7.0],

@@ -27,6 +27,8 @@ def test_every_case_is_measured_in_every_round(
     assert asked[:4] == asked[7:3:-1] == asked[8:]
     (file,) = tmp_path.iterdir()
     result = json.loads(file.read_text(encoding="utf-8"))
+    folder = "/".join(tmp_path.parts[-2:])
+    assert result["command"] == f"python -m benchmarks.training --rounds 3 --results {folder}"
     assert [(case["loss"], case["memory"]) for case in result["cases"]] == asked[:4]
     assert result["cases"][0]["tokens_per_second"] == [1.0, 8.0, 9.0]
     assert "| cross-entropy | as it is | 8 | 100 |" in capsys.readouterr().out
