@@ -62,7 +62,7 @@ def draw_schedules(
     ):
         rates = [
             learning_rate(
-                config, update=update, progress=(update - 1) / num_updates, d_model=d_model
+                config, update=update, fraction=(update - 1) / num_updates, d_model=d_model
             )
             for update in updates
         ]

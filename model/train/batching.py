@@ -190,11 +190,6 @@ class BatchStream:
         """The next batch."""
         return self._position
 
-    @property
-    def num_batches(self) -> int:
-        """Batches of the present epoch."""
-        return len(self._plan)
-
     def __iter__(self) -> Iterator[Batch]:
         return self
 

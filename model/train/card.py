@@ -73,7 +73,7 @@ def _network(experiment: Experiment, transformer: Transformer) -> str:
 
 def _data(experiment: Experiment, facts: CardFacts) -> str:
     corpora = [
-        (f"{direction.name}: " if experiment.data.pairs else "", corpus)
+        (f"{direction.name}: " if experiment.data.is_tagged else "", corpus)
         for direction in experiment.data.directions
         for corpus in direction.train
     ]
@@ -86,7 +86,7 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
         )
         for (prefix, corpus), report in zip(corpora, facts.reports, strict=True)
     ]
-    table = _table(("corpus", "pairs", "times an epoch", "licence"), rows)
+    table = markdown_table(("corpus", "pairs", "times an epoch", "licence"), rows)
     return (
         "## Training text\n\n"
         f"{table}\n\nThe weights are under {experiment.licence}; the corpora's authors are"
@@ -122,10 +122,11 @@ def _scores(experiment: Experiment, facts: CardFacts) -> str:
     return (
         f"## Scores\n\nBeam {facts.beam_size}, {text}, of the stored int8 weights,"
         f" computed in {facts.compute_type}.\n\n"
-        f"{_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
+        f"{markdown_table(('corpus', 'BLEU', 'chrF2'), rows)}\n\nsacrebleu signatures:\n\n{listed}"
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table; its cells are Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -20,9 +20,9 @@ from model.errors import DataError, TrainingError
 from model.train.data import find_text, iterate_lines, iterate_parallel
 from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
 from model.train.filtering import (
-    BLANK,
     CorpusReport,
     LineFilter,
+    Verdict,
     judge_tokens,
     mark_duplicates,
     pair_hash,
@@ -63,7 +63,7 @@ class CorpusFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedCorpora:
-    """Corpora and a verdict on each of their pairs; see `model.train.filtering.REASONS`."""
+    """Corpora and a verdict on each of their pairs; see `model.train.filtering.Verdict`."""
 
     files: tuple[CorpusFiles, ...]
     verdicts: tuple[NDArray[np.uint8], ...]
@@ -71,14 +71,15 @@ class JudgedCorpora:
     @property
     def num_kept(self) -> int:
         """Pairs that are not left out."""
-        return sum(int((verdicts == 0).sum()) for verdicts in self.verdicts)
+        return sum(int((verdicts == Verdict.KEPT).sum()) for verdicts in self.verdicts)
 
     def lines(self, side: str) -> Iterator[str]:
         """The kept lines of one side ("source" or "target"), corpus after corpus."""
         for files, verdicts in zip(self.files, self.verdicts, strict=True):
             path = files.source if side == "source" else files.target
-            for line, verdict in zip(iterate_lines(path), verdicts, strict=True):
-                if not verdict:
+            is_kept = verdicts == Verdict.KEPT
+            for line, is_wanted in zip(iterate_lines(path), is_kept, strict=True):
+                if is_wanted:
                     yield line
 
 
@@ -157,7 +158,7 @@ def text_ingredients(
         "data.regularisation": "set" if data.regularisation else "not set",
     }
     for number, item in enumerate(files):
-        tag = tag_piece(item.direction) if data.pairs else ""
+        tag = tag_piece(item.direction) if data.is_tagged else ""
         tags = f"{item.direction.source} {item.direction.target}"
         found[f"corpus {number + 1}"] = f"{item.label} {tags} {tag}"
     try:
@@ -333,11 +334,11 @@ def _tokenise(
     pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
     final = []
     for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
-        tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.pairs else ()
+        tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.is_tagged else ()
         lines = until_stopped(
             iterate_parallel(item.source, item.target, may_be_blank=True), should_stop
         )
-        final.append(_tokenise_corpus(lines, verdicts.copy(), data, writer, pieces=pieces, tag=tag))
+        final.append(_tokenise_corpus(lines, verdicts, data, writer, pieces=pieces, tag=tag))
         writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
     return JudgedCorpora(files=judged.files, verdicts=tuple(final))
 
@@ -351,28 +352,36 @@ def _tokenise_corpus(
     pieces: Sequence[sentencepiece.SentencePieceProcessor],
     tag: tuple[int, ...],
 ) -> NDArray[np.uint8]:
-    """Store the pairs that are short enough; the verdicts with those that are not."""
+    """As `_tokenise`, for one corpus.
+
+    Args:
+        lines: All its pairs.
+        verdicts: (P,) on them so far.
+        data: Its `max_length` and `filters` are used.
+        writer: Gets the pairs that are kept.
+        pieces: Of the source and of the target.
+        tag: What the source begins with.
+
+    Returns:
+        (P,) the final verdicts.
+    """
+    final = [np.zeros(0, dtype=np.uint8)]
     begin = 0
     while chunk := list(islice(lines, LINES_AT_ONCE)):
-        kept = [
-            begin + place for place in np.flatnonzero(verdicts[begin : begin + len(chunk)] == 0)
-        ]
-        pairs = [chunk[number - begin] for number in kept]
-        sources, targets = (
-            side.encode([pair[place] for pair in pairs]) for place, side in enumerate(pieces)
-        )
-        for number, pair, source, target in zip(kept, pairs, sources, targets, strict=True):
-            source_row, target_row = [*tag, *source, EOS_ID], [*target, EOS_ID]
-            verdict = judge_tokens(
-                len(source_row),
-                len(target_row),
-                max_length=data.max_length,
-                config=data.filters,
-            )
-            if not source or not target:
-                verdict = BLANK  # nothing that SentencePiece's normalisation keeps
-            verdicts[number] = verdict
-            if not verdict:
-                writer.add(source_row, target_row, pair)
+        final.append(verdicts[begin : begin + len(chunk)].copy())
         begin += len(chunk)
-    return verdicts
+        kept = np.flatnonzero(final[-1] == Verdict.KEPT).tolist()
+        sources, targets = (
+            side.encode([chunk[number][place] for number in kept])
+            for place, side in enumerate(pieces)
+        )
+        for number, source, target in zip(kept, sources, targets, strict=True):
+            rows = [*tag, *source, EOS_ID], [*target, EOS_ID]
+            verdict = judge_tokens(*map(len, rows), max_length=data.max_length, config=data.filters)
+            if not source or not target:
+                verdict = Verdict.BLANK  # nothing that SentencePiece's normalisation keeps
+            if verdict is Verdict.KEPT:
+                writer.add(*rows, chunk[number])
+            else:
+                final[-1][number] = verdict
+    return np.concatenate(final)

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
+from model.train.files import whole_file
 from model.train.journal import Record, scalars
 
 CURVES_FILE = "curves.png"
@@ -50,7 +51,7 @@ def draw_curves(records: Iterable[Record], folder: Path) -> bool:
         Whether there was anything to draw.
 
     Raises:
-        OSError: The picture cannot be written; the one before it stays.
+        TrainingError: The picture cannot be written; the one before it stays.
     """
     series = collect(records)
     panels = [panel for panel in PANELS if panel in series]
@@ -64,15 +65,8 @@ def draw_curves(records: Iterable[Record], folder: Path) -> bool:
         _draw_panel(axes, panel, series[panel])
     for axes in list(figure.axes)[len(panels) :]:
         axes.remove()
-    path = folder / CURVES_FILE
-    partial = path.with_suffix(".partial")
-    try:
+    with whole_file(folder / CURVES_FILE) as partial:
         figure.savefig(partial, format="png", dpi=100)
-        partial.replace(path)
-    except OSError:
-        if partial.is_file():
-            partial.unlink()
-        raise
     return True
 
 

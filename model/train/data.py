@@ -26,12 +26,10 @@ class ParallelText:
     """Two aligned lists of lines.
 
     Attributes:
-        name: Name of the corpus.
         source: Lines to translate.
         target: Their translations, same number.
     """
 
-    name: str
     source: tuple[str, ...]
     target: tuple[str, ...]
 
@@ -40,9 +38,7 @@ class ParallelText:
 
     def first(self, num_lines: int | None) -> "ParallelText":
         """The first lines of both sides; None means all."""
-        return ParallelText(
-            name=self.name, source=self.source[:num_lines], target=self.target[:num_lines]
-        )
+        return ParallelText(source=self.source[:num_lines], target=self.target[:num_lines])
 
 
 def find_text(folder: Path, corpus: str, language: str) -> Path:
@@ -131,32 +127,25 @@ def read_parallel(
     """
     paths = [find_text(folder, corpus, code) for code in (source_language, target_language)]
     source, target = zip(*iterate_parallel(paths[0], paths[1]), strict=True)
-    return ParallelText(name=corpus, source=source, target=target)
+    return ParallelText(source=source, target=target)
 
 
 class TokenisedPairs:
-    """Token ids of sentence pairs, each side one flat array.
+    """Token ids of sentence pairs that are all read once an epoch, each side one flat array.
 
     Attributes:
         source_lengths: (P,) source tokens with EOS.
         target_lengths: (P,) target tokens with EOS.
-        copies: (P,) how often each pair occurs in an epoch.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[Sequence[int]],
-        targets: Sequence[Sequence[int]],
-        copies: Sequence[int],
-    ) -> None:
+    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
         self._source_ids, self._source_ends = _flatten(sources)
         self._target_ids, self._target_ends = _flatten(targets)
         self.source_lengths = np.diff(self._source_ends)
         self.target_lengths = np.diff(self._target_ends)
-        self.copies: NDArray[np.int64] = np.asarray(copies, dtype=np.int64)
 
     def __len__(self) -> int:
-        return len(self.copies)
+        return len(self.source_lengths)
 
     def source(self, index: int) -> NDArray[np.int32]:
         """Source ids of one pair, EOS at the end."""
@@ -168,7 +157,7 @@ class TokenisedPairs:
 
     def epoch_copies(self, epoch: int) -> NDArray[np.int64]:  # noqa: ARG002  # every epoch's
         """(P,) how often each pair occurs in one epoch."""
-        return self.copies
+        return np.ones(len(self), dtype=np.int64)
 
     def rows(
         self,
@@ -182,33 +171,29 @@ class TokenisedPairs:
 
 
 def tokenise(
-    texts: Sequence[tuple[ParallelText, int]],
+    text: ParallelText,
     *,
     encode_source: Encode,
     encode_target: Encode,
     eos_id: int,
     max_length: int,
 ) -> TokenisedPairs:
-    """Tokenise corpora, leaving out pairs with a side longer than `max_length`.
+    """Tokenise a small text, leaving out pairs with a side that is empty or too long.
 
     Args:
-        texts: Each corpus and how often its pairs occur in an epoch.
+        text: Its lines.
         encode_source: Texts → ids of the source side.
         encode_target: Texts → ids of the target side.
         eos_id: Put at the end of both sides.
         max_length: Limit in tokens with EOS.
     """
-    sources, targets, copies = [], [], []
-    for text, weight in texts:
-        encoded = zip(
-            encode_source(list(text.source)), encode_target(list(text.target)), strict=True
-        )
-        for source, target in encoded:
-            if max(len(source), len(target)) < max_length and source and target:
-                sources.append([*source, eos_id])
-                targets.append([*target, eos_id])
-                copies.append(weight)
-    return TokenisedPairs(sources, targets, copies)
+    sources, targets = [], []
+    encoded = zip(encode_source(list(text.source)), encode_target(list(text.target)), strict=True)
+    for source, target in encoded:
+        if max(len(source), len(target)) < max_length and source and target:
+            sources.append([*source, eos_id])
+            targets.append([*target, eos_id])
+    return TokenisedPairs(sources, targets)
 
 
 def _flatten(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

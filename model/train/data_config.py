@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag, primary_language
-from model.train.filtering import FilterConfig, LineFilter
+from model.train.filtering import FilterConfig, script_names
 from model.train.regularisation import RegularisationConfig
 
-_MAX_COPIES = 1_000_000
+_MIN_COPIES, _MAX_COPIES = 1e-6, 1_000_000
 _MAX_LENGTH = 65_536  # a decoder allocates positions for it
 
 
@@ -38,9 +38,9 @@ class CorpusConfig:
 
     def __post_init__(self) -> None:
         """Reject a number of copies that cannot be."""
-        if not 0.0 < self.copies <= _MAX_COPIES:
+        if not _MIN_COPIES <= self.copies <= _MAX_COPIES:
             raise ConfigError(
-                f"data.train.copies is {self.copies:g}; it must be above 0 and at most"
+                f"data.train.copies is {self.copies:g}; it must be from {_MIN_COPIES:f} to"
                 f" {_MAX_COPIES}"
             )
 
@@ -146,9 +146,10 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         """Reject a run without text, or one that is described in both ways."""
-        if not 2 <= self.max_length <= _MAX_LENGTH:
+        shortest = 3 if self.is_tagged else 2  # a piece and EOS
+        if not shortest <= self.max_length <= _MAX_LENGTH:
             raise ConfigError(
-                f"data.max_length is {self.max_length}; it must be from 2 to {_MAX_LENGTH}"
+                f"data.max_length is {self.max_length}; it must be from {shortest} to {_MAX_LENGTH}"
             )
         if not 1.0 <= self.temperature <= 1e6:
             raise ConfigError(f"data.temperature is {self.temperature}; it must be at least 1")
@@ -165,9 +166,10 @@ class DataConfig:
         self._check_filters()  # of a direction, whose own checks are the same
 
     def _check_filters(self) -> None:
-        for direction in self.directions:
-            LineFilter(self.filters, source=direction.source, target=direction.target)
         tags = [tag for item in self.directions for tag in (item.source, item.target)]
+        if self.filters.min_script_share:
+            for tag in tags:
+                script_names(tag)  # refuses a language whose scripts are not known
         if self.filters.language_margin and len({primary_language(tag) for tag in tags}) < 2:
             raise ConfigError(
                 f"data.filters.language_margin is {self.filters.language_margin}; it must be 0"
@@ -189,6 +191,15 @@ class DataConfig:
         if self.pairs:
             return self.pairs
         return (DirectionConfig(**{name: getattr(self, name) for name in _DIRECTION_KEYS}),)
+
+    @property
+    def is_tagged(self) -> bool:
+        """Whether directions are listed under `pairs`.
+
+        Their sources then begin with the target's tag, and held-out text is named with its
+        direction, even if there is only one.
+        """
+        return bool(self.pairs)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -20,14 +20,23 @@ import torch
 # would not end it: its threads would outlive the interpreter, and now and then abort the process.
 # Imported here, before there is a group, they hold none.
 import torch.distributed.nn.functional
-from torch import distributed, nn
+from torch import Tensor, distributed, nn
+from torch.distributed.rendezvous import rendezvous
 
-from model.errors import ConfigError, TrainingError
+from model.errors import ConfigError, DeviceError, TrainingError
 
 T = TypeVar("T")
 
-# Others wait this long while rank 0 translates dev text.
-_TIMEOUT = timedelta(hours=2)
+_TIMEOUT = timedelta(days=20)
+"""How long a worker waits for another: for ever, as far as a run is concerned.
+
+The others wait for hours while rank 0 prepares text, and again while it scores dev text. A worker
+that ends meanwhile is noticed all the same: Gloo sees its connections close, and torchrun ends the
+others. In milliseconds it still is a C int, which is what sockets are waited for in.
+"""
+
+_JOIN_TIMEOUT = timedelta(minutes=10)
+"""How long a worker waits until all of them have met."""
 
 
 class FirstWorkerError(TrainingError):
@@ -96,6 +105,14 @@ class Group:
             distributed.broadcast(cell, src=0)
         return cell.item()
 
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Replace tensors, as many and of the same shapes on all workers, by the first worker's."""
+        if self.size == 1:
+            return
+        with self._together():
+            for tensor in tensors:
+                distributed.broadcast(tensor.detach(), src=0)
+
     def seed_dropout(self, seed: int, update: int) -> None:
         """Give every worker but the first dropout masks of its own for one update.
 
@@ -162,7 +179,8 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
         device: Workers on CUDA talk through NCCL, others through Gloo.
 
     Raises:
-        ConfigError: torchrun's variables are incomplete.
+        ConfigError: torchrun's variables are incomplete, or the workers cannot meet where they
+            say.
     """
     if int(environment.get("WORLD_SIZE", "1")) == 1:
         yield Group()
@@ -174,8 +192,7 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
     ]
     if missing:
         raise ConfigError(f"WORLD_SIZE is set but {', '.join(missing)} is not; use torchrun")
-    backend = "nccl" if device.type == "cuda" else "gloo"
-    distributed.init_process_group(backend, timeout=_TIMEOUT)
+    _join("nccl" if device.type == "cuda" else "gloo", environment)
     try:
         yield Group(rank=distributed.get_rank(), size=distributed.get_world_size())
     finally:
@@ -183,9 +200,40 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
             distributed.destroy_process_group()
 
 
+def _join(backend: str, environment: Mapping[str, str]) -> None:
+    """Make the process group of all workers, who meet at an address and a port of rank 0.
+
+    Raises:
+        ConfigError: They cannot.
+    """
+    address, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
+    try:
+        store, rank, size = next(rendezvous("env://", timeout=_JOIN_TIMEOUT))
+        store.set_timeout(_TIMEOUT)
+        distributed.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=_TIMEOUT
+        )
+    except (RuntimeError, ValueError) as error:
+        first_line = str(error).partition("\n")[0]
+        raise ConfigError(
+            f"the workers cannot meet at {address}, port {port} (MASTER_ADDR, MASTER_PORT):"
+            f" {first_line}"
+        ) from error
+
+
 def local_device(device: torch.device) -> torch.device:
-    """This worker's own GPU when there are several, else `device`."""
+    """This worker's own GPU when there are several, else `device`.
+
+    Raises:
+        DeviceError: This machine has more workers than GPUs.
+    """
     rank = os.environ.get("LOCAL_RANK")
     if device.type != "cuda" or rank is None:
         return device
+    num_devices = torch.cuda.device_count()
+    if int(rank) >= num_devices:
+        raise DeviceError(
+            f"LOCAL_RANK is {rank}, and this machine has {num_devices} GPUs; start no more workers"
+            " on it than that (torchrun --nproc-per-node)"
+        )
     return torch.device("cuda", int(rank))

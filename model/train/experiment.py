@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from model.checkpoint.manifest import MAX_LAYERS, MAX_WIDTH
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.train.data_config import DataConfig
@@ -118,6 +119,10 @@ class NetworkConfig:
             self.build(source_size=1, target_size=1, is_joint=True)  # sizes play no part here
         except ConfigError as error:
             raise ConfigError(f"network.{error}") from error
+        for name in ("d_model", "num_heads", "d_ff"):
+            _at_most(f"network.{name}", getattr(self, name), MAX_WIDTH)
+        for name in ("num_encoder_layers", "num_decoder_layers"):
+            _at_most(f"network.{name}", getattr(self, name), MAX_LAYERS)
 
     def build(self, *, source_size: int, target_size: int, is_joint: bool) -> ModelConfig:
         """The network's configuration for vocabularies of the given sizes.
@@ -309,7 +314,10 @@ class Experiment:
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        """Reject sentences that are longer than a learned table of positions."""
+        """Reject what no checkpoint may say, and sentences that a learned table cannot hold."""
+        for name, value in (("name", self.name), ("licence", self.licence)):
+            if not value.strip():
+                raise ConfigError(f"{name} is {value!r}; it must not be empty")
         shape = self.network.build(source_size=1, target_size=1, is_joint=True)
         num_positions = shape.max_positions - shape.position_offset
         if shape.position == "learned" and self.data.max_length >= num_positions:
@@ -339,3 +347,8 @@ def _at_least(name: str, value: float, minimum: float) -> None:
     if not minimum <= value < math.inf:
         finite = ", and finite" if isinstance(value, float) else ""
         raise ConfigError(f"{name} is {value}; it must be at least {minimum}{finite}")
+
+
+def _at_most(name: str, value: int, maximum: int) -> None:
+    if value > maximum:
+        raise ConfigError(f"{name} is {value}; a checkpoint has at most {maximum}")

@@ -35,7 +35,7 @@ def direction_pair(experiment: Experiment, direction: DirectionConfig) -> Langua
     Raises:
         InputError: A language is not a BCP-47 tag.
     """
-    tags = (tag_piece(direction),) if experiment.data.pairs else ()
+    tags = (tag_piece(direction),) if experiment.data.is_tagged else ()
     return LanguagePair(source=direction.source, target=direction.target, source_prefix=tags)
 
 
@@ -91,7 +91,6 @@ def export_checkpoint(
     vocabularies: Vocabularies,
     transformer: Transformer,
     card: str,
-    quantise: bool = True,
 ) -> Manifest:
     """Write the checkpoint that is served; see `model.checkpoint.weights.save_checkpoint`."""
     return save_checkpoint(
@@ -106,7 +105,6 @@ def export_checkpoint(
         licences=corpus_licences(experiment),
         tokenizer=_tokenizer_parts(vocabularies),
         card=card,
-        quantise=quantise,
     )
 
 

@@ -9,6 +9,7 @@ import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
@@ -17,27 +18,28 @@ from numpy.typing import NDArray
 from model.errors import ConfigError
 from model.train.languages import LanguageProfiles
 
-KEPT = "kept"
-REASONS = (
-    KEPT,
-    "blank",
-    "characters",
-    "identical",
-    "source script",
-    "target script",
-    "source language",
-    "target language",
-    "duplicate",
-    "length",
-    "ratio",
-)
-"""Why a pair is left out; a verdict is an index into this."""
-
-BLANK, _CHARACTERS, _IDENTICAL = range(1, 4)
-_SOURCE_SCRIPT, _TARGET_SCRIPT, _SOURCE_LANGUAGE, _TARGET_LANGUAGE = range(4, 8)
-DUPLICATE, LENGTH, RATIO = range(8, 11)
-
 _MAX_MARGIN = 5.0  # nats a letter: some log 128, as if every letter had been drawn by lot
+
+
+class Verdict(IntEnum):
+    """What becomes of a pair: it is kept, or the reason why it is left out. One byte each."""
+
+    KEPT = 0
+    BLANK = 1
+    CHARACTERS = 2
+    IDENTICAL = 3
+    SOURCE_SCRIPT = 4
+    TARGET_SCRIPT = 5
+    SOURCE_LANGUAGE = 6
+    TARGET_LANGUAGE = 7
+    DUPLICATE = 8
+    LENGTH = 9
+    RATIO = 10
+
+    @property
+    def words(self) -> str:
+        """For people, such as "source script"; reports are stored with them."""
+        return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +119,11 @@ class LineFilter:
         )
 
     def judge_all(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.uint8]:
-        """(P,) for each pair 0 to keep it, else the number of the reason."""
+        """(P,) the `Verdict` on each pair."""
         verdicts = np.array([self.judge(*pair) for pair in pairs], dtype=np.uint8)
         if self._languages is not None:
-            for side, reason in enumerate((_SOURCE_LANGUAGE, _TARGET_LANGUAGE)):
-                kept = np.flatnonzero(verdicts == 0)
+            for side, reason in enumerate((Verdict.SOURCE_LANGUAGE, Verdict.TARGET_LANGUAGE)):
+                kept = np.flatnonzero(verdicts == Verdict.KEPT)
                 is_foreign = self._languages.are_foreign(
                     [pairs[number][side] for number in kept.tolist()],
                     self._tags[side],
@@ -130,20 +132,20 @@ class LineFilter:
                 verdicts[kept[is_foreign]] = reason
         return verdicts
 
-    def judge(self, source: str, target: str) -> int:
-        """What is known of a pair without the run's languages; numbers as in `judge_all`."""
+    def judge(self, source: str, target: str) -> Verdict:
+        """What is known of a pair without the run's languages."""
         config = self._config
         if not source.strip() or not target.strip():
-            return BLANK
+            return Verdict.BLANK
         if 0 < config.max_characters < max(len(source), len(target)):
-            return _CHARACTERS
+            return Verdict.CHARACTERS
         if config.drop_identical and _letters(source) == _letters(target):
-            return _IDENTICAL
-        sides = ((source, _SOURCE_SCRIPT), (target, _TARGET_SCRIPT))
+            return Verdict.IDENTICAL
+        sides = ((source, Verdict.SOURCE_SCRIPT), (target, Verdict.TARGET_SCRIPT))
         for names, (side, reason) in zip(self._scripts, sides, strict=False):
             if script_share(side, names) < config.min_script_share:
                 return reason
-        return 0
+        return Verdict.KEPT
 
 
 def pair_hash(source: str, target: str) -> int:
@@ -159,15 +161,17 @@ def mark_duplicates(verdicts: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> 
         verdicts: (P,) of all corpora of a direction, in their order.
         hashes: (P,) of the same pairs.
     """
-    kept = np.flatnonzero(verdicts == 0)
+    kept = np.flatnonzero(verdicts == Verdict.KEPT)
     _, first = np.unique(hashes[kept], return_index=True)
     is_first = np.zeros(len(kept), dtype=bool)
     is_first[first] = True
-    verdicts[kept[~is_first]] = DUPLICATE
+    verdicts[kept[~is_first]] = Verdict.DUPLICATE
 
 
-def judge_tokens(num_source: int, num_target: int, *, max_length: int, config: FilterConfig) -> int:
-    """0 to keep a tokenised pair, else the number of the reason.
+def judge_tokens(
+    num_source: int, num_target: int, *, max_length: int, config: FilterConfig
+) -> Verdict:
+    """What becomes of a pair by its numbers of tokens.
 
     Args:
         num_source: Tokens with EOS, and with the tag if there is one.
@@ -177,10 +181,10 @@ def judge_tokens(num_source: int, num_target: int, *, max_length: int, config: F
     """
     shorter, longer = sorted((num_source, num_target))
     if longer > max_length:
-        return LENGTH
+        return Verdict.LENGTH
     if config.max_ratio and longer > config.max_ratio * shorter:
-        return RATIO
-    return 0
+        return Verdict.RATIO
+    return Verdict.KEPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,15 +215,13 @@ class CorpusReport:
 
 def report_corpus(direction: str, name: str, verdicts: NDArray[np.uint8]) -> CorpusReport:
     """Count verdicts."""
-    counts = np.bincount(verdicts, minlength=len(REASONS)).tolist()
+    counts = dict(zip(Verdict, np.bincount(verdicts, minlength=len(Verdict)).tolist(), strict=True))
     return CorpusReport(
         direction=direction,
         name=name,
         num_pairs=len(verdicts),
-        num_kept=counts[0],
-        dropped={
-            reason: count for reason, count in zip(REASONS[1:], counts[1:], strict=True) if count
-        },
+        num_kept=counts.pop(Verdict.KEPT),
+        dropped={reason.words: count for reason, count in counts.items() if count},
     )
 
 

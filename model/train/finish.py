@@ -6,22 +6,22 @@ dev text, and the final scores. Scores are of the stored int8 weights, read back
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
 from model.config import SearchConfig
 from model.errors import TrainingError
-from model.evaluate import Evaluation, Scores, evaluate
+from model.evaluate import Evaluation, evaluate
 from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
 from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
-from model.train.data import ParallelText
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, memory_checkpoint
 from model.train.reading import ReportText, RunText, choosing_names
+from model.train.report import Scored
 from model.train.state import (
     Progress,
     average_path,
@@ -35,9 +35,6 @@ from model.train.vocabulary import START_ID
 from model.translator import Translator
 
 LOGGER = logging.getLogger("dragoman.train")
-
-OnScored = Callable[[str, ParallelText, Evaluation], None]
-"""Takes a final evaluation: the corpus' name, its text, the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +81,8 @@ def finish_run(
     transformer: Transformer,
     progress: Progress,
     command: str,
-    on_scored: OnScored = lambda *_: None,
     should_stop: ShouldStop = never,
-) -> dict[str, Scores] | None:
+) -> dict[str, Scored] | None:
     """Choose weights, store them, score what was stored, write the card.
 
     Args:
@@ -98,11 +94,10 @@ def finish_run(
         transformer: Gets the chosen weights.
         progress: Of the run.
         command: For the card.
-        on_scored: Called with every final evaluation.
         should_stop: Asked again and again; the end can be begun anew at any time.
 
     Returns:
-        Scores by corpus, as in the card; None if it was stopped.
+        The final evaluations by corpus, in the card's order; None if it was stopped.
 
     Raises:
         TrainingError: No snapshot is left that can be read.
@@ -121,7 +116,6 @@ def finish_run(
             transformer=transformer,
             progress=progress,
             command=command,
-            on_scored=on_scored,
         )
     except StoppedError:
         return None
@@ -136,8 +130,7 @@ def _finish(
     transformer: Transformer,
     progress: Progress,
     command: str,
-    on_scored: OnScored,
-) -> dict[str, Scores]:
+) -> dict[str, Scored]:
     transformer.eval()
     experiment = judge.experiment
     candidates = _candidates(experiment, folder, progress)
@@ -145,14 +138,14 @@ def _finish(
         raise TrainingError(f"{folder}: holds no snapshot to choose the weights from")
     weights = _choose(judge, candidates, text=text, transformer=transformer)
     transformer.load_state_dict(average_snapshots(candidates[weights]))
-    scores: dict[str, Scores] = {}
+    scored: dict[str, Scored] = {}
 
     def write(compute_type: str) -> None:
         facts = CardFacts(
             progress=progress,
             reports=text.reports,
             weights=weights,
-            scores=scores,
+            scores={name: item.evaluation.scores for name, item in scored.items()},
             beam_size=judge.search.beam_size,
             compute_type=compute_type,
         )
@@ -169,11 +162,10 @@ def _finish(
     translator = Translator(runnable)
     for name, item in text.report.items():
         found = judge.evaluate(translator, item)
-        scores[name] = found.scores
-        on_scored(name, item.text, found)
+        scored[name] = Scored(text=item.text, evaluation=found)
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
-    return scores
+    return scored
 
 
 def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
@@ -192,7 +184,7 @@ def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dic
             found[f"the moving average at update {update:,}"] = [path]
     run = experiment.run
     # Not what the folder holds: an older one may be there, kept as the best.
-    updates = (progress.snapshot_updates or ())[-run.num_snapshots :]
+    updates = progress.snapshot_updates[-run.num_snapshots :]
     kept = [snapshot_path(folder, update) for update in updates]
     latest = last_snapshots(kept, run.average_counts)
     for count, paths in latest.items():

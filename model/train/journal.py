@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self, get_args
 
 from model.errors import TrainingError
+from model.train.files import unwritable, write_whole
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -63,22 +64,24 @@ class Journal:
 
     Args:
         folder: Of the run.
-        update: Where the run begins or goes on; 0 begins anew.
+        update: Where the run begins or goes on.
+        is_resumed: The run goes on; otherwise the journal of another, if there is one, is dropped.
+
+    Raises:
+        TrainingError: The file cannot be read or written.
     """
 
-    def __init__(self, folder: Path, *, update: int) -> None:
+    def __init__(self, folder: Path, *, update: int, is_resumed: bool) -> None:
         self._path = folder / JOURNAL_FILE
-        kept = read_journal(folder) if update else []
+        kept = read_journal(folder) if is_resumed else []
         self._records = [
             record for record in kept if record.update <= update and record.event != "score"
         ]
+        write_whole(self._path, "".join(map(_line, self._records)).encode())
         try:
-            partial = self._path.with_suffix(".partial")
-            partial.write_text("".join(map(_line, self._records)), encoding="utf-8", newline="\n")
-            partial.replace(self._path)
             self._file = self._path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
 
     def __enter__(self) -> Self:
         return self
@@ -104,13 +107,12 @@ class Journal:
         Raises:
             TrainingError: The file cannot be written.
         """
-        finite = {name: _finite(value) for name, value in fields.items()}
-        record = Record(event=event, update=update, time=time, fields=finite)
+        record = Record(event=event, update=update, time=time, fields=finite(fields))
         try:
             self._file.write(_line(record))
             self._file.flush()
         except OSError as error:
-            raise _unwritable(self._path, error) from error
+            raise unwritable(self._path, error) from error
         self._records.append(record)
         return record
 
@@ -160,6 +162,14 @@ def scalars(record: Record) -> Iterator[tuple[str, float]]:
             yield f"{name}/{line}", value
 
 
+def finite(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """The fields with None for numbers that are not finite, which JSON does not have."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in fields.items()
+    }
+
+
 def perplexity(loss: float) -> float:
     """E to a loss in nats; infinite where a float cannot hold it."""
     try:
@@ -186,11 +196,3 @@ def _parse(line: bytes) -> Record | None:
     if not all(value is None or isinstance(value, str | float | int) for value in found.values()):
         return None
     return Record(event=event, update=update, time=time, fields=found)
-
-
-def _finite(value: Value) -> Value:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _unwritable(path: Path, error: OSError) -> TrainingError:
-    return TrainingError(f"{path}: cannot be written: {error.strerror or error}")

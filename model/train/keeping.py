@@ -5,6 +5,7 @@ resume from it. Does not own the files' formats (`state`), nor when something is
 """
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import torch
 
+from model.checkpoint.manifest import CONFIG_FILE
 from model.errors import TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
+from model.train.files import PARTIAL_SUFFIX, remove
 from model.train.state import (
     Progress,
     average_path,
@@ -32,6 +35,9 @@ from model.train.state import (
 )
 
 LOGGER = logging.getLogger("dragoman.train")
+
+CHECKPOINT_FOLDER = "checkpoint"
+"""Where, in a run's folder, its checkpoint is put."""
 
 
 class RunFiles:
@@ -109,15 +115,19 @@ class RunFiles:
 
         They were written after the state that a run is resumed from: they are of later updates,
         or of its own update, of which the state does not say that it was scored. Left there, they
-        would be taken for this run's own. Files that a killed run had only begun go with them.
+        would be taken for this run's own. What a killed run had only begun goes with them: files,
+        and its checkpoint's folder.
+
+        Raises:
+            TrainingError: Something cannot be removed.
         """
         later = [
             path
             for path in (*list_snapshots(self._folder), *list_averages(self._folder))
             if not _is_known(path, progress)
         ]
-        for path in (*later, *self._folder.glob("*.partial")):
-            path.unlink()
+        for path in (*later, *_begun(self._folder)):
+            remove(path)
         if later:
             LOGGER.info(
                 "resuming at update %d: %d later snapshots removed, to be made again",
@@ -168,6 +178,9 @@ class RunFiles:
 
         The best one stays, and so does the one that a saved state takes for the best: the run may
         be resumed from there. Of moving averages only the latest stays besides.
+
+        Raises:
+            TrainingError: One cannot be removed.
         """
         spoken_of = (*self._saved_best, progress.best_update)
         keep = {update for update in spoken_of if update is not None}
@@ -177,13 +190,10 @@ class RunFiles:
     def _latest_updates(self, progress: Progress) -> tuple[int, ...]:
         """Updates of the latest snapshots that are all still there.
 
-        More files may be there: an older one that was kept as the best. A state from before these
-        updates were kept cannot tell it from the others, and is trusted that there is none.
+        More files may be there: an older one that was kept as the best.
         """
         there = [path for path in list_snapshots(self._folder) if _is_known(path, progress)]
-        found = [update_of(path) for path in there]
-        if progress.snapshot_updates is None:
-            return tuple(found[-self._num_snapshots :])
+        found = {update_of(path) for path in there}
         gone = [update for update in progress.snapshot_updates if update not in found]
         return tuple(
             update for update in progress.snapshot_updates if update > max(gone, default=-1)
@@ -196,12 +206,25 @@ def _is_known(path: Path, progress: Progress) -> bool:
     return update_of(path) < progress.update + is_scored
 
 
+def _begun(folder: Path) -> list[Path]:
+    """What a process that was killed while it wrote has left of it."""
+    files = [path for path in folder.glob(f"*{PARTIAL_SUFFIX}") if not path.is_dir()]
+    return [*files, *folder.glob(f".{CHECKPOINT_FOLDER}.*{PARTIAL_SUFFIX}")]
+
+
 def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:
-    """Refuse to begin a run where another one is, or to resume none.
+    """Refuse to begin a run where another one is, to resume none, or to find no place at the end.
 
     Raises:
         TrainingError: The message says what to do.
     """
+    checkpoint = folder / CHECKPOINT_FOLDER
+    is_checkpoint = (checkpoint / CONFIG_FILE).is_file() and not checkpoint.is_symlink()
+    if os.path.lexists(checkpoint) and not is_checkpoint:
+        raise TrainingError(
+            f"{checkpoint}: exists and is not a checkpoint, so the run's cannot be put there; move"
+            " it away, or choose another output folder"
+        )
     if resume:
         if not has_state:
             raise TrainingError(f"{folder}: holds no state to resume from")

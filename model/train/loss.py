@@ -75,8 +75,8 @@ class _ProjectedLoss(torch.autograd.Function):
     """The sum and its three gradients in one pass.
 
     With e = exp(z - max z) and s = Σ e per token, the gradient of the logits is
-    e / s - (1 - ε)·onehot - ε / V. Only the first term is dense in an interesting way; the
-    other two are added to the products directly, which saves passes over (N, V).
+    e / s - (1 - ε)·onehot - ε / V. Only the first term differs from piece to piece; the other two
+    are added to the products as one row per label and one sum, which saves passes over (N, V).
     """
 
     @staticmethod

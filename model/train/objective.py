@@ -67,7 +67,19 @@ def compiled_stacks(transformer: Transformer) -> Stacks:
     Raises:
         ConfigError: What torch compiles with is not there.
     """
-    device = next(transformer.parameters()).device
+    check_compiler(next(transformer.parameters()).device)
+    return Stacks(
+        encoder=torch.compile(transformer.encoder, dynamic=True),
+        decoder=torch.compile(transformer.decoder, dynamic=True),
+    )
+
+
+def check_compiler(device: torch.device) -> None:
+    """Look for what torch compiles with.
+
+    Raises:
+        ConfigError: It is not there.
+    """
     if device.type == "cuda":
         if importlib.util.find_spec("triton") is None:
             raise ConfigError("run.compile is true, but the package triton is not installed")
@@ -76,10 +88,6 @@ def compiled_stacks(transformer: Transformer) -> Stacks:
             "run.compile is true, but there is no C++ compiler: none of $CXX,"
             f" {', '.join(_COMPILERS)} can be run"
         )
-    return Stacks(
-        encoder=torch.compile(transformer.encoder, dynamic=True),
-        decoder=torch.compile(transformer.decoder, dynamic=True),
-    )
 
 
 def batch_loss(

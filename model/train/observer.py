@@ -61,7 +61,7 @@ def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, s
     return None
 
 
-def comparable(progress: Progress, *, metric: Metric, scoring: str) -> Progress:
+def comparable(progress: Progress, *, scoring: str) -> Progress:
     """What a run is resumed with: without a best score that a later one must not be compared to.
 
     A score that was measured with other text, another metric or another search is forgotten, with
@@ -70,22 +70,20 @@ def comparable(progress: Progress, *, metric: Metric, scoring: str) -> Progress:
 
     Args:
         progress: Of the state.
-        metric: What scores are from now on.
-        scoring: What they are measured with, from `Validator.scoring`.
+        scoring: What scores are measured with from now on, from `Validator.scoring`.
     """
     current = replace(progress, scoring=scoring)
-    is_same = progress.metric == metric and progress.scoring in {None, scoring}
-    if progress.best_score is None or is_same:
+    if progress.best_score is None or progress.scoring == scoring:
         return current
     LOGGER.warning(
         "the best score so far, %.4f at update %d, was measured with (%s), and scores are now"
         " measured with (%s): it is forgotten, and run.patience counts anew",
         progress.best_score,
         progress.best_update,
-        progress.scoring or progress.metric,
+        progress.scoring,
         scoring,
     )
-    return replace(current, metric=metric, best_score=None)
+    return replace(current, best_score=None, num_snapshots_since_best=0)
 
 
 class RunObserver:
@@ -97,6 +95,8 @@ class RunObserver:
         transformer: Scored.
         validator: Scores the network.
         progress: Where the run begins.
+        reporter: Says what happens.
+        recorder: Writes it down.
     """
 
     def __init__(
@@ -107,33 +107,29 @@ class RunObserver:
         transformer: Transformer,
         validator: Validator,
         progress: Progress,
+        reporter: ProgressReporter,
+        recorder: RunRecorder,
     ) -> None:
         self._experiment = experiment
         self._files = files
         self._transformer = transformer
         self._validator = validator
         self._saved = progress
-        self._reporter: ProgressReporter | None = None
-        self._recorder: RunRecorder | None = None
-
-    def bind(self, reporter: ProgressReporter, recorder: RunRecorder) -> "RunObserver":
-        """Say and record what happens through these from now on; returns itself."""
         self._reporter = reporter
         self._recorder = recorder
-        return self
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
         """Report, snapshot and save, where one of them is due."""
         run = self._experiment.run
-        if self._reporter is not None:
-            if result.is_skipped:
-                self._reporter.say(
-                    f"update {result.update} skipped: loss {result.loss}, gradient norm"
-                    f" {result.gradient_norm}"
-                )
-            self._reporter.add(result, progress, fraction=fraction)
-            if result.update % run.log_every_updates == 0 or fraction >= 1.0:
-                self._report(progress, fraction)
+        if result.is_skipped:
+            self._reporter.say(
+                f"update {result.update} skipped: loss {result.loss}, gradient norm"
+                f" {result.gradient_norm}"
+            )
+        self._reporter.add(result, progress, fraction=fraction)
+        if result.update % run.log_every_updates == 0 or fraction >= 1.0:
+            fields = self._reporter.report(progress, fraction=fraction)
+            self._recorder.note("progress", update=progress.update, fields=fields)
         if result.update % run.snapshot_every_updates == 0:
             progress = self._snapshot(progress)
         if self._is_save_due(progress):
@@ -159,16 +155,8 @@ class RunObserver:
 
     def has_lost_patience(self, progress: Progress) -> bool:
         """Whether so many snapshots in a row were no better that the run should end."""
-        run = self._experiment.run
-        if not run.patience or progress.best_score is None or progress.best_update is None:
-            return False
-        num_updates = progress.update - progress.best_update
-        return num_updates >= run.patience * run.snapshot_every_updates
-
-    def _report(self, progress: Progress, fraction: float) -> None:
-        if self._reporter is not None and self._recorder is not None:
-            fields = self._reporter.report(progress, fraction=fraction)
-            self._recorder.note("progress", update=progress.update, fields=fields)
+        patience = self._experiment.run.patience
+        return 0 < patience <= progress.num_snapshots_since_best
 
     def _is_save_due(self, progress: Progress) -> bool:
         run = self._experiment.run
@@ -188,19 +176,16 @@ class RunObserver:
             scores = self._validator.score(self._transformer)
         self._note_scores(progress, scores)
         run = self._experiment.run
-        updates = sorted({*(progress.snapshot_updates or ()), progress.update})
+        updates = sorted({*progress.snapshot_updates, progress.update})
         progress = replace(
-            progress,
+            _with_best(progress, self._validator.choosing(scores), run.snapshot_metric),
             scored_update=progress.update,
             snapshot_updates=tuple(updates[-run.num_snapshots :]),
         )
-        progress = _with_best(progress, self._validator.choosing(scores), run.snapshot_metric)
         self._files.prune(progress)
         return progress
 
     def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
-        if self._reporter is None or self._recorder is None:
-            return
         known = {
             record.text("corpus")
             for record in self._recorder.records
@@ -225,13 +210,16 @@ class RunObserver:
 
 
 def _with_best(progress: Progress, found: DevScore, metric: Metric) -> Progress:
+    """The progress with the score of its update, which may have been scored before."""
     value = found.value(metric)
-    if not math.isfinite(value):
+    best = progress.best_score
+    if math.isfinite(value) and (best is None or value > best):
+        return replace(
+            progress, best_score=value, best_update=progress.update, num_snapshots_since_best=0
+        )
+    if best is None or progress.scored_update == progress.update:
         return progress
-    is_comparable = progress.best_score is not None and progress.metric == metric
-    if is_comparable and progress.best_score is not None and value <= progress.best_score:
-        return progress
-    return replace(progress, metric=metric, best_score=value, best_update=progress.update)
+    return replace(progress, num_snapshots_since_best=progress.num_snapshots_since_best + 1)
 
 
 def _format(score: DevScore) -> str:

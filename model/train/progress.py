@@ -13,7 +13,7 @@ from typing import NoReturn, Self, TextIO
 
 from tqdm import tqdm
 
-from model.train.journal import Value
+from model.train.journal import Value, finite
 from model.train.state import Progress
 from model.train.trainer import UpdateResult
 
@@ -113,7 +113,7 @@ class ProgressReporter:
                 not finite, which JSON does not have, become None.
         """
         if self._bar is None:
-            known = {"text": line} if fields is None else _finite(fields)
+            known = {"text": line} if fields is None else finite(fields)
             LOGGER.info("%s", line, extra={"event": event, "fields": known})
         else:
             self._bar.write(line, file=self._bar.fp)
@@ -185,13 +185,6 @@ class _Window:
             "gradient_norm": self.gradient_norm,
             "max_gradient_norm": self._max_norm,
         }
-
-
-def _finite(fields: Mapping[str, Value]) -> dict[str, Value]:
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in fields.items()
-    }
 
 
 def _duration(seconds: float) -> str:

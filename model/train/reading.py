@@ -130,7 +130,7 @@ def read_text(
         should_stop=should_stop,
     )
     write_text_facts(output, ingredients, stored.reports)
-    with places.blame("data" if data.pairs else "data.train"):
+    with places.blame("data" if data.is_tagged else "data.train", "data.temperature"):
         pairs = _mixed(experiment, corpora, stored, vocabularies)
     return RunText(
         vocabularies=vocabularies,
@@ -143,7 +143,7 @@ def read_text(
 
 def _held_out_name(experiment: Experiment, direction: DirectionConfig, name: str) -> str:
     """What scores of a held-out text are listed under: with its direction if there are several."""
-    return f"{direction.name}/{name}" if experiment.data.pairs else name
+    return f"{direction.name}/{name}" if experiment.data.is_tagged else name
 
 
 def choosing_names(experiment: Experiment) -> tuple[str, ...]:
@@ -291,7 +291,7 @@ def _drawing(
         source=source,
         target=target,
         eos_id=EOS_ID,
-        num_tags=1 if experiment.data.pairs else 0,
+        num_tags=1 if experiment.data.is_tagged else 0,
         max_length=experiment.data.max_length,
         batch_tokens=experiment.run.batch_tokens,
     )
@@ -306,9 +306,9 @@ def _tokenise(
     source, target = (
         load_pieces(path) for path in (vocabularies.source_path, vocabularies.target_path)
     )
-    tags = [source.piece_to_id(tag_piece(direction))] if experiment.data.pairs else []
+    tags = [source.piece_to_id(tag_piece(direction))] if experiment.data.is_tagged else []
     return tokenise(
-        [(text, 1)],
+        text,
         encode_source=lambda lines: [[*tags, *ids] if ids else [] for ids in source.encode(lines)],
         encode_target=target.encode,
         eos_id=EOS_ID,

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from model.errors import TrainingError
+from model.train.files import reason_of, unwritable
 from model.train.journal import JOURNAL_FILE, Event, Journal, Record, Value
 
 if TYPE_CHECKING:
@@ -28,10 +29,13 @@ class RunRecorder:
     Args:
         folder: Of the run.
         update: Where the run begins or goes on.
+        is_resumed: It goes on.
         clock: Seconds since 1970.
     """
 
-    def __init__(self, folder: Path, *, update: int, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, folder: Path, *, update: int, is_resumed: bool, clock: Callable[[], float]
+    ) -> None:
         self._folder = folder
         self._clock = clock
         self._draw_curves: Callable[[Sequence[Record], Path], bool] | None = None
@@ -39,7 +43,8 @@ class RunRecorder:
         self._events: EventWriter | None = None
         self._open_events = ExitStack()
         with ExitStack() as stack:
-            self._journal = stack.enter_context(Journal(folder, update=update))
+            journal = Journal(folder, update=update, is_resumed=is_resumed)
+            self._journal = stack.enter_context(journal)
             self._open_drawings(stack)
             self._stack = stack.pop_all()
 
@@ -55,10 +60,10 @@ class RunRecorder:
         try:
             self._stack.close()
         except OSError as problem:
-            message = f"{self._folder / JOURNAL_FILE}: cannot be written: {_reason(problem)}"
+            failure = unwritable(self._folder / JOURNAL_FILE, problem)
             if error is None:
-                raise TrainingError(message) from problem
-            error.add_note(message)  # what ended the run is what is told
+                raise failure from problem
+            error.add_note(str(failure))  # what ended the run is what is told
 
     @property
     def records(self) -> Sequence[Record]:
@@ -81,7 +86,7 @@ class RunRecorder:
             try:
                 self._events.write(record)
             except OSError as error:  # no reason to end a run: the journal has the figures
-                LOGGER.warning("no more TensorBoard events are written: %s", _reason(error))
+                LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
                 self._close_events()
 
     def draw_if_due(self) -> None:
@@ -96,7 +101,7 @@ class RunRecorder:
         self._drawn_at = self._clock()
         try:
             return self._draw_curves(self.records, self._folder)
-        except OSError as error:  # likewise
+        except TrainingError as error:  # likewise
             LOGGER.warning("the curves cannot be drawn: %s", error)
             return False
 
@@ -106,7 +111,7 @@ class RunRecorder:
         try:
             self._open_events.close()
         except OSError as error:
-            LOGGER.warning("the last TensorBoard events are not written: %s", _reason(error))
+            LOGGER.warning("the last TensorBoard events are not written: %s", reason_of(error))
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -132,7 +137,3 @@ class RunRecorder:
                 " pip install 'dragoman[train]' adds what is missing",
                 ", ".join(missing),
             )
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

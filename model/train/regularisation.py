@@ -107,20 +107,6 @@ class SegmentDrawer:
             for own in words
         ]
 
-    def best(self, line: str) -> list[int]:
-        """Token ids without chance: SentencePiece's own, found by the code that draws."""
-        found: list[int] = []
-        for word in self._words(line):
-            if word in self._symbols:
-                found.append(self._symbols[word])
-            elif self._kind == "bpe":
-                parts = merge_pieces(word, self._table.scores, lambda: False)
-                found += self._table.numbers(parts)
-            else:
-                ((_, parts),) = best_paths(word, self._table, 1)
-                found += self._table.numbers(parts)
-        return found
-
     def _words(self, line: str) -> Iterator[str]:
         text = self._pieces.normalize(line)
         parts = [text] if self._symbol is None else self._symbol.split(text)

@@ -16,8 +16,10 @@ import yaml
 from model.checkpoint.manifest import CheckpointFiles
 from model.errors import TrainingError
 from model.evaluate import Evaluation
+from model.train.card import markdown_table
 from model.train.data import ParallelText
 from model.train.experiment import Experiment
+from model.train.files import unwritable, write_whole
 from model.train.filtering import CorpusReport
 from model.train.journal import Record, Value
 from model.train.reading import choosing_names
@@ -60,13 +62,6 @@ class ReportFacts:
     scored: Mapping[str, Scored]
 
 
-def keep_scored(
-    scored: dict[str, Scored], name: str, text: ParallelText, evaluation: Evaluation
-) -> None:
-    """Put an evaluation among the others."""
-    scored[name] = Scored(text=text, evaluation=evaluation)
-
-
 def score_fields(name: str, evaluation: Evaluation) -> dict[str, Value]:
     """Fields of a "score" event."""
     bleu, chrf = evaluation.scores.bleu, evaluation.scores.chrf
@@ -93,7 +88,11 @@ def read_card(directory: Path) -> str:
 
 
 def write_experiment(folder: Path, experiment: Experiment) -> None:
-    """Write the experiment as it is run, defaults included; `read_experiment` reads it again."""
+    """Write the experiment as it is run, defaults included; `read_experiment` reads it again.
+
+    Raises:
+        TrainingError: It cannot be written; the file that stood there still does.
+    """
     _write(folder / EXPERIMENT_FILE, format_experiment(experiment))
 
 
@@ -164,7 +163,7 @@ def _outcome(facts: ReportFacts) -> str:
     ]
     return (
         f"{length}. The checkpoint is in `checkpoint/`; its card, which is repeated below, has the"
-        f" scores' signatures.\n\n{_table(('corpus', 'BLEU', 'chrF2'), rows)}"
+        f" scores' signatures.\n\n{markdown_table(('corpus', 'BLEU', 'chrF2'), rows)}"
     )
 
 
@@ -237,18 +236,13 @@ def _machines(facts: ReportFacts) -> str:
         command = f"`{record.text('command')}`"
         rows.append((f"{record.update:,}", started, commit, machine, versions, command))
     head = ("from update", "when", "git commit", "machine", "versions", "command")
-    return f"## Where and with what\n\n{_table(head, rows)}"
+    return f"## Where and with what\n\n{markdown_table(head, rows)}"
 
 
 def _demoted(card: str) -> str:
     """The card without its title, its sections a level deeper."""
     _, _, rest = card.partition("\n")
     return rest.strip().replace("\n## ", "\n### ")
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _quoted(line: str) -> str:
@@ -262,6 +256,6 @@ def _quoted(line: str) -> str:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
-        raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise unwritable(path, error) from error
+    write_whole(path, text.encode())

@@ -7,9 +7,8 @@ file's.
 import logging
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -20,9 +19,11 @@ from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
 from model.train.distributed import Group
 from model.train.experiment import Experiment, read_experiment
+from model.train.files import naming_files
 from model.train.finish import finish_run
-from model.train.keeping import RunFiles, check_folder
+from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, check_folder
 from model.train.memory import check_memory, memory_limit
+from model.train.objective import check_compiler
 from model.train.observer import RunObserver, comparable, fingerprint, fixed_difference
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
@@ -32,7 +33,6 @@ from model.train.report import (
     EXPERIMENT_FILE,
     ReportFacts,
     Scored,
-    keep_scored,
     read_card,
     score_fields,
     write_experiment,
@@ -47,9 +47,6 @@ from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 from model.train.yaml_lines import KeyPlaces
 
 LOGGER = logging.getLogger("dragoman.train")
-
-CHECKPOINT_FOLDER = "checkpoint"
-"""Where, in a run's folder, its checkpoint is put."""
 
 
 def train(
@@ -90,25 +87,25 @@ def train(
         Whether the run came to its end and there is a checkpoint.
 
     Raises:
-        ConfigError: BLEU's tokenizer is not installed, what the run begins with has another
-            vocabulary, an update has fewer batches than there are workers, or the network cannot
-            fit into memory.
+        ConfigError: BLEU's tokenizer or a compiler that the run needs is not installed, what the
+            run begins with has another vocabulary, an update has fewer batches than there are
+            workers, or the network cannot fit into memory.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written; on
             the others (`FirstWorkerError`), the first worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
+    if resume or not group.is_first:  # the others get their weights from the first
+        start_from = None
     try:
         with group.first_goes_first(device):
             if group.is_first:
-                _check(experiment, output, resume=resume, group=group, places=places)
-                with places.blame("network"):
-                    check_memory(experiment, memory_limit(device))
+                _check(experiment, output, device, resume=resume, group=group, places=places)
             text = _prepare_text(
                 experiment,
                 data_folder,
                 output,
-                start_from=None if resume else start_from,
+                start_from=start_from,
                 is_vocabulary_there=resume or not group.is_first,
                 is_resumed=resume,
                 cache=cache,
@@ -117,18 +114,63 @@ def train(
             )
     except StoppedError:
         return False
-    torch.manual_seed(experiment.run.seed)
-    transformer = build_network(experiment, text.vocabularies).to(device)
-    if start_from is not None and not resume:
-        load_start_weights(start_from, transformer)
-    trainer, observer = _prepare(
-        experiment, text, transformer, output=output, resume=resume, group=group
-    )
+    transformer = _begin(experiment, text, device, start_from=start_from, group=group)
+    parts = _prepare(experiment, text, transformer, output=output, resume=resume, group=group)
+    trainer = parts.trainer
     if not group.is_first:
         trainer.train(SilentObserver())
         group.leave()
         return trainer.fraction() >= 1.0
-    num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
+    _tell_text(text, transformer, max_length=experiment.data.max_length)
+    write_experiment(output, experiment)
+    update = trainer.progress.update
+    with RunRecorder(output, update=update, is_resumed=resume, clock=time.time) as recorder:
+        recorder.note("start", update=update, fields=describe_start(device, command=command))
+        scored = None
+        if _train(experiment, parts, recorder, group=group, should_stop=should_stop):
+            scored = finish_run(
+                experiment,
+                folder=output,
+                directory=output / CHECKPOINT_FOLDER,
+                text=text,
+                transformer=transformer,
+                progress=trainer.progress,
+                command=recorder.first_command(),
+                should_stop=should_stop,
+            )
+        _end(experiment, output, text, trainer.progress, recorder, scored=scored)
+    return scored is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What trains a network, and what is done with it meanwhile."""
+
+    transformer: Transformer
+    trainer: Trainer
+    files: RunFiles
+    validator: Validator
+
+
+def _begin(
+    experiment: Experiment,
+    text: RunText,
+    device: torch.device,
+    *,
+    start_from: Path | None,
+    group: Group,
+) -> Transformer:
+    """The network as a new run begins with it: the same weights on all workers."""
+    torch.manual_seed(experiment.run.seed)
+    transformer = build_network(experiment, text.vocabularies).to(device)
+    if start_from is not None:
+        load_start_weights(start_from, transformer)
+    group.share(transformer.state_dict().values())
+    return transformer
+
+
+def _tell_text(text: RunText, transformer: Transformer, *, max_length: int) -> None:
+    """Say what is trained on what."""
     for report in text.reports:
         LOGGER.info("%s", report)
     for name, dev in text.dev.items():
@@ -138,64 +180,39 @@ def train(
                 name,
                 dev.num_left_out,
                 len(dev.text),
-                experiment.data.max_length,
+                max_length,
             )
+    num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
+    device = next(transformer.parameters()).device
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
-    write_experiment(output, experiment)
-    with RunRecorder(output, update=trainer.progress.update, clock=time.time) as recorder:
-        begun = describe_start(device, command=command)
-        recorder.note("start", update=trainer.progress.update, fields=begun)
-        is_over = _train(
-            experiment, trainer, observer, recorder, group=group, should_stop=should_stop
-        )
-        scored: dict[str, Scored] = {}
-        is_finished = False
-        if is_over:
-            scores = finish_run(
-                experiment,
-                folder=output,
-                directory=output / CHECKPOINT_FOLDER,
-                text=text,
-                transformer=transformer,
-                progress=trainer.progress,
-                command=recorder.first_command(),
-                on_scored=partial(keep_scored, scored),
-                should_stop=should_stop,
-            )
-            is_finished = scores is not None
-        if is_finished:
-            for name, item in scored.items():
-                fields = score_fields(name, item.evaluation)
-                recorder.note("score", update=trainer.progress.update, fields=fields)
-        facts = ReportFacts(
-            progress=trainer.progress,
-            records=recorder.records,
-            reports=text.reports,
-            has_curves=recorder.draw(),
-            card=read_card(output / CHECKPOINT_FOLDER) if is_finished else None,
-            scored=scored if is_finished else {},
-        )
-        write_report(output, experiment, facts)
-    return is_finished
 
 
 def _train(
     experiment: Experiment,
-    trainer: Trainer,
-    observer: RunObserver,
+    parts: _Parts,
     recorder: RunRecorder,
     *,
     group: Group,
     should_stop: ShouldStop,
 ) -> bool:
     """Train until the run is over or stopped, which of the two is returned, and save."""
+    trainer = parts.trainer
     with ProgressReporter(
         stream=sys.stderr,
         progress=trainer.progress,
         fraction=trainer.fraction(),
         evaluate_every=experiment.run.snapshot_every_updates,
     ) as reporter:
-        observer.bind(reporter, recorder).first(trainer.progress)
+        observer = RunObserver(
+            experiment,
+            files=parts.files,
+            transformer=parts.transformer,
+            validator=parts.validator,
+            progress=trainer.progress,
+            reporter=reporter,
+            recorder=recorder,
+        )
+        observer.first(trainer.progress)
         trainer.train(
             observer,
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
@@ -206,22 +223,57 @@ def _train(
     return is_over
 
 
+def _end(
+    experiment: Experiment,
+    output: Path,
+    text: RunText,
+    progress: Progress,
+    recorder: RunRecorder,
+    *,
+    scored: Mapping[str, Scored] | None,
+) -> None:
+    """Record the final scores, which are None when the run was stopped, and write the report."""
+    for name, item in (scored or {}).items():
+        fields = score_fields(name, item.evaluation)
+        recorder.note("score", update=progress.update, fields=fields)
+    facts = ReportFacts(
+        progress=progress,
+        records=recorder.records,
+        reports=text.reports,
+        has_curves=recorder.draw(),
+        card=None if scored is None else read_card(output / CHECKPOINT_FOLDER),
+        scored=scored or {},
+    )
+    write_report(output, experiment, facts)
+
+
 def _check(
-    experiment: Experiment, output: Path, *, resume: bool, group: Group, places: KeyPlaces
+    experiment: Experiment,
+    output: Path,
+    device: torch.device,
+    *,
+    resume: bool,
+    group: Group,
+    places: KeyPlaces,
 ) -> None:
     """Refuse what can be refused before any work is done."""
-    with _naming_files(output):
+    with naming_files(output):
         check_folder(output, has_state=has_state(output), resume=resume)
     if resume:
         _check_same_experiment(experiment, output / EXPERIMENT_FILE, places)
     with places.blame("run.bleu_tokenizer"):
         check_tokenizers(experiment)
+    if experiment.run.compile:
+        with places.blame("run.compile"):
+            check_compiler(device)
     with places.blame("run.update_freq"):
         if experiment.run.update_freq < group.size:
             raise ConfigError(
                 f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at"
                 f" least {group.size}, a batch each"
             )
+    with places.blame("network"):
+        check_memory(experiment, memory_limit(device))
 
 
 def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces) -> None:
@@ -246,20 +298,6 @@ def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces
             )
 
 
-@contextmanager
-def _naming_files(folder: Path) -> Iterator[None]:
-    """Turn errors of the file system into one that names the file.
-
-    Raises:
-        TrainingError: The block had one.
-    """
-    try:
-        yield
-    except OSError as error:
-        path = error.filename or folder
-        raise TrainingError(f"{path}: cannot be used: {error.strerror or error}") from error
-
-
 def _prepare_text(
     experiment: Experiment,
     data_folder: Path,
@@ -274,7 +312,7 @@ def _prepare_text(
 ) -> RunText:
     if start_from is not None:
         check_start(start_from, experiment, places)
-    with _naming_files(output):
+    with naming_files(output):
         output.mkdir(parents=True, exist_ok=True)
     if start_from is not None and not is_vocabulary_there:
         copy_start_vocabularies(experiment.vocabulary, start_from, output)
@@ -312,8 +350,8 @@ def _prepare(
     output: Path,
     resume: bool,
     group: Group,
-) -> tuple[Trainer, RunObserver]:
-    """A trainer where the run begins or goes on, and what watches it."""
+) -> _Parts:
+    """A trainer where the run begins or goes on, and what it is watched with."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
     average = None
     if experiment.optimiser.ema_decay:
@@ -334,9 +372,7 @@ def _prepare(
             files.forget_later(progress)
     validator = Validator(experiment, text.vocabularies, text.dev)
     if group.is_first:
-        progress = comparable(
-            progress, metric=experiment.run.snapshot_metric, scoring=validator.scoring()
-        )
+        progress = comparable(progress, scoring=validator.scoring())
     stream = BatchStream(
         text.pairs,
         max_tokens=experiment.run.batch_tokens,
@@ -357,11 +393,4 @@ def _prepare(
         group=group,
         average=average,
     )
-    observer = RunObserver(
-        experiment,
-        files=files,
-        transformer=transformer,
-        validator=validator,
-        progress=progress,
-    )
-    return trainer, observer
+    return _Parts(transformer=transformer, trainer=trainer, files=files, validator=validator)

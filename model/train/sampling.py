@@ -17,6 +17,10 @@ from model.errors import DataError
 from model.train.regularisation import SegmentDrawer
 from model.train.store import StoredPairs
 
+Rows = tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]
+"""Source and target ids of some pairs."""
+
+_MAX_DENOMINATOR = 10**6  # of copies: the smallest that an experiment may give is 1 over it
 _STREAM = 2_718_281  # keeps these random numbers apart from those of the order of batches
 
 
@@ -33,6 +37,12 @@ class MixtureEntry:
     direction: int
     num_pairs: int
     copies: float
+
+    @property
+    def size(self) -> Fraction:
+        """Pairs that an epoch has of them, on average."""
+        copies = Fraction(self.copies).limit_denominator(_MAX_DENOMINATOR)  # 0.3 is 3/10 here
+        return copies * self.num_pairs
 
 
 def heat(entries: Sequence[MixtureEntry], temperature: float) -> tuple[MixtureEntry, ...]:
@@ -105,7 +115,7 @@ class TrainingPairs:
         drawing: None to read every pair in its best segmentation.
 
     Raises:
-        DataError: The copies leave less than one pair an epoch.
+        DataError: The copies leave less than one pair an epoch, or nothing of an entry.
     """
 
     def __init__(
@@ -116,7 +126,13 @@ class TrainingPairs:
         seed: int,
         drawing: Drawing | None = None,
     ) -> None:
-        num_pairs = sum(entry.num_pairs * entry.copies for entry in entries)
+        for entry in entries:
+            if not entry.size:
+                raise DataError(
+                    f"data.temperature leaves {entry.copies:g} copies of {entry.num_pairs:,} pairs;"
+                    f" at least {1 / _MAX_DENOMINATOR:g} can be drawn"
+                )
+        num_pairs = float(sum(entry.size for entry in entries))
         if num_pairs < 1.0:
             raise DataError(f"data.train.copies leave {num_pairs:g} pairs an epoch; at least 1")
         self._stored = stored
@@ -135,25 +151,26 @@ class TrainingPairs:
         """(P,) how often each pair occurs in one epoch."""
         return epoch_copies(self._entries, seed=self._seed, epoch=epoch)
 
-    def rows(
-        self, indices: Sequence[int], *, epoch: int, number: int
-    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+    def rows(self, indices: Sequence[int], *, epoch: int, number: int) -> Rows:
         """Both sides of the pairs of a batch."""
-        sources = [self._stored.source(index) for index in indices]
-        targets = [self._stored.target(index) for index in indices]
-        drawing = self._drawing
+        stored, drawing = self._stored_rows(indices), self._drawing
         if drawing is None:
-            return sources, targets
+            return stored
         limit = min(drawing.max_length, drawing.batch_tokens // len(indices))
-        drawn_sources, drawn_targets = self._draw(drawing, indices, (self._seed, epoch, number))
-        return _limited(drawn_sources, sources, limit), _limited(drawn_targets, targets, limit)
+        drawn = self._draw(drawing, indices, stored, (self._seed, epoch, number))
+        return _limited(drawn[0], stored[0], limit), _limited(drawn[1], stored[1], limit)
+
+    def _stored_rows(self, indices: Sequence[int]) -> Rows:
+        return (
+            [self._stored.source(index) for index in indices],
+            [self._stored.target(index) for index in indices],
+        )
 
     def _draw(
-        self, drawing: Drawing, indices: Sequence[int], seed: tuple[int, ...]
-    ) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        self, drawing: Drawing, indices: Sequence[int], stored: Rows, seed: tuple[int, ...]
+    ) -> Rows:
         """Both sides, drawn where they are to be drawn, however long they become."""
-        sources = [self._stored.source(index) for index in indices]
-        targets = [self._stored.target(index) for index in indices]
+        sources, targets = stored
         texts = [self._stored.text(index) for index in indices]
         if drawing.source is not None:
             found = drawing.source.draw([text[0] for text in texts], seed=(*seed, 0))
@@ -177,7 +194,8 @@ class TrainingPairs:
         size = min(len(self), _GROUP_SIZE)
         begins = np.linspace(0, len(self) - size, _NUM_GROUPS).astype(np.int64)
         groups = [order[begin : begin + size].tolist() for begin in begins]
-        drawn = [self._draw(drawing, group, (self._seed, 0, _MEASURED)) for group in groups]
+        seed = (self._seed, 0, _MEASURED)
+        drawn = [self._draw(drawing, group, self._stored_rows(group), seed) for group in groups]
         longer = []
         for side, lengths in enumerate(known):
             before = sum(int(lengths[group].max()) for group in groups)
@@ -199,8 +217,7 @@ def _limited(
 
 
 def _entry_copies(entry: MixtureEntry, *, seed: tuple[int, ...], epoch: int) -> NDArray[np.int64]:
-    size = Fraction(entry.copies).limit_denominator(10**6) * entry.num_pairs  # 0.3 is 3/10 here
-    begin, end = (math.floor(number * size) for number in (epoch, epoch + 1))
+    begin, end = (math.floor(number * entry.size) for number in (epoch, epoch + 1))
     rounds, rest = divmod(end - begin, entry.num_pairs)
     copies = np.full(entry.num_pairs, rounds, dtype=np.int64)
     if rest:

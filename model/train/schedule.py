@@ -61,15 +61,14 @@ class ScheduleConfig:
 
 
 def learning_rate(
-    config: ScheduleConfig, *, update: int, progress: float = 0.0, d_model: int
+    config: ScheduleConfig, *, update: int, fraction: float = 0.0, d_model: int
 ) -> float:
     """Learning rate of one update.
 
     Args:
         config: The shape.
         update: Number of this update, n, from 1.
-        progress: Fraction of the run used up before this update, 0 to 1; "cosine" and the tail
-            use it.
+        fraction: Of the run, used up before this update, 0 to 1; "cosine" and the tail use it.
         d_model: Width of the network; only "noam" uses it.
     """
     warmup = config.warmup_updates
@@ -83,15 +82,15 @@ def learning_rate(
     elif config.kind == "inverse-sqrt":
         rate = config.peak * (rise if update <= warmup else math.sqrt(warmup / update))
     elif config.kind == "cosine":
-        half = 0.5 * (1.0 + math.cos(math.pi * progress))
+        half = 0.5 * (1.0 + math.cos(math.pi * fraction))
         rate = rise * (config.floor + (config.peak - config.floor) * half)
     else:
         rate = config.peak * rise
-    return rate * tail_factor(config.tail_fraction, progress)
+    return rate * tail_factor(config.tail_fraction, fraction)
 
 
-def tail_factor(tail_fraction: float, progress: float) -> float:
+def tail_factor(tail_fraction: float, fraction: float) -> float:
     """1 until the tail begins, then a line that reaches 0 at the end of the run."""
     if tail_fraction == 0.0:
         return 1.0
-    return min(1.0, max(0.0, 1.0 - progress) / tail_fraction)
+    return min(1.0, max(0.0, 1.0 - fraction) / tail_fraction)

@@ -18,6 +18,7 @@ from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
 from model.text.pieces import PieceModel
 from model.train.experiment import Experiment, NetworkConfig, VocabularyConfig
+from model.train.files import write_whole
 from model.train.report import EXPERIMENT_FILE
 from model.train.state import list_snapshots, load_latest_snapshot
 from model.train.vocabulary import (
@@ -25,7 +26,6 @@ from model.train.vocabulary import (
     load_pieces,
     piece_kind,
     vocabulary_paths,
-    write_whole,
 )
 from model.train.yaml_config import read_section
 from model.train.yaml_lines import KeyPlaces

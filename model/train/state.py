@@ -1,19 +1,16 @@
 """Files a run leaves behind: the state it resumes from and the snapshots of its weights.
 
-Owns their format, that they are written whole or not at all, and that the state before the latest
-one stays beside it. Does not own when they are written, nor which snapshots are kept
-(`model.train.keeping`). Nothing read here can execute code: the state is loaded with
-`weights_only=True`, snapshots are safetensors.
+Owns their format, and that the state before the latest one stays beside it. Does not own when they
+are written, nor which snapshots are kept (`model.train.keeping`). Nothing read here can execute
+code: the state is loaded with `weights_only=True`, snapshots are safetensors.
 """
 
 import logging
-import os
 import pickle
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from torch import Tensor, nn
 
 from model.errors import TrainingError
 from model.train.batching import BatchPosition
+from model.train.files import reason_of, remove, whole_file
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -54,15 +52,15 @@ class Progress:
         elapsed_seconds: Seconds of training, those before a resume included.
         num_source_tokens: Source tokens read so far, without padding.
         num_target_tokens: Target tokens learnt from so far.
-        metric: What scores are: "bleu", "chrf" or "loss" (negated, so that larger is better).
-        scoring: What `best_score` was measured with, as `Validator.scoring` says it; None in a
-            state from before this was kept, which is trusted.
+        scoring: What scores are measured with, as `Validator.scoring` says it, the metric first.
         best_score: Dev score of the best snapshot so far, larger is better, or None.
         best_update: Its update. After a resume that scores in another way it is there without a
             score, until the next snapshot has one.
+        num_snapshots_since_best: Snapshots scored since the one of `best_score`, which none of
+            them surpassed; 0 without a score.
         scored_update: The update of the latest snapshot that dev text has scored, or None.
         snapshot_updates: Updates of the latest snapshots, oldest first, none left out between
-            them; None in a state from before this was kept.
+            them.
         num_skipped_updates: Updates whose loss or gradient was not finite.
         num_skipped_in_a_row: Those since the last one that was finite.
     """
@@ -72,12 +70,12 @@ class Progress:
     elapsed_seconds: float = 0.0
     num_source_tokens: int = 0
     num_target_tokens: int = 0
-    metric: str = "loss"
-    scoring: str | None = None
+    scoring: str = ""
     best_score: float | None = None
     best_update: int | None = None
+    num_snapshots_since_best: int = 0
     scored_update: int | None = None
-    snapshot_updates: tuple[int, ...] | None = None
+    snapshot_updates: tuple[int, ...] = ()
     num_skipped_updates: int = 0
     num_skipped_in_a_row: int = 0
 
@@ -155,12 +153,10 @@ def save_state(
             "num_updates": average.num_updates,
             "weights": dict(average.weights),
         }
-    with _whole_file(path, f"the state of update {progress.update}") as partial:
-        with partial.open("wb") as output:
-            torch.save(state, output)
-        _flush(partial)
-        if is_latest_whole and path.exists():
-            path.replace(path.with_name(PREVIOUS_STATE_FILE))
+    previous = path.with_name(PREVIOUS_STATE_FILE) if is_latest_whole else None
+    what = f"the state of update {progress.update}"
+    with whole_file(path, what, previous=previous) as partial, partial.open("wb") as output:
+        torch.save(state, output)
 
 
 def load_state(
@@ -177,7 +173,8 @@ def load_state(
     says so.
 
     Raises:
-        TrainingError: There is no whole state, or it belongs to another experiment.
+        TrainingError: There is no whole state, or it belongs to another experiment or another
+            version of this program.
     """
     path, state = _read_latest(folder, device)
     found = state["fingerprint"]
@@ -186,6 +183,7 @@ def load_state(
             f"{path}: the state belongs to another experiment (fingerprint {found}, now"
             f" {fingerprint}); resume with the experiment file it was made by"
         )
+    progress = _progress(path, state["progress"])
     try:
         transformer.load_state_dict(state["transformer"])
         optimiser.load_state_dict(state["optimiser"])
@@ -195,12 +193,8 @@ def load_state(
     if device.type == "cuda":
         num_devices = torch.cuda.device_count()
         torch.cuda.set_rng_state_all([item.cpu() for item in state["random"]["cuda"][:num_devices]])
-    counters = dict(state["progress"])
-    # A state from before this was kept: a snapshot of its update is taken for scored.
-    counters.setdefault("scored_update", counters["update"])
-    position = BatchPosition(**counters.pop("position"))
     return LoadedState(
-        progress=Progress(position=position, **counters),
+        progress=progress,
         average=AverageState(**state["average"]) if "average" in state else None,
         is_latest=path.name == STATE_FILE,
     )
@@ -218,7 +212,7 @@ def previous_best_update(folder: Path) -> int | None:
         state = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
         found: int | None = state["progress"]["best_update"]
     except (*_UNREADABLE, LookupError) as error:
-        LOGGER.warning("%s: cannot be read: %s", path, _reason(error))
+        LOGGER.warning("%s: cannot be read: %s", path, reason_of(error))
         return None
     return found
 
@@ -258,42 +252,19 @@ def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
     return state
 
 
-@contextmanager
-def _whole_file(path: Path, what: str) -> Iterator[Path]:
-    """Where to write a file that replaces `path` when the block ends, and only then.
+def _progress(path: Path, found: Mapping[str, Any]) -> Progress:
+    """The counters of a state.
 
     Raises:
-        TrainingError: The file cannot be written; nothing is left of it.
+        TrainingError: They are not the ones that this version keeps.
     """
-    partial = path.with_suffix(".partial")
-    try:
-        yield partial
-        partial.replace(path)
-        _flush(path.parent)
-    except (OSError, RuntimeError, SafetensorError) as error:
-        partial.unlink(missing_ok=True)
+    differing = set(found) ^ {item.name for item in fields(Progress)}
+    if differing:
         raise TrainingError(
-            f"{path}: {what} cannot be written: {_reason(error)}; what was saved before is whole"
-        ) from error
-
-
-def _flush(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _reason(error: BaseException) -> str:
-    """What the system said, however torch has wrapped it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__cause__ or cause.__context__
-    return str(error)
+            f"{path}: the state is of another version of Dragoman, which has to go on with it:"
+            f" {', '.join(sorted(differing))}"
+        )
+    return Progress(**{**found, "position": BatchPosition(**found["position"])})
 
 
 def snapshot_path(folder: Path, update: int) -> Path:
@@ -336,10 +307,14 @@ def update_of(path: Path) -> int:
 
 
 def prune(paths: Sequence[Path], *, num_kept: int, keep: Set[int]) -> None:
-    """Remove all but the latest `num_kept` of `paths` and those of the updates in `keep`."""
+    """Remove all but the latest `num_kept` of `paths` and those of the updates in `keep`.
+
+    Raises:
+        TrainingError: One cannot be removed.
+    """
     for path in paths[:-num_kept]:
         if update_of(path) not in keep:
-            path.unlink()
+            remove(path)
 
 
 def load_latest_snapshot(folder: Path, transformer: nn.Module) -> None:
@@ -371,7 +346,6 @@ def load_snapshot(path: Path) -> Mapping[str, Tensor]:
 
 def _save_weights(path: Path, transformer: nn.Module) -> Path:
     tensors = {name: t.detach().cpu().contiguous() for name, t in transformer.state_dict().items()}
-    with _whole_file(path, "a snapshot") as partial:
+    with whole_file(path, "a snapshot") as partial:
         save_file(tensors, partial)
-        _flush(partial)
     return path

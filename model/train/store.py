@@ -23,10 +23,11 @@ import json
 import logging
 import os
 import shutil
+import stat
 import tempfile
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -49,6 +50,10 @@ _BYTES_AT_ONCE = 1 << 20
 
 _ID_COLUMNS = ("source-ids", "target-ids")
 _TEXT_COLUMNS = ("source-text", "target-text")
+
+
+class DamagedStoreError(DataError):
+    """A store is not as it was written, and can be made again."""
 
 
 class StoredPairs:
@@ -138,19 +143,17 @@ def open_or_build(
         should_stop: Asked while files are read; `fill` has to ask for itself.
 
     Raises:
-        DataError: The text cannot be used, or there is no room for the store.
+        DataError: The text cannot be used, the store that is there cannot be read, or there is no
+            room for one.
         StoppedError: `should_stop` said so.
     """
     key = ingredients_key(ingredients)
     folder = cache / key
     _remove_left(cache)
-    if folder.exists():
-        try:
-            return open_store(folder, key, should_stop)
-        except DataError as error:
-            LOGGER.warning("%s; it is damaged and made again", error)
-            shutil.rmtree(folder)
     try:
+        found = _open_sound(folder, key, should_stop)
+        if found is not None:
+            return found
         cache.mkdir(parents=True, exist_ok=True)
         with _partial_folder(cache, key) as partial:
             _build(partial, key, fill, has_text=has_text, should_stop=should_stop)
@@ -170,22 +173,25 @@ def open_store(folder: Path, key: str, should_stop: ShouldStop = never) -> Store
     """Open a store, every byte of it verified.
 
     Raises:
-        DataError: A file is missing or is not as it was written.
+        DamagedStoreError: A file is missing or is not as it was written.
+        DataError: A file cannot be read.
         StoppedError: `should_stop` said so.
     """
     path = folder / HEADER_FILE
     try:
         header: dict[str, Any] = json.loads(path.read_bytes())
         if (header["format"], header["key"]) != (FORMAT, key):
-            raise DataError(f"{path}: another format or key")
+            raise DamagedStoreError(f"{path}: another format or key")
         for name, facts in header["files"].items():
             if _file_facts(folder / name, should_stop) != facts:
-                raise DataError(f"{folder / name}: not what was written")
+                raise DamagedStoreError(f"{folder / name}: not what was written")
         return StoredPairs(folder, tuple(CorpusReport(**corpus) for corpus in header["corpora"]))
+    except FileNotFoundError as error:
+        raise DamagedStoreError(f"{error.filename}: {error.strerror}") from error
     except OSError as error:
-        raise DataError(f"{error.filename}: {error.strerror}") from error
+        raise _unreadable(error, folder) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: not a store's header: {error!r}") from error
+        raise DamagedStoreError(f"{path}: not a store's header: {error!r}") from error
 
 
 def hash_file(path: Path, should_stop: ShouldStop = never) -> str:
@@ -251,6 +257,51 @@ def _values_file(folder: Path, name: str) -> Path:
 
 def _ends_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.ends"
+
+
+def _unreadable(error: OSError, folder: Path) -> DataError:
+    path = error.filename or folder
+    return DataError(f"{path}: stored text cannot be read: {error.strerror or error}")
+
+
+def _open_sound(folder: Path, key: str, should_stop: ShouldStop) -> StoredPairs | None:
+    """The store in `folder`; None if there is none, or was a damaged one, which is removed.
+
+    Of two runs that find the same damage one removes it; the other opens what is there by then.
+    """
+    with ExitStack() as opened:
+        try:
+            handle = os.open(folder, os.O_RDONLY)  # while it is held nothing else is this folder
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(error, folder) from error
+        opened.callback(os.close, handle)
+        try:
+            return open_store(folder, key, should_stop)
+        except DamagedStoreError as error:
+            if _is_named(handle, folder):
+                LOGGER.warning("%s; it is damaged and made again", error)
+                _remove_damaged(folder)
+                return None
+    return _open_sound(folder, key, should_stop)
+
+
+def _is_named(handle: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), folder.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_damaged(folder: Path) -> None:
+    """Give a store the name of what a killed run left, so that nobody opens half of it."""
+    aside = tempfile.mkdtemp(prefix=f"{folder.name}{_PARTIAL}", dir=folder.parent)
+    try:
+        with suppress(FileNotFoundError):  # another run has done the same
+            folder.rename(aside)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager
@@ -325,7 +376,8 @@ def _build(
 
 def _publish(partial: Path, folder: Path) -> None:
     """Give a finished store its name, unless another run was faster."""
-    partial.chmod(0o755)  # temporary folders are their owner's alone
+    mode = stat.S_IMODE((partial / HEADER_FILE).stat().st_mode)
+    partial.chmod(mode | (mode & 0o444) >> 2)  # open to those who may read its files
     try:
         partial.rename(folder)
     except OSError:

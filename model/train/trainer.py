@@ -184,7 +184,7 @@ class Trainer:
         rate = learning_rate(
             self._schedule,
             update=update,
-            progress=self.fraction(),
+            fraction=self.fraction(),
             d_model=self._transformer.config.d_model,
         )
         num_target = sum(batch.num_target_tokens for batch in batches)

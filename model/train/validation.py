@@ -178,7 +178,7 @@ def dev_loss(
     plan = plan_epoch(
         pairs.source_lengths,
         pairs.target_lengths,
-        copies=pairs.copies,
+        copies=pairs.epoch_copies(0),
         max_tokens=batch_tokens,
         seed=0,
         epoch=0,

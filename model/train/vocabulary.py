@@ -17,9 +17,10 @@ from typing import Literal
 
 import sentencepiece
 
-from model.errors import DataError, TrainingError
+from model.errors import DataError
 from model.train.data_config import DirectionConfig
 from model.train.experiment import VocabularyConfig
+from model.train.files import write_whole
 from model.train.stopping import ShouldStop, leave_if, never, until_stopped
 from model.train.yaml_lines import KeyPlaces
 
@@ -162,21 +163,6 @@ def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
         return sentencepiece.SentencePieceProcessor(model_file=os.fspath(path))
     except (OSError, RuntimeError) as error:
         raise DataError(f"{path}: {error}") from error
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole, or not at all.
-
-    Raises:
-        TrainingError: It cannot be written, such as on a full disk.
-    """
-    partial = path.with_suffix(".partial")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _train(

@@ -183,10 +183,11 @@ def _convert_items(value: object, kinds: tuple[object, ...], where: str) -> dict
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where} is {value!r}; it must be a mapping")
     key_kind, item_kind = kinds
-    return {
-        _convert(key, key_kind, where): _convert(item, item_kind, f"{where}.{key}")
-        for key, item in value.items()
-    }
+    found = {}
+    for key, item in value.items():
+        name = _convert(key, key_kind, where)
+        found[name] = _convert(item, item_kind, f"{where}.{name}")
+    return found
 
 
 def _convert_mapping(value: object, kind: type, where: str) -> object:
@@ -228,6 +229,23 @@ def _convert_scalar(value: object, kind: object, where: str) -> object:
         except ValueError:
             pass
     elif isinstance(kind, type) and type(value) is kind:  # not isinstance: True is no number
-        return value
+        return _joined(value, where) if isinstance(value, str) else value
     wanted = kind.__name__ if isinstance(kind, type) else str(kind)
     raise ConfigError(f"{where} is {value!r}; it must be of type {wanted}")
+
+
+def _joined(text: str, where: str) -> str:
+    r"""Text whose surrogate pairs are the characters they stand for.
+
+    YAML reads "\ud83d\ude00", which JSON writes for one character, as two halves of it.
+
+    Raises:
+        ConfigError: A half stands alone: no file can hold it.
+    """
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError as error:
+        half = int.from_bytes(error.object[error.start : error.start + 2], "little")
+        raise ConfigError(
+            f"{where} has \\u{half:04x}, half of a surrogate pair; it must be whole characters"
+        ) from error

@@ -72,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ConfigError: The experiment file or the flags are impossible.
         DataError: Text is missing, misaligned or empty.
+        DeviceError: There is no GPU, or none for this worker.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
     import torch
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.allocator import keep_freed_memory
     from model.train.distributed import FirstWorkerError, joined_group, local_device
     from model.train.experiment import read_placed_experiment
+    from model.train.keeping import CHECKPOINT_FOLDER
     from model.train.run import train
     from model.train.state import has_state
     from service.engine.loading import resolve_device
@@ -122,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         again = f"stopped before there is a state in {output}; go on with the same command"
         _tell(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
         return 130
-    print(output / "checkpoint")
+    print(output / CHECKPOINT_FOLDER)
     return 0
 
 
@@ -193,7 +195,9 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _portable(path: Path) -> str:
-    return path.name if path.is_absolute() else str(path)
+    """A file's name, with a question mark for a byte that is not UTF-8."""
+    name = path.name if path.is_absolute() else str(path)
+    return name.encode(errors="replace").decode()
 
 
 class _StopRequest:

@@ -42,9 +42,7 @@ def reversal_pairs(num_pairs: int = 64) -> TokenisedPairs:
         for _ in range(num_pairs)
     ]
     return TokenisedPairs(
-        [[*body, 1] for body in bodies],
-        [[*reversed(body), 1] for body in bodies],
-        [1] * num_pairs,
+        [[*body, 1] for body in bodies], [[*reversed(body), 1] for body in bodies]
     )
 
 

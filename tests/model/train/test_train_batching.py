@@ -11,20 +11,22 @@ from model.train.data import TokenisedPairs
 from model.train.loss import IGNORED
 
 
-def some_pairs(num_pairs: int = 200, *, copies: int = 1) -> TokenisedPairs:
+def some_pairs(num_pairs: int = 200) -> TokenisedPairs:
     generator = np.random.default_rng(7)
     sides = [
         [[*generator.integers(3, 50, size=generator.integers(1, 30)), 1] for _ in range(num_pairs)]
         for _ in range(2)
     ]
-    return TokenisedPairs(sides[0], sides[1], [copies] * num_pairs)
+    return TokenisedPairs(sides[0], sides[1])
 
 
-def plan(pairs: TokenisedPairs, *, epoch: int = 0, seed: int = 1) -> list[NDArray[np.int64]]:
+def plan(
+    pairs: TokenisedPairs, *, copies: int = 1, epoch: int = 0, seed: int = 1
+) -> list[NDArray[np.int64]]:
     return plan_epoch(
         pairs.source_lengths,
         pairs.target_lengths,
-        copies=pairs.copies,
+        copies=copies * pairs.epoch_copies(epoch),
         max_tokens=120,
         seed=seed,
         epoch=epoch,
@@ -36,8 +38,8 @@ def stream(pairs: TokenisedPairs, position: BatchPosition | None = None) -> Batc
 
 
 def test_every_pair_is_in_an_epoch_as_often_as_it_has_copies() -> None:
-    pairs = some_pairs(copies=3)
-    counts = Counter(int(index) for batch in plan(pairs) for index in batch)
+    pairs = some_pairs()
+    counts = Counter(int(index) for batch in plan(pairs, copies=3) for index in batch)
     assert counts == dict.fromkeys(range(len(pairs)), 3)
 
 
@@ -50,7 +52,7 @@ def test_no_side_of_a_batch_is_larger_than_allowed() -> None:
 
 
 def test_a_pair_longer_than_a_batch_is_a_batch_of_its_own() -> None:
-    pairs = TokenisedPairs([[5] * 300, [5, 1]], [[5] * 20, [6, 1]], [1, 1])
+    pairs = TokenisedPairs([[5] * 300, [5, 1]], [[5] * 20, [6, 1]])
     assert sorted(len(indices) for indices in plan(pairs)) == [1, 1]
 
 
@@ -72,12 +74,12 @@ def test_a_seed_and_an_epoch_name_one_order() -> None:
 def test_a_stream_goes_on_exactly_where_another_one_stood() -> None:
     pairs = some_pairs(30)
     whole = stream(pairs)
-    num_skipped = whole.num_batches + 2
-    for _ in range(num_skipped):
+    num_batches = len(plan(pairs))
+    for _ in range(num_batches + 2):
         next(whole)
     assert whole.position == BatchPosition(epoch=1, index=2)
     resumed = stream(pairs, whole.position)
-    for _ in range(2 * whole.num_batches):
+    for _ in range(2 * num_batches):
         mine, other = next(whole), next(resumed)
         assert torch.equal(mine.source_ids, other.source_ids)
         assert torch.equal(mine.labels, other.labels)
@@ -85,7 +87,7 @@ def test_a_stream_goes_on_exactly_where_another_one_stood() -> None:
 
 
 def test_the_decoder_reads_the_start_token_and_says_the_target_with_eos() -> None:
-    pairs = TokenisedPairs([[7, 8, 1], [9, 1]], [[4, 1], [5, 6, 3, 1]], [1, 1])
+    pairs = TokenisedPairs([[7, 8, 1], [9, 1]], [[4, 1], [5, 6, 3, 1]])
     batch = make_batch(pairs, [0, 1], pad_id=0, start_id=2)
     assert batch.source_ids.tolist() == [[7, 8, 1], [9, 1, 0]]
     assert batch.target_ids.tolist() == [[2, 4, 0, 0], [2, 5, 6, 3]]
@@ -95,4 +97,4 @@ def test_the_decoder_reads_the_start_token_and_says_the_target_with_eos() -> Non
 
 def test_a_stream_of_nothing_is_refused() -> None:
     with pytest.raises(DataError, match="no sentence pair"):
-        stream(TokenisedPairs([], [], []))
+        stream(TokenisedPairs([], []))

@@ -6,6 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from model.errors import TrainingError
 from model.train.curves import collect, draw_curves
 from model.train.journal import Record
 
@@ -54,7 +55,7 @@ def test_a_picture_that_cannot_be_written_leaves_the_one_before_it(
     draw_curves(records(5), tmp_path)
     before = (tmp_path / "curves.png").read_bytes()
     monkeypatch.setattr(Figure, "savefig", fill)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(TrainingError, match=r"curves\.png: cannot be written: No space left"):
         draw_curves(records(50), tmp_path)
     assert [item.name for item in tmp_path.iterdir()] == ["curves.png"]
     assert (tmp_path / "curves.png").read_bytes() == before

@@ -63,23 +63,16 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
             read_lines(tmp_path / name)
 
 
-def test_tokenising_adds_eos_counts_copies_and_leaves_long_pairs_out() -> None:
-    text = ParallelText(name="t", source=("ab", "abcdef"), target=("xyz", "x"))
-    other = ParallelText(name="o", source=("c",), target=("d",))
+def test_tokenising_adds_eos_and_leaves_long_and_empty_pairs_out() -> None:
+    text = ParallelText(source=("ab", "abcdef", "", "c"), target=("xyz", "x", "y", "d"))
 
     def encode(lines: list[str]) -> list[list[int]]:
         return [[ord(character) for character in line] for line in lines]
 
-    pairs = tokenise(
-        [(text, 2), (other, 1)],
-        encode_source=encode,
-        encode_target=encode,
-        eos_id=1,
-        max_length=5,
-    )
+    pairs = tokenise(text, encode_source=encode, encode_target=encode, eos_id=1, max_length=5)
     assert len(pairs) == 2
     assert pairs.source(0).tolist() == [97, 98, 1]
     assert pairs.target(0).tolist() == [120, 121, 122, 1]
     assert pairs.source(1).tolist() == [99, 1]
-    assert pairs.copies.tolist() == [2, 1]
+    assert pairs.epoch_copies(3).tolist() == [1, 1]
     assert pairs.target_lengths.tolist() == [4, 2]

@@ -39,6 +39,11 @@ def test_one_direction_is_described_either_way() -> None:
     assert (direction.name, direction.source, direction.target) == ("en-zh", "en", "zh-Hans")
     several = DataConfig(pairs=(direction, BACK))
     assert [item.name for item in several.directions] == ["en-zh", "zh-en"]
+    assert (DATA.is_tagged, several.is_tagged, DataConfig(pairs=(direction,)).is_tagged) == (
+        False,
+        True,
+        True,
+    )
 
 
 def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does() -> None:
@@ -65,9 +70,9 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
     assert len({mark(data) for data in (DATA, *changed)}) == len(changed) + 1
 
 
-@pytest.mark.parametrize("copies", [0.0, -1.0, 1e300, float("inf"), float("nan")])
-def test_copies_are_above_zero(copies: float) -> None:
-    with pytest.raises(ConfigError, match=r"data\.train\.copies is .*; it must be above 0"):
+@pytest.mark.parametrize("copies", [0.0, 4e-7, -1.0, 1e300, float("inf"), float("nan")])
+def test_copies_are_what_an_epoch_can_deal_out(copies: float) -> None:
+    with pytest.raises(ConfigError, match=r"data\.train\.copies is .*; it must be from 0.000001"):
         replace(TALK, copies=copies)
 
 
@@ -86,6 +91,7 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
             "data.pairs has the tags en → zh-Hans twice",
         ),
         ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
+        ({"pairs": (EN_ZH, BACK), "max_length": 2}, "data.max_length is 2; it must be from 3"),
         ({}, "missing key data.folder, data.source_language, data.target_language"),
         ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
         (

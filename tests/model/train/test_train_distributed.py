@@ -5,9 +5,11 @@ import io
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.errors import ConfigError, DataError, TrainingError
-from model.train.distributed import FirstWorkerError, Group, joined_group
+from model.errors import ConfigError, DataError, DeviceError, TrainingError
+from model.train.distributed import (
+    _TIMEOUT,
+    FirstWorkerError,
+    Group,
+    joined_group,
+    local_device,
+)
 from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
@@ -284,6 +292,60 @@ def test_half_an_environment_is_refused() -> None:
         joined_group(environment, torch.device("cpu")),
     ):
         pass
+
+
+def two_at(address: str, port: int, *, rank: int) -> dict[str, str]:
+    """What torchrun tells one of two workers."""
+    return {
+        "WORLD_SIZE": "2",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+    }
+
+
+def cannot_join(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("model.train.distributed._JOIN_TIMEOUT", timedelta(seconds=1))
+    with (
+        pytest.raises(ConfigError) as caught,
+        joined_group(environment, torch.device("cpu")),
+    ):
+        pass
+    return str(caught.value)
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = cannot_join(two_at("127.0.0.1", port, rank=0), monkeypatch)
+    assert message.startswith(
+        f"the workers cannot meet at 127.0.0.1, port {port} (MASTER_ADDR, MASTER_PORT): "
+    )
+    assert "\n" not in message
+
+
+def test_an_address_where_nobody_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    message = cannot_join(two_at("127.0.0.1", port, rank=1), monkeypatch)
+    assert message.startswith(f"the workers cannot meet at 127.0.0.1, port {port} ")
+    assert "\n" not in message
+
+
+def test_waiting_for_the_first_worker_has_no_end_that_a_run_could_reach() -> None:
+    assert timedelta(days=7) < _TIMEOUT < timedelta(milliseconds=2**31 - 1)
+
+
+def test_more_workers_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert local_device(torch.device("cuda")) == torch.device("cuda", 1)
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(DeviceError, match="LOCAL_RANK is 2, and this machine has 2 GPUs"):
+        local_device(torch.device("cuda"))
+    assert local_device(torch.device("cpu")) == torch.device("cpu")
 
 
 def test_other_workers_have_dropout_of_their_own_that_a_resumed_run_repeats() -> None:

@@ -1,4 +1,5 @@
 import inspect
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -83,6 +84,20 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
         ("schedule: {kind: linear}", "schedule.kind is 'linear'; it must be one of noam"),
         ("schedule: {floor: 1}", "schedule.floor is 1.0; it must be from 0 to schedule.peak"),
         ("description: [a]", r"description is \['a'\]; it must be of type str"),
+        (r'description: "a \ud83d"', r"description has \\ud83d, half of a surrogate pair; it must"),
+        (
+            r'vocabulary: {user_symbols: [a, "\ude00"]}',
+            r"vocabulary.user_symbols\[1\] has \\ude00, half",
+        ),
+        (
+            r'vocabulary: {denormalisation: {"\ud83d.": x}}',
+            r"vocabulary.denormalisation has \\ud83d, half",
+        ),
+        ("network: {d_ff: 1048577}", "network.d_ff is 1048577; a checkpoint has at most 1048576"),
+        (
+            "network: {num_decoder_layers: 1025}",
+            "network.num_decoder_layers is 1025; a checkpoint has at most 1024",
+        ),
     ],
 )
 def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, message: str) -> None:
@@ -90,13 +105,28 @@ def test_a_wrong_value_is_named_with_its_file(tmp_path: Path, addition: str, mes
         read(tmp_path, MINIMAL + addition)
 
 
+def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> None:
+    name, rules = json.dumps("a \U0001f408"), json.dumps({"\U0001f600": "\U0001f408"})
+    assert r"\ud83d\udc08" in name
+    text = MINIMAL.replace("name: tiny", f"name: {name}")
+    experiment = read(tmp_path, f"{text}vocabulary: {{denormalisation: {rules}}}\n")
+    assert experiment.name == "a \U0001f408"
+    assert experiment.vocabulary.denormalisation == {"\U0001f600": "\U0001f408"}
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("name: tiny\n", "", "missing key name"),
+        ("name: tiny\n", "name: ' '\n", r"tiny\.yaml:2: name is ' '; it must not be empty"),
+        (
+            "licence: CC0-1.0\n",
+            "licence: ''\n",
+            r"tiny\.yaml:3: licence is ''; it must not be empty",
+        ),
         ("  folder: en-zh\n", "", "missing key data.folder"),
         ("licence: CC0-1.0, copies", "copies", r"missing key data.train\[0\].licence"),
-        ("copies: 2", "copies: 0", r"data.train\[0\].copies is 0; it must be above 0"),
+        ("copies: 2", "copies: 0", r"data.train\[0\].copies is 0; it must be from 0.000001"),
         ("[{name: talk, licence: CC0-1.0, copies: 2}]", "[]", "data.train names no corpus"),
         ("[held-out]", "held-out", "data.dev is 'held-out'; it must be a list"),
         ("max_updates: 10", "max_updates: 0", "the run has no end"),

@@ -6,11 +6,9 @@ from numpy.typing import NDArray
 
 from model.errors import ConfigError
 from model.train.filtering import (
-    DUPLICATE,
-    LENGTH,
-    REASONS,
     FilterConfig,
     LineFilter,
+    Verdict,
     judge_tokens,
     mark_duplicates,
     pair_hash,
@@ -23,7 +21,23 @@ from model.train.languages import LanguageProfiles
 
 def reason(config: FilterConfig, source: str, target: str, *, tags: str = "en zh-Hans") -> str:
     first, second = tags.split()
-    return REASONS[LineFilter(config, source=first, target=second).judge(source, target)]
+    return LineFilter(config, source=first, target=second).judge(source, target).words
+
+
+def test_verdicts_and_their_words_are_what_stored_text_has() -> None:
+    assert {verdict.words: int(verdict) for verdict in Verdict} == {
+        "kept": 0,
+        "blank": 1,
+        "characters": 2,
+        "identical": 3,
+        "source script": 4,
+        "target script": 5,
+        "source language": 6,
+        "target language": 7,
+        "duplicate": 8,
+        "length": 9,
+        "ratio": 10,
+    }
 
 
 def test_without_filters_only_blank_sides_are_left_out() -> None:
@@ -76,7 +90,7 @@ def test_a_side_in_another_language_is_left_out_under_its_own_reason() -> None:
         (" ", "en b"),
         ("de a", "en " + 20 * "b"),
     ]
-    found = [REASONS[verdict] for verdict in line_filter.judge_all(pairs)]
+    found = [Verdict(verdict).words for verdict in line_filter.judge_all(pairs)]
     assert found == [
         "kept",
         "source language",
@@ -105,7 +119,7 @@ def test_the_first_of_equal_pairs_stays() -> None:
     pairs = [("a", "b"), ("c", "d"), ("a", "b"), ("a", "x"), ("c", "d"), ("a", "b")]
     verdicts = np.array([0, 1, 0, 0, 0, 0], dtype=np.uint8)  # the second is left out already
     mark_duplicates(verdicts, np.array([pair_hash(*pair) for pair in pairs], dtype=np.uint64))
-    assert [REASONS[verdict] for verdict in verdicts] == [
+    assert [Verdict(verdict).words for verdict in verdicts] == [
         "kept",
         "blank",
         "duplicate",
@@ -119,16 +133,15 @@ def test_the_first_of_equal_pairs_stays() -> None:
 def test_lengths_and_ratios_are_of_tokens() -> None:
     config = FilterConfig(max_ratio=2.0)
     found = [
-        REASONS[judge_tokens(*sizes, max_length=10, config=config)]
+        judge_tokens(*sizes, max_length=10, config=config).words
         for sizes in ((10, 10), (11, 2), (2, 11), (5, 10), (4, 9), (9, 4))
     ]
     assert found == ["kept", "length", "length", "kept", "ratio", "ratio"]
 
 
 def test_a_report_counts_and_says_only_what_happened() -> None:
-    report = report_corpus(
-        "en-zh", "talk", np.array([0, 0, LENGTH, DUPLICATE, DUPLICATE], dtype=np.uint8)
-    )
+    counted = [0, 0, Verdict.LENGTH, Verdict.DUPLICATE, Verdict.DUPLICATE]
+    report = report_corpus("en-zh", "talk", np.array(counted, dtype=np.uint8))
     assert (report.num_pairs, report.num_kept) == (5, 2)
     assert str(report) == "en-zh talk: 2 of 5 pairs; left out: duplicate 2, length 1"
 

@@ -1,3 +1,4 @@
+import errno
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,36 @@ def test_snapshots_later_than_the_state_are_forgotten(tmp_path: Path) -> None:
     assert updates_of(list_snapshots(tmp_path)) == [3, 6]
     assert updates_of(list_averages(tmp_path)) == [3, 6]
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_checkpoint_that_was_only_begun_is_removed_and_nothing_else_with_it(
+    tmp_path: Path,
+) -> None:
+    for name in (".checkpoint.1f.partial", "mine.partial"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_bytes(b"{}")
+    files_of(tmp_path).forget_later(Progress())
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.partial"]
+
+
+def test_what_cannot_be_removed_is_one_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    files = files_of(tmp_path)
+    for update in (3, 6, 9):
+        files.snapshot(update)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(
+        TrainingError, match=r"snapshot-00000003\.safetensors: cannot be used: Perm"
+    ):
+        files.prune(Progress(update=9))
+    with pytest.raises(
+        TrainingError, match=r"snapshot-00000009\.safetensors: cannot be used: Perm"
+    ):
+        files.forget_later(Progress(update=6, scored_update=6))
 
 
 def test_a_snapshot_that_the_state_does_not_know_as_scored_is_forgotten(tmp_path: Path) -> None:
@@ -178,17 +209,45 @@ def test_a_run_goes_on_with_the_average_it_had(tmp_path: Path) -> None:
         ((), ()),
         ((4, 6, 8), (6, 8)),  # 4 is gone
         ((2, 4), ()),
-        (None, (6, 8)),  # of a state from before: as many as this run keeps
     ],
 )
 def test_a_resumed_run_takes_up_the_latest_snapshots_without_a_gap(
-    tmp_path: Path, known: tuple[int, ...] | None, expected: tuple[int, ...]
+    tmp_path: Path, known: tuple[int, ...], expected: tuple[int, ...]
 ) -> None:
     files = files_of(tmp_path)
     for update in (2, 6, 8, 9, 10):  # 9 was made, and not scored, and 10 after the state was saved
         files.snapshot(update)
     files.save(Progress(update=9, best_update=2, scored_update=8, snapshot_updates=known))
     assert files_of(tmp_path).restore().snapshot_updates == expected
+
+
+def test_a_run_begins_only_where_its_checkpoint_can_be_put(tmp_path: Path) -> None:
+    checkpoint, elsewhere = tmp_path / "checkpoint", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "config.json").write_bytes(b"{}")
+
+    def make_file() -> None:
+        checkpoint.write_bytes(b"")
+
+    def make_link() -> None:  # to a checkpoint, and one that is not there
+        checkpoint.unlink()
+        checkpoint.symlink_to(elsewhere)
+
+    def make_broken_link() -> None:
+        checkpoint.unlink()
+        checkpoint.symlink_to(tmp_path / "nowhere")
+
+    def make_folder() -> None:
+        checkpoint.unlink()
+        checkpoint.mkdir()
+
+    for make in (make_file, make_link, make_broken_link, make_folder):
+        make()
+        for resume in (False, True):
+            with pytest.raises(TrainingError, match="checkpoint: exists and is not a checkpoint"):
+                check_folder(tmp_path, has_state=resume, resume=resume)
+    (checkpoint / "config.json").write_bytes(b"{}")
+    check_folder(tmp_path, has_state=True, resume=True)
 
 
 def test_a_run_begins_only_where_there_is_none_and_resumes_only_where_there_is_one(

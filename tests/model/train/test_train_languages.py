@@ -13,7 +13,7 @@ from model.errors import DataError
 from model.train import languages
 from model.train.corpora import find_corpora, judge_corpora
 from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
-from model.train.filtering import REASONS, FilterConfig
+from model.train.filtering import FilterConfig, Verdict
 from model.train.languages import LanguageProfiles, LanguageSample, learn_languages
 from model.train.yaml_lines import KeyPlaces
 
@@ -229,7 +229,7 @@ def test_pairs_of_several_directions_are_judged_by_all_of_the_text(tmp_path: Pat
     places = KeyPlaces()
     found = judge_corpora(find_corpora(data, tmp_path, places), data, places).verdicts
     said = [
-        {int(number): REASONS[verdicts[number]] for number in np.flatnonzero(verdicts)}
+        {int(number): Verdict(verdicts[number]).words for number in np.flatnonzero(verdicts)}
         for verdicts in found
     ]
     assert said == [

@@ -64,9 +64,9 @@ def test_a_network_is_refused_from_the_first_byte_on_that_is_missing() -> None:
     ("values", "message"),
     [
         ({"d_model": 1_000_000}, r"network\.d_model 1000000, .* take 1,073,\d{3}\.\d GiB with"),
-        ({"d_ff": 10**9}, r"network\.d_ff 1000000000, "),
-        ({"num_decoder_layers": 10**9}, r"network\.num_decoder_layers 1000000000 and"),
-        ({"d_model": 2**62, "d_ff": 2**62}, r"there are at most 24\.0 GiB$"),
+        ({"d_model": 2**11, "d_ff": 2**20}, r"network\.d_ff 1048576, "),
+        ({"d_model": 2**11, "num_decoder_layers": 2**10}, r"\.num_decoder_layers 1024 and"),
+        ({"d_model": 2**20, "d_ff": 2**20}, r"there are at most 24\.0 GiB$"),
     ],
 )
 def test_a_gigantic_network_is_refused_by_its_keys(values: dict[str, Any], message: str) -> None:

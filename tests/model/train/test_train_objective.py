@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from model.errors import ConfigError
-from model.train.objective import batch_loss, compiled_stacks
+from model.train.objective import batch_loss, check_compiler, compiled_stacks
 from support.training import cut, gradients, network, reversal_pairs
 
 
@@ -12,7 +12,7 @@ def test_compiling_needs_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(ConfigError, match=r"run\.compile is true, but there is no C\+\+ compiler"):
-        compiled_stacks(network())
+        check_compiler(torch.device("cpu"))
 
 
 @pytest.mark.gpu  # on a CPU the compiler takes minutes

@@ -14,7 +14,7 @@ from model.train.experiment import Experiment
 from model.train.journal import read_journal
 from model.train.keeping import RunFiles
 from model.train.observer import comparable
-from model.train.state import STATE_FILE, Progress, list_snapshots
+from model.train.state import STATE_FILE, Progress, list_snapshots, snapshot_path
 from model.train.validation import DevScore, Validator
 from support.tiny_runs import EXPERIMENT, run
 
@@ -128,6 +128,31 @@ def test_a_run_out_of_patience_ends_at_the_same_update_however_often_it_was_stop
     assert_same_end(parts, whole)
 
 
+def test_patience_counts_snapshots_however_far_apart_they_are(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))  # never better
+    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
+    assert not run(data_folder, tmp_path, experiment=patient, num_updates=9)
+    assert saved_progress(tmp_path)["num_snapshots_since_best"] == 1  # 4 is the best, 8 no better
+    often = replace(patient, run=replace(patient.run, snapshot_every_updates=2))
+    assert run(data_folder, tmp_path, experiment=often, resume=True)
+    progress = saved_progress(tmp_path)
+    assert (progress["update"], progress["num_snapshots_since_best"]) == (10, 2)
+
+
+def test_a_last_snapshot_that_is_made_again_is_counted_once(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))
+    assert run(data_folder, tmp_path, experiment=SHORT)
+    before = saved_progress(tmp_path)
+    assert before["num_snapshots_since_best"] == 2  # 8 and 9 are no better than 4
+    snapshot_path(tmp_path, 9).write_bytes(b"damaged")
+    assert run(data_folder, tmp_path, experiment=SHORT, resume=True)
+    assert saved_progress(tmp_path) == before
+
+
 def test_a_score_that_is_not_a_number_is_never_the_best(
     data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,42 +164,33 @@ def test_a_score_that_is_not_a_number_is_never_the_best(
     assert progress["scored_update"] == 9
 
 
-BEST = Progress(update=9, metric="loss", scoring="loss a", best_score=-2.0, best_update=8)
+BEST = Progress(
+    update=9, scoring="loss a", best_score=-2.0, best_update=8, num_snapshots_since_best=1
+)
 
 
-@pytest.mark.parametrize("scoring", ["loss a", None])
-def test_a_best_score_that_was_measured_alike_or_by_an_older_version_is_kept(
-    scoring: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    progress = replace(BEST, scoring=scoring)
-    assert comparable(progress, metric="loss", scoring="loss a") == BEST
+def test_a_best_score_that_was_measured_alike_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    assert comparable(BEST, scoring="loss a") == BEST
     assert not caplog.records
 
 
-@pytest.mark.parametrize(
-    ("progress", "said"),
-    [
-        (BEST, "loss a"),
-        (replace(BEST, metric="bleu", scoring="bleu"), "bleu"),
-        (replace(BEST, metric="bleu", scoring=None), "bleu"),
-    ],
-)
+@pytest.mark.parametrize("scoring", ["loss a", "bleu beams:1"])
 def test_a_best_score_that_was_measured_in_another_way_is_forgotten_with_a_warning(
-    progress: Progress, said: str, caplog: pytest.LogCaptureFixture
+    scoring: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = comparable(progress, metric="loss", scoring="loss b")
-    assert found == replace(BEST, scoring="loss b", best_score=None)
+    found = comparable(replace(BEST, scoring=scoring), scoring="loss b")
+    assert found == replace(BEST, scoring="loss b", best_score=None, num_snapshots_since_best=0)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert f"-2.0000 at update 8, was measured with ({said})" in record.getMessage()
-    assert comparable(found, metric="loss", scoring="loss b") == found
+    assert f"-2.0000 at update 8, was measured with ({scoring})" in record.getMessage()
+    assert comparable(found, scoring="loss b") == found
     assert len(caplog.records) == 1  # it is told once
 
 
 def test_where_there_is_no_best_score_nothing_is_forgotten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    assert comparable(Progress(), metric="bleu", scoring="bleu a") == Progress(scoring="bleu a")
+    assert comparable(Progress(), scoring="bleu a") == Progress(scoring="bleu a")
     assert not caplog.records
 
 

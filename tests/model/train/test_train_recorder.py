@@ -25,7 +25,7 @@ class Minutes:
 
 
 def test_journal_events_and_curves_are_written_while_a_run_goes_on(tmp_path: Path) -> None:
-    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+    with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
         recorder.note("progress", update=1, fields={"loss": 2.0})
         assert len(read_journal(tmp_path)) == 1
         assert len(list((tmp_path / "tensorboard").iterdir())) == 1
@@ -34,7 +34,7 @@ def test_journal_events_and_curves_are_written_while_a_run_goes_on(tmp_path: Pat
 
 
 def test_curves_are_drawn_once_a_minute_at_most(tmp_path: Path) -> None:
-    with RunRecorder(tmp_path, update=0, clock=lambda: 7.0) as recorder:
+    with RunRecorder(tmp_path, update=0, is_resumed=False, clock=lambda: 7.0) as recorder:
         recorder.note("progress", update=1, fields={"loss": 2.0})
         recorder.draw_if_due()
         assert not (tmp_path / "curves.png").exists()
@@ -51,7 +51,7 @@ def test_without_the_extra_a_run_is_recorded_and_what_is_missing_is_said_once(
         monkeypatch.setitem(sys.modules, name, None)  # an import of it fails
     with (
         caplog.at_level(logging.WARNING),
-        RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder,
+        RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder,
     ):
         recorder.note("progress", update=1, fields={"loss": 2.0})
         recorder.draw_if_due()
@@ -69,7 +69,7 @@ def test_a_picture_that_cannot_be_written_does_not_end_a_run(
     (tmp_path / "tensorboard").write_text("", encoding="utf-8")
     with (
         caplog.at_level(logging.WARNING),
-        RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder,
+        RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder,
     ):
         recorder.note("progress", update=1, fields={"loss": 2.0})
         assert not recorder.draw()
@@ -84,7 +84,7 @@ def test_events_that_cannot_be_written_are_warned_of_once_and_do_not_end_a_run(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+    with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
         monkeypatch.setattr(EventWriter, "write", full)
         for update in (1, 2, 3):
             recorder.note("progress", update=update, fields={"loss": 2.0})
@@ -102,7 +102,7 @@ def test_events_that_cannot_be_closed_do_not_end_a_run(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(EventWriter, "__exit__", full)
-    with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+    with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
         recorder.note("progress", update=1, fields={"loss": 2.0})
     assert caplog.messages == [
         "the last TensorBoard events are not written: No space left on device"
@@ -123,7 +123,7 @@ def test_a_journal_that_cannot_be_written_ends_a_run_with_one_error(
     monkeypatch.setitem(sys.modules, "model.train.events", None)  # so that the journal fails first
 
     def record() -> None:
-        with RunRecorder(tmp_path, update=0, clock=Minutes()) as recorder:
+        with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
             recorder.note("progress", update=1, fields={"loss": 2.0})
             full_disk()
             recorder.note("progress", update=2, fields={"text": "x" * 100})

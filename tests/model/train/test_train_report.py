@@ -1,3 +1,4 @@
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,6 @@ EXPERIMENT = Experiment(
     run=RunConfig(max_minutes=2.5, average_counts=(2, 3)),
 )
 TEXT = ParallelText(
-    name="talk",
     source=("One `tick` here.", "Two\rlines.", "Three."),
     target=("这里一下。", "两行。", "三。"),
 )
@@ -94,6 +94,22 @@ def test_the_experiment_is_written_so_that_it_can_be_run_again(
 ) -> None:
     write_experiment(tmp_path, experiment)
     assert read_experiment(tmp_path / EXPERIMENT_FILE) == experiment
+
+
+def test_an_experiment_that_cannot_be_written_leaves_the_one_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    write_experiment(tmp_path, EXPERIMENT)
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    with pytest.raises(TrainingError, match=r"experiment\.yaml: cannot be written: No space left"):
+        write_experiment(tmp_path, replace(EXPERIMENT, name="other"))
+    assert read_experiment(tmp_path / EXPERIMENT_FILE) == EXPERIMENT
+    assert [path.name for path in tmp_path.iterdir()] == [EXPERIMENT_FILE]
 
 
 def test_a_report_tells_what_was_run_on_what_where_and_what_came_of_it(tmp_path: Path) -> None:

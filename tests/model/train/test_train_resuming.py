@@ -1,4 +1,4 @@
-"""Which experiments a run can be resumed with, and what is said of those it cannot."""
+"""Which runs can be resumed, with which experiments, and what is said of those that cannot."""
 
 import shutil
 from dataclasses import replace
@@ -111,3 +111,22 @@ def test_a_resumed_run_refuses_other_text(data_folder: Path, tmp_path: Path) -> 
     path.write_text(path.read_text(encoding="utf-8").replace("。", "！"), encoding="utf-8")
     with pytest.raises(TrainingError, match=r"changed: en-zh talk, target$"):
         run(folder, tmp_path / "run", resume=True)
+
+
+def test_a_run_killed_while_its_checkpoint_was_written_is_resumed(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kill(BaseException):
+        pass
+
+    def die(_: object) -> None:
+        raise Kill
+
+    with monkeypatch.context() as patch:
+        patch.setattr("model.checkpoint.weights.format_checksums", die)
+        patch.setattr("model.checkpoint.weights.shutil.rmtree", lambda *_, **__: None)
+        with pytest.raises(Kill):
+            run(data_folder, tmp_path)
+    assert [path.is_dir() for path in tmp_path.glob(".checkpoint.*.partial")] == [True]
+    assert run(data_folder, tmp_path, resume=True)
+    assert not list(tmp_path.glob("*.partial"))

@@ -16,9 +16,11 @@ from model.train.experiment import (
     Metric,
     OptimiserConfig,
     read_experiment,
+    read_placed_experiment,
 )
 from model.train.journal import Journal, read_journal
 from model.train.regularisation import RegularisationConfig
+from model.train.report import format_experiment
 from model.train.schedule import ScheduleConfig
 from model.train.state import STATE_FILE, has_state, list_snapshots, load_snapshot, snapshot_path
 from model.translator import Translator
@@ -85,7 +87,7 @@ def test_a_resumed_run_keeps_its_journal_and_tells_nothing_twice(
     assert not run(data_folder, tmp_path, num_updates=7)
     assert "Stopped" in (tmp_path / "report.md").read_text(encoding="utf-8")
     # Beyond the state, as a killed process leaves it.
-    with Journal(tmp_path, update=7) as journal:
+    with Journal(tmp_path, update=7, is_resumed=True) as journal:
         journal.append("evaluation", update=8, time=0.0, fields={"corpus": "lost"})
     assert run(data_folder, tmp_path, resume=True)
     found = read_journal(tmp_path)
@@ -260,7 +262,7 @@ def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     changed = replace(EXPERIMENT, run=replace(EXPERIMENT.run, metric=metric))
     assert run(data_folder, tmp_path, experiment=changed)
     progress = torch.load(tmp_path / STATE_FILE, weights_only=True)["progress"]
-    assert progress["metric"] == metric
+    assert progress["scoring"].split()[0] == metric
     chosen_by = [line for line in caplog.messages if ": dev/held-out " in line]
     assert len(chosen_by) == 3
     assert all(f"dev/held-out {shown} " in line for line in chosen_by)
@@ -345,6 +347,34 @@ def test_a_tokenizer_that_is_not_installed_is_named_before_any_work(
     with pytest.raises(ConfigError, match=r"^run\.bleu_tokenizer: tokenizer 'zh' cannot be used"):
         run(data_folder, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_compiler_that_is_missing_is_named_with_its_line_before_any_work(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "tiny.yaml"
+    compiled = replace(EXPERIMENT, run=replace(EXPERIMENT.run, compile=True))
+    text = format_experiment(compiled)
+    path.write_text(text, encoding="utf-8")
+    line = text.splitlines().index("  compile: true") + 1
+    experiment, places = read_placed_experiment(path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    message = rf"tiny\.yaml:{line}: run\.compile is true, but there is no C\+\+ compiler"
+    with pytest.raises(ConfigError, match=message):
+        run(data_folder, tmp_path / "run", experiment=experiment, places=places)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_stands_where_the_checkpoint_goes_is_named_before_any_work(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "checkpoint"
+    place.mkdir()
+    message = rf"^{re.escape(str(place))}: exists and is not a checkpoint"
+    with pytest.raises(TrainingError, match=message):
+        run(data_folder, tmp_path)
+    assert list(tmp_path.iterdir()) == [place]
 
 
 def test_what_the_dev_loss_leaves_out_is_said(

@@ -107,7 +107,7 @@ def test_a_resumed_stream_draws_what_it_would_have_drawn(
 
     whole = stream()
     seen = []
-    for _ in range(2 * whole.num_batches):
+    while whole.position.epoch < 2:
         position = whole.position
         seen.append((position, next(whole)))
     assert seen[-1][0].epoch == 1
@@ -151,7 +151,7 @@ def test_a_batch_stays_as_small_as_it_has_to(
     pairs = TrainingPairs(store, [entry(80, 1)], seed=1, drawing=limited)
     stream = BatchStream(pairs, max_tokens=200, seed=1, pad_id=0, start_id=0)
     num_drawn = 0
-    for _ in range(2 * stream.num_batches):
+    while stream.position.epoch < 2:
         batch = next(stream)
         assert max(batch.source_ids.numel(), batch.labels.numel()) <= 200
         num_drawn += batch.num_source_tokens
@@ -181,3 +181,6 @@ def test_copies_that_leave_nothing_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=r"data\.train\.copies leave 0.8 pairs an epoch"):
         TrainingPairs(stored(pieces, tmp_path), [entry(80, 0.01)], seed=1)
+    few = 4e-7  # nothing of them would ever be drawn, however many pairs there are
+    with pytest.raises(DataError, match=r"data\.temperature leaves 4e-07 copies of 80 pairs; at l"):
+        TrainingPairs(stored(pieces, tmp_path), [entry(80, few), entry(80, 1)], seed=1)

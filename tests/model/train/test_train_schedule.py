@@ -37,8 +37,8 @@ def test_constant_stays_at_its_peak_after_the_warm_up() -> None:
 def test_cosine_falls_from_its_peak_to_its_floor_as_half_a_cosine() -> None:
     config = ScheduleConfig(kind="cosine", peak=3e-3, floor=1e-3, warmup_updates=10)
     rates = [
-        learning_rate(config, update=update, progress=progress, d_model=8)
-        for update, progress in ((5, 0.0), (10, 0.0), (500, 1 / 3), (750, 0.5), (1500, 1.0))
+        learning_rate(config, update=update, fraction=fraction, d_model=8)
+        for update, fraction in ((5, 0.0), (10, 0.0), (500, 1 / 3), (750, 0.5), (1500, 1.0))
     ]
     assert rates == pytest.approx([1.5e-3, 3e-3, 2.5e-3, 2e-3, 1e-3])
 
@@ -55,8 +55,8 @@ def test_the_tail_multiplies_every_kind() -> None:
     for kind in ("noam", "inverse-sqrt", "cosine", "constant"):
         plain = ScheduleConfig(kind=kind)
         tailed = ScheduleConfig(kind=kind, tail_fraction=0.5)
-        rate = learning_rate(plain, update=9000, progress=0.75, d_model=32)
-        tail = learning_rate(tailed, update=9000, progress=0.75, d_model=32)
+        rate = learning_rate(plain, update=9000, fraction=0.75, d_model=32)
+        tail = learning_rate(tailed, update=9000, fraction=0.75, d_model=32)
         assert tail == pytest.approx(rate / 2)
 
 

@@ -1,21 +1,30 @@
 """Runs that begin with the vocabulary and the weights of another."""
 
+import contextlib
 import errno
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 import pytest
 import torch
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
+from model.train.distributed import Group
 from model.train.report import EXPERIMENT_FILE
+from model.train.run import build_network
 from model.train.schedule import ScheduleConfig
-from model.train.state import list_snapshots, load_snapshot
+from model.train.state import list_snapshots, load_snapshot, save_snapshot, snapshot_path
+from model.train.trainer import Trainer
+from model.train.vocabulary import vocabulary_paths
+from support.forked import Send, run_workers
 from support.tiny_runs import EXPERIMENT, run
 
 FROZEN = replace(
@@ -157,3 +166,34 @@ def test_a_checkpoint_of_another_kind_is_no_beginning(
     listing.write_bytes(format_checksums(renumbered.iterdir()))
     with pytest.raises(DataError, match="not the SentencePiece file's own numbers"):
         run(data_folder, tmp_path / "three", start_from=renumbered)
+
+
+def tell_weights(send: Send, group: Group, *, starts: list[Path], output: Path, data: Path) -> None:
+    """Begin with what the worker finds in the folder it is given, and tell what that is."""
+
+    def tell(self: Trainer, *_: object, **__: object) -> None:
+        send({name: value.numpy() for name, value in self._transformer.state_dict().items()})
+        raise TrainingError("told")
+
+    shared = replace(EXPERIMENT, run=replace(EXPERIMENT.run, update_freq=2))
+    with patch.object(Trainer, "train", tell), contextlib.suppress(TrainingError):
+        run(data, output, experiment=shared, start_from=starts[group.rank], group=group)
+
+
+def test_all_workers_begin_with_the_weights_that_the_first_finds(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    """A run that goes on has a later snapshot by the time the second worker looks for it."""
+    before, later = tmp_path / "before", tmp_path / "later"
+    assert not run(data_folder, before, num_updates=4)
+    shutil.copytree(before, later)
+    transformer = build_network(EXPERIMENT, vocabulary_paths(EXPERIMENT.vocabulary, before))
+    save_snapshot(later, transformer, 8)
+    begin = partial(tell_weights, starts=[before, later], output=tmp_path / "run", data=data_folder)
+    sent, exits = run_workers(begin, size=2)
+    assert exits == [0, 0]
+    expected = load_snapshot(snapshot_path(before, 4))
+    for found, _ in sent:
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert np.array_equal(found[name], value.numpy()), name

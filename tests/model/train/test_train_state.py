@@ -1,6 +1,5 @@
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,10 +27,10 @@ PROGRESS = Progress(
     elapsed_seconds=1.5,
     num_source_tokens=100,
     num_target_tokens=90,
-    metric="bleu",
     scoring="bleu beams:1",
     best_score=12.5,
     best_update=6,
+    num_snapshots_since_best=1,
     scored_update=6,
     snapshot_updates=(4, 6),
     num_skipped_updates=4,
@@ -83,33 +82,31 @@ def test_a_crash_while_saving_leaves_the_old_state(
     def crash(_: int) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("model.train.state.os.fsync", crash)
+    monkeypatch.setattr("model.train.files.os.fsync", crash)
     with pytest.raises(TrainingError, match=r"state\.pt: the state of update 7 cannot be written"):
         save(tmp_path, layer, optimiser)
     assert not (tmp_path / "state.partial").exists()
     assert (tmp_path / STATE_FILE).read_bytes() == before
 
 
-def test_a_state_from_before_scores_were_counted_is_taken_for_scored(tmp_path: Path) -> None:
-    layer, optimiser = parts()
-    save(tmp_path, layer, optimiser)
-    state = torch.load(tmp_path / STATE_FILE, weights_only=True)
-    del state["progress"]["scored_update"]
-    torch.save(state, tmp_path / STATE_FILE)
-    assert load(tmp_path, layer, optimiser) == replace(PROGRESS, scored_update=7)
-
-
-def test_a_state_from_before_scorings_and_latest_snapshots_were_kept_knows_neither(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda counters: counters.pop("scoring"), "scoring"),
+        (lambda counters: counters.update(zeal=3), "zeal"),
+    ],
+)
+def test_a_state_with_other_counters_is_of_another_version(
+    tmp_path: Path, change: Callable[[dict[str, object]], object], named: str
 ) -> None:
     layer, optimiser = parts()
     save(tmp_path, layer, optimiser)
     state = torch.load(tmp_path / STATE_FILE, weights_only=True)
-    for name in ("scoring", "snapshot_updates"):
-        del state["progress"][name]
+    change(state["progress"])
     torch.save(state, tmp_path / STATE_FILE)
-    expected = replace(PROGRESS, scoring=None, snapshot_updates=None)
-    assert load(tmp_path, layer, optimiser) == expected
+    message = rf"state\.pt: the state is of another version of Dragoman, .*: {named}$"
+    with pytest.raises(TrainingError, match=message):
+        load(tmp_path, layer, optimiser)
 
 
 def test_another_experiments_state_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ import hashlib
 import json
 import logging
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -112,6 +114,78 @@ def test_a_damaged_store_is_made_again_with_a_message(
     assert "it is damaged and made again" in caplog.text
     check(build(tmp_path, fill))
     assert fill.num_calls == 2
+
+
+def test_a_store_that_cannot_be_read_is_no_damaged_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = Filler()
+    build(tmp_path, fill)
+    kept = sorted(tmp_path.rglob("*"))
+
+    def refuse(path: Path, *_: object) -> str:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("model.train.store.hash_file", refuse)
+    with pytest.raises(DataError, match=r"/source-ids\.values: stored text cannot be read: Permis"):
+        build(tmp_path, fill)
+    assert sorted(tmp_path.rglob("*")) == kept
+    assert fill.num_calls == 1
+
+
+def test_a_folder_that_cannot_be_opened_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(tmp_path, Filler())
+    folder = tmp_path / ingredients_key(INGREDIENTS)
+
+    def refuse(path: Path, *_: object) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("model.train.store.os.open", refuse)
+    with pytest.raises(DataError, match=f"^{folder}: stored text cannot be read: Permission"):
+        build(tmp_path, Filler())
+
+
+@pytest.mark.parametrize("has_made_it_again", [True, False])
+def test_of_two_runs_that_find_the_same_damage_one_removes_it(
+    tmp_path: Path, has_made_it_again: bool
+) -> None:
+    fill = Filler()
+    build(tmp_path, fill)
+    folder = tmp_path / ingredients_key(INGREDIENTS)
+    path = folder / "source-ids.values"
+    path.write_bytes(b"x" * path.stat().st_size)
+    others: list[Path] = []
+
+    def meanwhile() -> bool:  # asked when the file is open
+        if not others:
+            if has_made_it_again:
+                build(tmp_path, fill)
+            else:
+                shutil.rmtree(folder)
+            others.append(folder)
+        return False
+
+    check(open_or_build(tmp_path, INGREDIENTS, fill, has_text=True, should_stop=meanwhile))
+    assert fill.num_calls == 2
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    check(build(tmp_path, fill))
+    assert fill.num_calls == 2
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o755), (0o077, 0o700), (0o002, 0o775)])
+def test_a_store_is_open_to_those_who_may_read_its_files(
+    tmp_path: Path, mask: int, mode: int
+) -> None:
+    before = os.umask(mask)
+    try:
+        build(tmp_path, Filler())
+    finally:
+        os.umask(before)
+    (folder,) = tmp_path.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == mode
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o666 & ~mask}
 
 
 def test_a_store_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens() -> None:
 
 
 def test_padding_changes_neither_loss_nor_gradient() -> None:
-    pairs = TokenisedPairs([[5, 6, 1], [7] * 9 + [1]], [[8, 1], [9] * 9 + [1]], [1, 1])
+    pairs = TokenisedPairs([[5, 6, 1], [7] * 9 + [1]], [[8, 1], [9] * 9 + [1]])
     alone = network(dtype=torch.float64)
     padded = network(dtype=torch.float64)
     together = make_batch(pairs, [0, 1], pad_id=0, start_id=0)

@@ -11,13 +11,13 @@ from model.train.vocabulary import Vocabularies
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT
 
-TEXT = ParallelText(name="held-out", source=("a", "b"), target=("c", "d"))
+TEXT = ParallelText(source=("a", "b"), target=("c", "d"))
 
 
 def dev_text(
     text: ParallelText = TEXT, *, pair: LanguagePair = EN_ZH, is_choosing: bool = True
 ) -> DevText:
-    pairs = TokenisedPairs([[3, 1]], [[3, 1]], [1])
+    pairs = TokenisedPairs([[3, 1]], [[3, 1]])
     return DevText(text=text, pairs=pairs, pair=pair, is_choosing=is_choosing)
 
 
@@ -54,7 +54,6 @@ def test_other_text_is_another_scoring(text: ParallelText) -> None:
 
 def test_only_the_text_that_chooses_counts() -> None:
     assert scoring(dev_text(), dev_text(TEXT.first(1), is_choosing=False)) == scoring()
-    assert scoring(dev_text(replace(TEXT, name="renamed"))) == scoring()
     assert scoring(dev_text(), dev_text(TEXT.first(1))) != scoring()
 
 

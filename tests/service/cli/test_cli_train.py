@@ -166,6 +166,35 @@ def test_a_killed_run_goes_on_with_one_record_an_update(folder: Path) -> None:
     assert [record["event"] for record in records].count("start") == 2
 
 
+def test_the_card_of_a_run_killed_before_its_first_update_says_how_it_began(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kill(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Kill
+
+    experiment, *flags = words_of(folder)
+    assert main(["train", experiment, *flags]) == 0
+    flags[-1] = str(folder / "again")
+    with monkeypatch.context() as patch:
+        patch.setattr("model.train.trainer.Trainer.train", die)
+        with pytest.raises(Kill):
+            main(["train", experiment, *flags, "--start-from", str(folder / "run")])
+    assert main(["train", experiment, *flags, "--resume"]) == 0
+    card = (folder / "again" / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "\ndragoman train tiny.yaml --start-from run\n" in card
+
+
+def test_an_experiment_may_have_a_name_that_is_no_text(folder: Path) -> None:
+    experiment, *flags = words_of(folder)
+    odd = Path(experiment).rename(folder / os.fsdecode(b"od\xe9.yaml"))
+    assert main(["train", str(odd), *flags]) == 0
+    card = (Path(flags[-1]) / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "\ndragoman train od?.yaml\n" in card
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_the_state_and_the_run_can_be_resumed(
     folder: Path, number: signal.Signals

@@ -1,0 +1,118 @@
+"""Files that are whole or not there, and the errors of the file system, each of which names a file.
+
+Owns how a file comes to be: written beside its place, brought to the disk, renamed. Does not own
+what is in files, nor which of them a run has.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from model.errors import TrainingError
+
+PARTIAL_SUFFIX = ".partial"
+"""Of a file, in the place of its own suffix, until it is whole."""
+
+
+@contextmanager
+def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> Iterator[Path]:
+    """Where to write a file that replaces `path` when the block ends, and only then.
+
+    Args:
+        path: The file; its folder must exist.
+        what: It is, in words for the error, such as "a snapshot".
+        previous: Gets what stood at `path`; None drops it.
+
+    Raises:
+        TrainingError: The file cannot be written; nothing is left of it, and what stood at `path`
+            still stands there.
+    """
+    partial = path.with_suffix(PARTIAL_SUFFIX)
+    try:
+        yield partial
+        _flush(partial)
+        if previous is not None and path.exists():
+            path.replace(previous)
+        partial.replace(path)
+        _flush(path.parent)
+    except (OSError, RuntimeError, SafetensorError) as error:  # torch makes the second of the first
+        with suppress(OSError):  # the error before it is the one to tell
+            partial.unlink()
+        raise TrainingError(
+            f"{unwritable(path, error, what)}; what was saved before is whole"
+        ) from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole, or not at all.
+
+    Raises:
+        TrainingError: It cannot be written, such as on a full disk; what stood there still does.
+    """
+    with whole_file(path) as partial:
+        partial.write_bytes(data)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; what is gone already is no error.
+
+    Raises:
+        TrainingError: It cannot be removed.
+    """
+    with naming_files(path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def naming_files(path: Path) -> Iterator[None]:
+    """Turn errors of the file system into one that names the file.
+
+    Args:
+        path: Named by errors that name none.
+
+    Raises:
+        TrainingError: The block had one.
+    """
+    try:
+        yield
+    except OSError as error:
+        named = error.filename or path
+        raise TrainingError(f"{named}: cannot be used: {reason_of(error)}") from error
+
+
+def unwritable(path: Path, error: Exception, what: str = "") -> TrainingError:
+    """The error that a file cannot be written, to be raised.
+
+    Args:
+        path: The file.
+        error: What came up.
+        what: The file is, in words.
+    """
+    problem = f"{what} cannot be written".lstrip()
+    return TrainingError(f"{path}: {problem}: {reason_of(error)}")
+
+
+def reason_of(error: BaseException) -> str:
+    """What the system said, however a library has wrapped it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error)
+
+
+def _flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
