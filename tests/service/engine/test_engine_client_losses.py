@@ -140,9 +140,10 @@ def test_draining_refuses_newcomers_lets_the_accepted_finish_and_closes_quietly(
 
     async def scenario() -> int:
         async with await EngineClient.start(configure, max_pending_segments=8) as engine:
-            with engine.submit([job(number, max_length=20) for number in range(8)]) as batch:
-                with stopped(engine):
-                    assert not await engine.drain(timeout_seconds=0.01)
+            with stopped(engine):  # first: eight such segments can be done in no time
+                batch = engine.submit([job(number, max_length=20) for number in range(8)])
+                assert not await engine.drain(timeout_seconds=0.01)
+            with batch:
                 assert engine.is_draining
                 assert engine.is_alive
                 with pytest.raises(EngineUnavailableError, match="draining"):
@@ -168,9 +169,9 @@ def test_closing_fails_what_is_pending_and_ends_an_engine_that_does_not_answer(
     engine = own_engine
 
     async def scenario() -> None:
+        os.kill(engine.process_id, signal.SIGSTOP)  # deaf to Shutdown and to SIGTERM
         batch = engine.submit([job(max_length=60)] * 8)
         await asyncio.sleep(0)
-        os.kill(engine.process_id, signal.SIGSTOP)  # deaf to Shutdown and to SIGTERM
         await engine.close(grace_seconds=0.05)
         with pytest.raises(EngineUnavailableError, match="closed"):
             await batch.results()
