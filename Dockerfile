@@ -97,6 +97,8 @@ CMD ["serve"]
 # Last, because they differ from build to build.
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+# What a training's report names as its commit, as there is no git here.
+ENV DRAGOMAN_REVISION=${REVISION}
 LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.description="A self-hosted neural translation server: continuous batching with beam search" \
       org.opencontainers.image.licenses="Apache-2.0" \

@@ -14,6 +14,9 @@ _ROOT = Path(__file__).resolve().parents[1]
 _PROC = Path("/proc")
 _PACKAGES = ("torch", "fastapi", "uvicorn", "sentencepiece")
 _WORK = bytes(2**18)
+# Folders of homes, besides the one that this user's home is in.
+_HOMES = tuple(map(Path, ("/home", "/Users", "/var/home", "/export/home")))
+_NUM_PARTS = 2
 
 
 def _processor() -> str:
@@ -114,7 +117,7 @@ def fixed_work_seconds() -> float:
 
 
 def describe_command(module: str, words: Sequence[str]) -> str:
-    """What was typed; absolute paths are cut to what says nothing of this machine's folders."""
+    """What was typed; absolute paths are cut to what names neither a person nor this machine."""
     return " ".join([f"python -m {module}", *map(_shortened, words)])
 
 
@@ -123,8 +126,20 @@ def _shortened(word: str) -> str:
     path = Path(value)
     if not path.is_absolute():
         return word
-    parts = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else Path(*path.parts[1:][-2:])
-    return f"{flag}{equals}{parts}"
+    if path.is_relative_to(_ROOT):
+        return f"{flag}{equals}{path.relative_to(_ROOT)}"
+    return f"{flag}{equals}{Path(*_below_homes(path)[-_NUM_PARTS:])}"
+
+
+def _below_homes(path: Path) -> tuple[str, ...]:
+    """Parts of an absolute path below the home that it is in, whose name may be a person's."""
+    home = Path.home()
+    if path.is_relative_to(home):
+        return path.relative_to(home).parts
+    for homes in (home.parent, *_HOMES):
+        if homes != Path("/") and path.is_relative_to(homes):
+            return path.relative_to(homes).parts[1:]
+    return path.parts[1:]
 
 
 def describe_machine() -> dict[str, object]:

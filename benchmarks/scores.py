@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.evaluate import evaluate
@@ -137,7 +137,7 @@ def main() -> None:
             rows.append(row)
     result = {
         "benchmark": "scores",
-        "command": "python -m benchmarks.scores DATA",
+        "command": describe_command("benchmarks.scores", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": machine,
         "beam_size": BEAM_SIZE,

@@ -22,7 +22,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.load import Client, Level, run_level
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 
 ROOT = Path(__file__).resolve().parents[1]
 SENTENCES = Path(__file__).with_name("sentences.en")
@@ -189,7 +189,7 @@ def main() -> int:
     missed = missed_marks(levels)
     report = {
         "benchmark": "served",
-        "command": " ".join(["python -m benchmarks.served", *sys.argv[1:]]),
+        "command": describe_command("benchmarks.served", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "device": next(label for name, label in samples if name == "device"),

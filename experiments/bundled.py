@@ -10,23 +10,29 @@ was interrupted. `--quick` shows on any machine that it works, with networks too
 
 import argparse
 import gzip
-import subprocess
-import sys
+import os
 import tarfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
 
+from commands import one_line_errors, run_all
+from model.checkpoint.manifest import CheckpointFiles
 from model.train.data import find_text, read_lines
+from model.train.data_config import DirectionConfig
 from model.train.experiment import read_experiment
+from model.train.files import whole_file
+from model.train.keeping import CHECKPOINT_FOLDER
+from model.train.state import has_state
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs/bundled")  # the students' experiments name it
 TEACHER = "en-zh-teacher"
 STUDENTS = ("en-zh-student", "zh-en-student")
 STAGES = ("teacher", "text", "students")
+ACCOUNTS = ("report.md", "curves.png", "metrics.jsonl", "experiment.yaml")
+"""What is kept of every run, besides its card or its checkpoint."""
 
 QUICK = {
     "data": {"filters": {"drop_blank": True}},
@@ -55,34 +61,49 @@ QUICK = {
 def main() -> None:
     """Run the stages that are asked for, in their order."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("data", type=Path, help="folder that holds en-zh/")
+    parser.add_argument("data", type=Path, help="folder that holds en-zh/ and zh-en/")
     parser.add_argument(
         "--stages", nargs="+", choices=STAGES, default=STAGES, help="all, unless some are named"
     )
-    parser.add_argument("--keep", type=Path, help="folder for one archive of each student")
+    parser.add_argument("--keep", type=Path, help="folder for an archive of each run")
+    parser.add_argument(
+        "--threads", type=int, help="CPU threads of each command; without it they share the cores"
+    )
     parser.add_argument("--quick", action="store_true", help="shows that it works, no more")
     arguments = parser.parse_args()
-    if "teacher" in arguments.stages:
-        train([TEACHER], arguments.data, is_quick=arguments.quick)
-    if "text" in arguments.stages:
-        translate_all(arguments.data)
-    if "students" in arguments.stages:
-        train(STUDENTS, arguments.data, is_quick=arguments.quick)
+    for stage in STAGES:
+        if stage in arguments.stages:
+            run_stage(stage, arguments)
+
+
+def run_stage(stage: str, arguments: argparse.Namespace) -> None:
+    """Run one stage, and keep what there is of it, even if it fails."""
+    if stage == "text":
+        run_all(with_threads(translations(arguments.data), arguments.threads))
+        hand_out(arguments.data)
+        return
+    names = (TEACHER,) if stage == "teacher" else STUDENTS
+    commands = [training(name, arguments.data, is_quick=arguments.quick) for name in names]
+    try:
+        run_all(with_threads(commands, arguments.threads))
+    finally:
         if arguments.keep is not None:
-            keep(arguments.keep)
+            keep(names, arguments.keep)
 
 
-def train(names: Sequence[str], data: Path, *, is_quick: bool) -> None:
-    """Train experiments side by side, each from where it stands."""
-    commands = []
-    for name in names:
-        output = FOLDER / name
-        experiment = quick_experiment(name) if is_quick else HERE / f"{name}.yaml"
-        words = ["train", str(experiment), "--data", str(data), "--output", str(output)]
-        if any(output.glob("state*.pt")):
-            words.append("--resume")
-        commands.append(words)
-    run_all(commands)
+def with_threads(commands: Sequence[Sequence[str]], num_threads: int | None) -> list[list[str]]:
+    """Commands that do not take each other's cores while they compute on the CPU."""
+    shared = max(1, len(os.sched_getaffinity(0)) // len(commands))
+    threads = str(shared if num_threads is None else num_threads)
+    return [[*words, "--threads", threads] for words in commands]
+
+
+def training(name: str, data: Path, *, is_quick: bool) -> list[str]:
+    """The command that trains an experiment from where it stands."""
+    output = FOLDER / name
+    experiment = quick_experiment(name) if is_quick else HERE / f"{name}.yaml"
+    words = ["train", str(experiment), "--data", str(data), "--output", str(output)]
+    return [*words, "--resume"] if has_state(output) else words
 
 
 def quick_experiment(name: str) -> Path:
@@ -96,34 +117,41 @@ def quick_experiment(name: str) -> Path:
     return path
 
 
-def translate_all(data: Path) -> None:
-    """The teacher's translations of each corpus, where the students' experiments look for them.
+def translations(data: Path) -> list[list[str]]:
+    """The commands that translate the training text, and what they read.
 
     A direction is one command over all its corpora, laid end to end: starting is dear.
     """
-    directions = read_experiment(HERE / f"{TEACHER}.yaml").data.directions
-    commands, sizes = [], {}
-    for direction in directions:
+    commands = []
+    for direction in read_experiment(HERE / f"{TEACHER}.yaml").data.directions:
         source, target = direction.source_language, direction.target_language
-        texts = {
-            corpus.name: read_lines(
-                find_text(data / direction.folder / "train", corpus.name, source)
-            )
-            for corpus in direction.train
-        }
-        sizes[direction.name] = {name: len(lines) for name, lines in texts.items()}
         whole = FOLDER / "text" / f"{direction.name}.{source}.gz"
+        texts = source_texts(direction, data)
         write_lines(whole, [line for lines in texts.values() for line in lines])
-        words = ["translate", str(whole), "--checkpoint", str(FOLDER / TEACHER / "checkpoint")]
-        words += ["--from", direction.source, "--to", direction.target, "--max-rows", "2048"]
+        checkpoint = FOLDER / TEACHER / CHECKPOINT_FOLDER
+        words = ["translate", str(whole), "--checkpoint", str(checkpoint), "--max-rows", "2048"]
+        words += ["--from", direction.source, "--to", direction.target]
         commands.append([*words, "--output", str(whole.with_name(f"{direction.name}.{target}.gz"))])
-    run_all(commands)
-    for direction in directions:
+    return commands
+
+
+def hand_out(data: Path) -> None:
+    """Put the translations of each corpus where the students' experiments look for them."""
+    for direction in read_experiment(HERE / f"{TEACHER}.yaml").data.directions:
         target = direction.target_language
         folder = FOLDER / "text" / direction.name
         lines = iter(read_lines(folder.with_name(f"{direction.name}.{target}.gz")))
-        for name, size in sizes[direction.name].items():
-            write_lines(folder / f"{name}.{target}.gz", [next(lines) for _ in range(size)])
+        for name, sources in source_texts(direction, data).items():
+            write_lines(folder / f"{name}.{target}.gz", [next(lines) for _ in sources])
+
+
+def source_texts(direction: DirectionConfig, data: Path) -> dict[str, list[str]]:
+    """The source side of each training corpus, by name."""
+    folder, language = data / direction.folder / "train", direction.source_language
+    return {
+        corpus.name: read_lines(find_text(folder, corpus.name, language))
+        for corpus in direction.train
+    }
 
 
 def write_lines(path: Path, lines: Sequence[str]) -> None:
@@ -133,37 +161,23 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
     path.write_bytes(gzip.compress(text.encode(), compresslevel=1, mtime=0))
 
 
-def run_all(commands: Sequence[Sequence[str]]) -> None:
-    """Run `dragoman` commands side by side; when one fails, the others are stopped too."""
-    program = [sys.executable, "-m", "service.cli.main"]
-    running = [subprocess.Popen([*program, *words]) for words in commands]  # noqa: S603  # our own
-    try:
-        while any(process.poll() is None for process in running):
-            for process, words in zip(running, commands, strict=True):
-                _check(process, words)
-            time.sleep(0.2)
-        for process, words in zip(running, commands, strict=True):
-            _check(process, words)
-    finally:
-        for process in running:
-            process.terminate()  # nothing, where it has ended
-            process.wait()
+def keep(names: Sequence[str], folder: Path) -> None:
+    """Pack what there is of runs: their accounts, a student's checkpoint, the teacher's card.
 
-
-def _check(process: "subprocess.Popen[bytes]", words: Sequence[str]) -> None:
-    if status := process.poll():
-        raise SystemExit(f"dragoman {' '.join(words)}: exit status {status}")
-
-
-def keep(folder: Path) -> None:
-    """Pack each student's checkpoint and report."""
+    The teacher's weights are four times a student's, and nothing serves them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for name in STUDENTS:
-        with tarfile.open(folder / f"{name}.tar", "w") as archive:
-            for part in ("checkpoint", "report.md", "curves.png"):
-                if (FOLDER / name / part).exists():
-                    archive.add(FOLDER / name / part, arcname=f"{name}/{part}")
+    for name in names:
+        card = f"{CHECKPOINT_FOLDER}/{CheckpointFiles().card}"
+        weights = card if name == TEACHER else CHECKPOINT_FOLDER
+        found = [part for part in (*ACCOUNTS, weights) if (FOLDER / name / part).exists()]
+        if not found:
+            continue
+        with whole_file(folder / f"{name}.tar") as partial, tarfile.open(partial, "w") as archive:
+            for part in found:
+                archive.add(FOLDER / name / part, arcname=f"{name}/{part}")
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors():
+        main()

@@ -10,15 +10,19 @@ for it. `python -m benchmarks.shapes` measures what they trained.
 
 import argparse
 import fcntl
-import subprocess
-import sys
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
 
+from commands import one_line_errors, run_all
 from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.train.data import find_text
+from model.train.files import write_whole
+from model.train.keeping import CHECKPOINT_FOLDER
+from model.train.state import has_state
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs/shapes")
@@ -41,7 +45,8 @@ def main() -> None:
     source = find_text(
         arguments.data / data["folder"] / "train", data["train"][0]["name"], data["source_language"]
     )
-    text = translate(source, arguments.teacher / "checkpoint")
+    threads = ["--threads", str(arguments.threads)]
+    text = translate(source, arguments.teacher / CHECKPOINT_FOLDER, threads)
     for shape in arguments.shapes:
         num_encoder_layers, num_decoder_layers = map(int, shape.split("-"))
         name = f"{BASE}-{shape}"
@@ -49,45 +54,68 @@ def main() -> None:
         document["data"]["train"][0]["target_file"] = str(text)
         document["network"]["num_encoder_layers"] = num_encoder_layers
         document["network"]["num_decoder_layers"] = num_decoder_layers
-        experiment = FOLDER / f"{name}.yaml"
-        experiment.write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
-        output = FOLDER / name
-        flags: Sequence[str] = ("--resume",) if any(output.glob("state*.pt")) else ()
-        dragoman(
-            "train",
-            *(str(experiment), "--data", str(arguments.data), "--output", str(output)),
-            *("--threads", str(arguments.threads), *flags),
-        )
+        experiment, output = FOLDER / f"{name}.yaml", FOLDER / name
+        described = yaml.safe_dump(document, allow_unicode=True).encode()
+        with locked():  # not where another script is reading it
+            if not experiment.exists() or experiment.read_bytes() != described:
+                write_whole(experiment, described)
+        words = ["train", str(experiment), "--data", str(arguments.data), "--output", str(output)]
+        run_all([[*words, *threads, *(["--resume"] if has_state(output) else [])]])
 
 
-def translate(source: Path, checkpoint: Path) -> Path:
-    """What the teacher writes for `source`; made now unless it is there."""
-    text, note = FOLDER / "text.gz", FOLDER / "teacher.sha256"
-    with (FOLDER / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        try:
-            teacher = (checkpoint / CHECKSUMS_FILE).read_bytes()
-        except OSError as error:
-            raise SystemExit(f"{error.filename}: {error.strerror}") from error
+def translate(source: Path, checkpoint: Path, threads: Sequence[str]) -> Path:
+    """What the teacher writes for `source`; made now unless it is there.
+
+    Raises:
+        SystemExit: What is there was written by another teacher, or of another text.
+    """
+    text, note = FOLDER / "text.gz", FOLDER / "made-of.sha256"
+    with locked():
+        made_of = {"teacher": digest(checkpoint / CHECKSUMS_FILE), "text": digest(source)}
         if not text.exists():
-            note.write_bytes(teacher)
-            words = (str(source), "--checkpoint", str(checkpoint), "--output", str(text))
-            dragoman("translate", *words)
-        elif not note.exists() or note.read_bytes() != teacher:
+            write_whole(note, "".join(f"{made_of[key]}  {key}\n" for key in made_of).encode())
+            words = ["translate", str(source), "--checkpoint", str(checkpoint)]
+            run_all([[*words, "--output", str(text), *threads]])
+            return text
+        noted = read_note(note)
+    for key, path in (("teacher", checkpoint), ("text", source)):
+        if noted.get(key) != made_of[key]:
+            is_other = f"was made with another {key} than {path}"
+            is_unknown = f"may be of another {key} than {path}: {note} does not name it"
             raise SystemExit(
-                f"{text} was not written by {checkpoint}; to begin anew, move {FOLDER} away, whose"
-                " students have another teacher"
+                f"{text} {is_other if key in noted else is_unknown}; to begin anew, move {FOLDER}"
+                " away, whose students have learnt from it"
             )
     return text
 
 
-def dragoman(*words: str) -> None:
-    """Run a sub-command; the script ends when it fails."""
-    command = [sys.executable, "-m", "service.cli.main", *words]
-    status = subprocess.run(command, check=False).returncode  # noqa: S603  # our own
-    if status:
-        raise SystemExit(f"dragoman {' '.join(words)}: exit status {status}")
+@contextmanager
+def locked() -> Iterator[None]:
+    """Only one script at a time is inside."""
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Raises:
+        SystemExit: It cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from error
+
+
+def read_note(path: Path) -> dict[str, str]:
+    """Digests by what they are of; empty if there is no note."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {key: value for value, _, key in (line.partition("  ") for line in lines)}
 
 
 if __name__ == "__main__":
-    main()
+    with one_line_errors():
+        main()

@@ -21,7 +21,7 @@ import torch
 from benchmarks.gpu import ours, rivals
 from benchmarks.gpu.marks import all_marks
 from benchmarks.gpu.parts import run_part
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from benchmarks.peers.models import BUNDLED, ROOT, write_models
 
 COUNTS, BEAM_SIZES, BATCHES = (1, 16, 64, 256, 1024), (4, 1), (64, 256, 1024)
@@ -39,7 +39,7 @@ def main() -> int:
     started = datetime.now(UTC)
     result: Found = {
         "benchmark": "gpu",
-        "command": " ".join(["python -m benchmarks.gpu", *sys.argv[1:]]),
+        "command": describe_command("benchmarks.gpu", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",

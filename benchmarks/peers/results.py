@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from benchmarks.peers.models import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
@@ -31,7 +31,7 @@ def header(benchmark: str, *, is_quick: bool, num_threads: int) -> Result:
     assert isinstance(versions, dict)
     return {
         "benchmark": f"peers-{benchmark}",
-        "command": " ".join(["python -m benchmarks.peers", *sys.argv[1:]]),
+        "command": describe_command("benchmarks.peers", sys.argv[1:]),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "is_quick": is_quick,
         "machine": machine | {"versions": versions | {name: version(name) for name in _PACKAGES}},

@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.machine import describe_machine
+from benchmarks.machine import describe_command, describe_machine
 from benchmarks.soak import (
     agreement,
     corruption,
@@ -81,7 +81,7 @@ def main() -> int:
     found = asyncio.run(run_all(arguments.only or list(_SCENARIOS), plan))
     report = {
         "benchmark": "soak",
-        "command": " ".join(["python", "-m", "benchmarks.soak", *sys.argv[1:]]),
+        "command": describe_command("benchmarks.soak", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": machine,
         "plan": asdict(plan),

@@ -8,7 +8,7 @@ the gradients.
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -24,7 +24,11 @@ from model.train.experiment import Precision
 from model.train.loss import IGNORED, label_smoothed_loss, projected_loss
 from model.train.paired_loss import paired_loss, projected_paired_loss
 
-_COMPILERS = ("g++", "clang++", "c++")
+INDUCTOR = "inductor"
+"""torch's own backend, the one that is worth the time."""
+
+_CXX_COMPILERS = ("g++", "clang++", "c++")
+_C_COMPILERS = ("cc", "gcc", "clang")
 
 
 @contextmanager
@@ -58,19 +62,24 @@ def plain_stacks(transformer: Transformer) -> Stacks:
     return Stacks(encoder=transformer.encoder, decoder=transformer.decoder)
 
 
-def compiled_stacks(transformer: Transformer) -> Stacks:
+def compiled_stacks(transformer: Transformer, *, backend: str = INDUCTOR) -> Stacks:
     """The network's stacks under `torch.compile`, for batches of any shape.
 
     They share the weights and are compiled when they are first called. Embeddings and loss stay
     as they are, and so does whatever else calls the network.
 
+    Args:
+        transformer: The network.
+        backend: Of torch; "eager" traces as the others do, and generates no code.
+
     Raises:
         ConfigError: What torch compiles with is not there.
     """
-    check_compiler(next(transformer.parameters()).device)
+    if backend == INDUCTOR:
+        check_compiler(next(transformer.parameters()).device)
     return Stacks(
-        encoder=torch.compile(transformer.encoder, dynamic=True),
-        decoder=torch.compile(transformer.decoder, dynamic=True),
+        encoder=torch.compile(transformer.encoder, dynamic=True, backend=backend),
+        decoder=torch.compile(transformer.decoder, dynamic=True, backend=backend),
     )
 
 
@@ -83,10 +92,16 @@ def check_compiler(device: torch.device) -> None:
     if device.type == "cuda":
         if importlib.util.find_spec("triton") is None:
             raise ConfigError("run.compile is true, but the package triton is not installed")
-    elif not any(map(shutil.which, filter(None, (os.environ.get("CXX"), *_COMPILERS)))):
+        _check_one_runs("C", "CC", _C_COMPILERS)  # triton's launchers are C
+    else:
+        _check_one_runs("C++", "CXX", _CXX_COMPILERS)
+
+
+def _check_one_runs(language: str, variable: str, names: Sequence[str]) -> None:
+    if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
         raise ConfigError(
-            "run.compile is true, but there is no C++ compiler: none of $CXX,"
-            f" {', '.join(_COMPILERS)} can be run"
+            f"run.compile is true, but there is no {language} compiler: none of ${variable},"
+            f" {', '.join(names)} can be run"
         )
 
 

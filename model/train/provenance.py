@@ -5,6 +5,7 @@ Owns what is said of them; nothing that names a person, a network or a folder of
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -14,6 +15,10 @@ import torch
 
 from model.train.journal import Value
 
+REVISION_VARIABLE = "DRAGOMAN_REVISION"
+"""Names the commit where there is no git: an image is built with it."""
+
+_REVISION = re.compile(r"([0-9a-f]{7,64})(-dirty)?")
 _PACKAGES = ("dragoman", "torch", "numpy", "sentencepiece", "sacrebleu")
 _GIT_SECONDS = 10
 _CPU_FILE = Path("/proc/cpuinfo")
@@ -28,7 +33,7 @@ def describe_start(device: torch.device, *, command: str) -> dict[str, Value]:
     """
     fields: dict[str, Value] = {
         "command": command,
-        "commit": source_commit(Path(__file__).parent),
+        "commit": source_commit(Path(__file__).parent, revision=os.environ.get(REVISION_VARIABLE)),
         "processor": _processor(),
         "num_cores": len(os.sched_getaffinity(0)),
         "num_threads": torch.get_num_threads(),
@@ -39,16 +44,22 @@ def describe_start(device: torch.device, *, command: str) -> dict[str, Value]:
     return fields | {name: _version(name) for name in _PACKAGES}
 
 
-def source_commit(folder: Path) -> str | None:
+def source_commit(folder: Path, *, revision: str | None = None) -> str | None:
     """The git commit that the sources in a folder are of, "-dirty" if tracked files differ.
 
     None without git, and where git does not keep these very files: a package that is installed
     inside somebody's repository is not of that repository's commit.
+
+    Args:
+        folder: Of the sources.
+        revision: What to say instead of None, as a build says it; anything but a commit's name,
+            such as "unknown", says nothing.
     """
     git = shutil.which("git")
-    if git is None or not _ask(git, folder, "ls-files", "*.py"):
-        return None
-    return _ask(git, folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    if git is not None and _ask(git, folder, "ls-files", "*.py"):
+        return _ask(git, folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    named = _REVISION.fullmatch(revision or "")
+    return None if named is None else f"{named[1][:12]}{named[2] or ''}"
 
 
 def _ask(git: str, folder: Path, *arguments: str) -> str | None:

@@ -1,6 +1,8 @@
 """What results files say of the machine."""
 
+import inspect
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,36 @@ def test_a_command_is_told_without_this_machines_folders() -> None:
     assert machine.describe_command("benchmarks.shapes", words) == (
         "python -m benchmarks.shapes en.txt a=b/en.txt --results=mnt runs/one --beam=1"
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("/home/alice/flickr.de", "flickr.de"),
+        ("/Users/alice/text/en-de/train", "en-de/train"),
+        ("/people/carol/flickr.de", "flickr.de"),  # this user's
+        ("/people/bob/text/flickr.de", "text/flickr.de"),  # somebody else's beside it
+        ("/people/bob", "."),
+        ("/mnt/data/text/flickr.de", "text/flickr.de"),
+        ("/mnt", "mnt"),
+    ],
+)
+def test_no_path_names_a_person(path: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/people/carol")
+    assert machine.describe_command("b", [path, f"--text={path}"]) == (
+        f"python -m b {told} --text={told}"
+    )
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["gpu.__main__", "peers.results", "served", "shapes", "soak.__main__", "scores", "training"],
+)
+def test_every_results_file_tells_its_command_so(module: str) -> None:
+    found = import_module(f"benchmarks.{module}")
+    source = inspect.getsource(found)
+    assert source.count("sys.argv") == source.count("sys.argv[1:])") == 1
+    assert source.count("describe_command(") == 1
 
 
 def test_the_machine_describes_itself() -> None:

@@ -26,6 +26,8 @@ def test_its_labels_say_what_it_is(image: str) -> None:
     assert labels["description"] == project["description"]
     assert labels["licenses"] == project["license"]
     assert labels["revision"] not in ("", "unknown")
+    variables = docker("image", "inspect", "--format={{json .Config.Env}}", image)
+    assert f"DRAGOMAN_REVISION={labels['revision']}" in json.loads(variables)
 
 
 def test_every_package_has_the_pinned_version(image: str) -> None:
