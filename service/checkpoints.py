@@ -4,12 +4,14 @@ Owns the meaning of `DRAGOMAN_CHECKPOINT` and what several checkpoints may not s
 torch: the networks are loaded by the engine.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoint.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
 from model.errors import ConfigError
+from model.paths import exists, is_folder
 from model.text.tokenizer import Tokenizer
 from model.translation import TextPipeline
 
@@ -38,17 +40,21 @@ def find_checkpoints(path: Path) -> tuple[Path, ...]:
     every directory in it is one, but for those whose name begins with a dot.
 
     Raises:
-        ConfigError: There is no such directory, or none in it.
+        ConfigError: There is no such directory, none in it, or it cannot be read.
     """
-    path = path.resolve()
-    if not path.is_dir():
+    path = Path(os.path.realpath(path))  # Path.resolve raises on a loop of links
+    if not is_folder(path, _unusable):
         raise ConfigError(
             f"there is no checkpoint directory {path};"
             " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
         )
-    if (path / CONFIG_FILE).exists():
+    if exists(path / CONFIG_FILE, _unusable):
         return (path,)
-    found = sorted(entry for entry in path.iterdir() if entry.is_dir() and entry.name[0] != ".")
+    try:
+        entries = sorted(path.iterdir())
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    found = [entry for entry in entries if entry.name[0] != "." and is_folder(entry, _unusable)]
     if not found:
         raise ConfigError(f"{path} has neither a {CONFIG_FILE} nor directories with one")
     return tuple(found)
@@ -75,6 +81,10 @@ def load_checkpoints(path: Path) -> tuple[TextCheckpoint, ...]:
         )
     _check_distinct(checkpoints)
     return tuple(checkpoints)
+
+
+def _unusable(path: Path, problem: str) -> ConfigError:
+    return ConfigError(f"{path}: {problem}")
 
 
 def _check_distinct(checkpoints: list[TextCheckpoint]) -> None:

@@ -15,6 +15,7 @@ from model.checkpoint.checksums import CHECKSUMS_FILE, read_limited, verify_chec
 from model.checkpoint.plain import format_json, parse_json, read_dataclass
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError, InputError
+from model.paths import is_folder
 from model.text.language import canonical_tag
 
 SCHEMA_VERSION: Literal[1] = 1
@@ -178,7 +179,7 @@ def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
             missing, unknown or impossible values, all of which the message lists.
     """
     path = directory / CONFIG_FILE
-    if not directory.is_dir():
+    if not is_folder(directory, CheckpointError):
         raise CheckpointError(directory, "no such checkpoint directory")
     listed = verify_checksums(directory) if verify else None
     manifest = _parse_manifest(path, read_limited(path, MAX_CONFIG_BYTES))

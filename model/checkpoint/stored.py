@@ -17,6 +17,7 @@ from torch import Tensor
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
 from model.checkpoint.quantisation import dequantise_rows, quantise_rows
 from model.errors import CheckpointError
+from model.paths import utf8_name
 
 MAX_HEADER_BYTES = 32 * 2**20
 
@@ -38,7 +39,7 @@ def open_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator["St
     """
     _check_header_size(path)
     try:
-        with safe_open(path, framework="pt", device="cpu") as file:
+        with utf8_name(path) as opened, safe_open(opened, framework="pt", device="cpu") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
@@ -61,7 +62,10 @@ class StoredWeights:
     def _read(self, name: str) -> Tensor:
         # Opened anew each time: an open file stays mapped, and every page read from it counts as
         # this process's memory, so that loading would peak at twice the network.
-        with safe_open(self._path, framework="pt", device="cpu") as file:
+        with (
+            utf8_name(self._path) as opened,
+            safe_open(opened, framework="pt", device="cpu") as file,
+        ):
             value: Tensor = file.get_tensor(name)
         return value
 

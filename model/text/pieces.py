@@ -13,6 +13,24 @@ import sentencepiece
 from model.errors import ConfigError
 
 
+def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:
+    """SentencePiece's own object for the bytes of one of its files.
+
+    A file is never opened by its name: SentencePiece takes names that are text only.
+
+    Raises:
+        ConfigError: The bytes are not a SentencePiece model.
+    """
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    except RuntimeError as error:
+        raise ConfigError("is not a SentencePiece model") from error
+    # An empty file parses as an empty message, which the first use would crash on.
+    if not data or processor.get_piece_size() == 0:
+        raise ConfigError("is a SentencePiece model without pieces")
+    return processor
+
+
 class PieceModel:
     """One SentencePiece file, with types.
 
@@ -23,13 +41,7 @@ class PieceModel:
     """
 
     def __init__(self, data: bytes) -> None:
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=data)
-        except RuntimeError as error:
-            raise ConfigError("is not a SentencePiece model") from error
-        # An empty file parses as an empty message, which the first use would crash on.
-        if not data or self._processor.get_piece_size() == 0:
-            raise ConfigError("is a SentencePiece model without pieces")
+        self._processor = parse_pieces(data)
 
     def __len__(self) -> int:
         """How many pieces it has."""

@@ -17,8 +17,10 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from model.errors import DataError, TrainingError
+from model.paths import is_file
 from model.train.data import find_text, iterate_lines, iterate_parallel
-from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig
+from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig, tag_piece
+from model.train.files import naming_files, write_whole
 from model.train.filtering import (
     CorpusReport,
     LineFilter,
@@ -37,7 +39,7 @@ from model.train.store import (
     ingredients_key,
     open_or_build,
 )
-from model.train.vocabulary import EOS_ID, Vocabularies, load_pieces, tag_piece
+from model.train.vocabulary import EOS_ID, Vocabularies, load_pieces
 from model.train.yaml_config import told
 from model.train.yaml_lines import KeyPlaces
 
@@ -215,24 +217,19 @@ def write_text_facts(
     """Leave `text.json` in a run's folder, unless it says so already: other workers come later.
 
     Raises:
-        TrainingError: It cannot be written; nothing is left of it.
+        TrainingError: It cannot be read or written; what stood there still does.
     """
     path = folder / TEXT_FILE
-    partial = path.with_suffix(".partial")
     facts = {
         "key": ingredients_key(ingredients),
         "corpora": [asdict(report) for report in reports],
         "made_of": dict(ingredients),
     }
     data = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
-    try:
+    with naming_files(path):
         if path.exists() and path.read_bytes() == data:
             return
-        partial.write_bytes(data)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise TrainingError(f"{path}: cannot be written: {error.strerror or error}") from error
+    write_whole(path, data)
 
 
 def check_same_text(folder: Path, ingredients: Mapping[str, str]) -> None:
@@ -271,7 +268,7 @@ def _find_side(
     if override is None:
         return find_text(data_folder / direction.folder / "train", corpus.name, language)
     path = Path(override)
-    if not path.is_file():
+    if not is_file(path):
         raise DataError(f"{path}: no such file; data.train names it for {corpus.name!r}")
     return path
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.errors import DataError
+from model.paths import is_file
 
 Encode = Callable[[list[str]], list[list[int]]]
 """Texts → token ids without EOS."""
@@ -45,11 +46,11 @@ def find_text(folder: Path, corpus: str, language: str) -> Path:
     """Path of one side of a corpus, plain or gzipped.
 
     Raises:
-        DataError: Neither file is there.
+        DataError: Neither file is there, or the system does not tell.
     """
     plain = folder / f"{corpus}.{language}"
     for path in (plain, plain.with_name(f"{plain.name}.gz")):
-        if path.is_file():
+        if is_file(path):
             return path
     raise DataError(f"{plain}: no such file, nor with .gz")
 

@@ -13,6 +13,7 @@ from model.train.regularisation import RegularisationConfig
 
 _MIN_COPIES, _MAX_COPIES = 1e-6, 1_000_000
 _MAX_LENGTH = 65_536  # a decoder allocates positions for it
+_NO_NAMES = {"", ".", ".."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,29 @@ class CorpusConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldOutCorpus:
+    """Text that is scored: `<folder>/<split>/<corpus>.<language>[.gz]`.
+
+    Attributes:
+        folder: Of a language pair, below the data folder.
+        split: Such as "test".
+        corpus: Such as "newstest2019".
+        name: Tells it from the others of its direction: "test/newstest2019", after the folder if
+            that is not the direction's own.
+    """
+
+    folder: str
+    split: str
+    corpus: str
+    name: str
+
+    @property
+    def dev_name(self) -> str:
+        """As `name`, but the corpus alone where it is of the direction's own dev split."""
+        return self.corpus if self.name == f"dev/{self.corpus}" else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DirectionConfig:
     """One direction of translation and its text.
 
@@ -62,9 +86,11 @@ class DirectionConfig:
         source_tag: The source's BCP-47 tag when the suffix says less ("zh" against "zh-Hans").
         target_tag: The target's, likewise.
         train: Corpora of `<folder>/train`.
-        dev: Names of corpora of `<folder>/dev`; the first one chooses the best weights.
+        dev: Names of corpora of `<folder>/dev`, such as "newstest2017", or of another folder, such
+            as "zh-en/dev/newstest2017"; the first one chooses the best weights.
         report: More corpora to score once, at the end, for the card, each with its split, such
-            as "test/newstest2019".
+            as "test/newstest2019", or with folder and split, such as "zh-en/test/newstest2019":
+            what was written in one language and translated is another test the other way round.
     """
 
     folder: str
@@ -85,10 +111,17 @@ class DirectionConfig:
         repeated = sorted({label for label in labels if labels.count(label) > 1})
         if repeated:
             raise ConfigError(f"data.train names {repeated[0]!r} twice; give it copies instead")
-        for entry in self.report:
-            split, separator, corpus = entry.partition("/")
-            if not (split and separator and corpus) or "/" in corpus:
-                raise ConfigError(f"data.report has {entry!r}; it must be split/corpus")
+        for name, entries, shortest in (
+            ("data.dev", self.dev, "corpus"),
+            ("data.report", self.report, "split/corpus"),
+        ):
+            for entry in entries:
+                parts = entry.split("/")
+                lengths = {shortest.count("/") + 1, 3}
+                if len(parts) not in lengths or not _NO_NAMES.isdisjoint(parts):
+                    raise ConfigError(
+                        f"{name} has {entry!r}; it must be {shortest} or folder/split/corpus"
+                    )
         for side in ("source", "target"):
             try:
                 getattr(self, side)
@@ -103,6 +136,26 @@ class DirectionConfig:
         return f"{self.source_language}-{self.target_language}"
 
     @property
+    def dev_corpora(self) -> tuple[HeldOutCorpus, ...]:
+        """What `dev` names."""
+        return tuple(
+            self._held_out(entry if "/" in entry else f"dev/{entry}") for entry in self.dev
+        )
+
+    @property
+    def report_corpora(self) -> tuple[HeldOutCorpus, ...]:
+        """What `report` names."""
+        return tuple(map(self._held_out, self.report))
+
+    def _held_out(self, entry: str) -> HeldOutCorpus:
+        *folders, split, corpus = entry.split("/")
+        (folder,) = folders or (self.folder,)
+        name = f"{split}/{corpus}"
+        if folder != self.folder:
+            name = f"{folder}/{name}"
+        return HeldOutCorpus(folder=folder, split=split, corpus=corpus, name=name)
+
+    @property
     def source(self) -> str:
         """The source's canonical tag."""
         return canonical_tag(self.source_tag or self.source_language)
@@ -111,6 +164,14 @@ class DirectionConfig:
     def target(self) -> str:
         """The target's canonical tag."""
         return canonical_tag(self.target_tag or self.target_language)
+
+
+def tag_piece(direction: DirectionConfig) -> str:
+    """The source piece that asks for a direction's target (Johnson et al. 2017).
+
+    No text is ever encoded to it: it is a control symbol of the vocabulary.
+    """
+    return f">>{direction.target}<<"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +185,8 @@ class DataConfig:
         folder: As in `DirectionConfig`, like the seven keys that follow.
         pairs: Several directions. A tag before the source tells the network the target.
         temperature: T: a direction with n pairs is drawn in proportion to n^(1/T); 1 leaves them
-            as they are, a large one makes all equal (Arivazhagan et al. 2019).
+            as they are, a large one makes all equal (Arivazhagan et al. 2019). With one direction
+            it must be 1.
         max_length: Pairs with a longer side, in tokens with EOS and tag, are left out.
         filters: What else is left out.
         regularisation: Draws another segmentation each time a pair is read; none by default.
@@ -153,6 +215,10 @@ class DataConfig:
             )
         if not 1.0 <= self.temperature <= 1e6:
             raise ConfigError(f"data.temperature is {self.temperature}; it must be at least 1")
+        if self.temperature != 1.0 and len(self.pairs) < 2:
+            raise ConfigError(
+                f"data.temperature is {self.temperature}; it must be 1 where there is one direction"
+            )
         if self.pairs:
             given = [name for name in _DIRECTION_KEYS if getattr(self, name)]
             if given:

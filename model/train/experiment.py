@@ -16,10 +16,13 @@ from typing import Literal
 from model.checkpoint.manifest import MAX_LAYERS, MAX_WIDTH
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
-from model.train.data_config import DataConfig
+from model.train.data_config import DataConfig, tag_piece
 from model.train.schedule import ScheduleConfig
 from model.train.yaml_config import read_placed_yaml
 from model.train.yaml_lines import KeyPlaces
+
+Normalisation = Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"]
+"""The rules that SentencePiece has by name; "_cf" folds upper case."""
 
 Precision = Literal["float32", "bfloat16"]
 Metric = Literal["bleu", "chrf", "loss"]
@@ -45,7 +48,7 @@ class VocabularyConfig:
         character_coverage: Share of characters that get a piece of their own.
         byte_fallback: Characters without a piece are spelt in bytes, so nothing is unknown.
         split_digits: Every digit is a piece.
-        normalisation: SentencePiece's rule, such as "nmt_nfkc" or "identity".
+        normalisation: SentencePiece's rule.
         denormalisation: What is put back wherever pieces are joined to text: NFKC folds the
             full-width punctuation that Chinese is written with.
         user_symbols: Texts that are always one piece, such as placeholders.
@@ -59,7 +62,7 @@ class VocabularyConfig:
     character_coverage: float = 0.9995
     byte_fallback: bool = True
     split_digits: bool = True
-    normalisation: str = "nmt_nfkc"
+    normalisation: Normalisation = "nmt_nfkc"
     denormalisation: Mapping[str, str] = field(default_factory=dict)
     user_symbols: tuple[str, ...] = ()
     max_lines: int = 0
@@ -314,7 +317,7 @@ class Experiment:
     run: RunConfig = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        """Reject what no checkpoint may say, and sentences that a learned table cannot hold."""
+        """Reject what no checkpoint may say, and parts that contradict each other."""
         for name, value in (("name", self.name), ("licence", self.licence)):
             if not value.strip():
                 raise ConfigError(f"{name} is {value!r}; it must not be empty")
@@ -324,6 +327,19 @@ class Experiment:
             raise ConfigError(
                 f"data.max_length is {self.data.max_length}; it must be below the {num_positions}"
                 " positions of network.position 'learned'"
+            )
+        tags = set(map(tag_piece, self.data.pairs))
+        for symbol in self.vocabulary.user_symbols:
+            if symbol in tags:
+                raise ConfigError(
+                    f"vocabulary.user_symbols has {symbol!r}, the tag of a direction of data.pairs;"
+                    " text must not spell it"
+                )
+        drawn = self.data.regularisation
+        if drawn is not None and drawn.nbest_size != -1 and self.vocabulary.kind == "bpe":
+            raise ConfigError(
+                f"data.regularisation.nbest_size is {drawn.nbest_size}; it must be -1 where"
+                " vocabulary.kind is 'bpe', whose merges have no best segmentations"
             )
 
 

@@ -16,9 +16,9 @@ from model.checkpoint.manifest import (
 )
 from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
 from model.nn.transformer import Transformer
-from model.train.data_config import DirectionConfig
+from model.train.data_config import DirectionConfig, tag_piece
 from model.train.experiment import Experiment
-from model.train.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies, tag_piece
+from model.train.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
 
 TOKENS = SpecialTokens(
     pad_id=PAD_ID,
@@ -30,7 +30,7 @@ TOKENS = SpecialTokens(
 
 
 def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
-    """One direction as the manifest has it; with a tag when the network learns several.
+    """One direction as the manifest has it; with a tag where directions are listed.
 
     Raises:
         InputError: A language is not a BCP-47 tag.

@@ -1,13 +1,14 @@
 """Files that are whole or not there, and the errors of the file system, each of which names a file.
 
-Owns how a file comes to be: written beside its place, brought to the disk, renamed. Does not own
-what is in files, nor which of them a run has.
+Owns how a file comes to be: written beside its place, brought to the disk, renamed; and how a
+process takes a folder for itself. Does not own what is in files, nor which of them a run has.
 """
 
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -85,6 +86,31 @@ def naming_files(path: Path) -> Iterator[None]:
     except OSError as error:
         named = error.filename or path
         raise TrainingError(f"{named}: cannot be used: {reason_of(error)}") from error
+
+
+@contextmanager
+def taken(folder: Path) -> Iterator[bool | None]:
+    """Take a folder for this process, until the end of the block or of the process.
+
+    The lock is on the folder itself: nothing is left of it, and whoever can read the folder can
+    take it. On a file system of several machines it may hold on each of them alone.
+
+    Yields:
+        Whether it was to be had: False if another process has it, or it is gone; None if this file
+        system has no locks.
+    """
+    with ExitStack() as opened:
+        is_ours: bool | None = False
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+            opened.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(handle), folder.stat())
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except OSError:
+            is_ours = None
+        yield is_ours
 
 
 def unwritable(path: Path, error: Exception, what: str = "") -> TrainingError:

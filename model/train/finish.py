@@ -44,7 +44,7 @@ class _Judge:
     Attributes:
         experiment: What was run.
         search: For all scores.
-        should_stop: Asked whenever a segment is finished.
+        should_stop: Asked whenever a segment is finished, and before every batch of a dev loss.
     """
 
     experiment: Experiment
@@ -57,10 +57,6 @@ class _Judge:
         Raises:
             StoppedError: `should_stop` said so.
         """
-
-        def check(_: int) -> None:
-            leave_if(self.should_stop)
-
         return evaluate(
             translator,
             item.pair,
@@ -68,7 +64,7 @@ class _Judge:
             item.text.target,
             search=self.search,
             tokenizer=self.experiment.run.bleu_tokenizer,
-            on_finished=check,
+            on_finished=lambda _: leave_if(self.should_stop),
         )
 
 
@@ -227,7 +223,11 @@ def _choose(
 def _dev_losses(
     judge: _Judge, candidate: str, *, text: RunText, transformer: Transformer
 ) -> list[float]:
-    """Of each direction, negated, so that larger is better."""
+    """Of each direction, negated, so that larger is better.
+
+    Raises:
+        StoppedError: The judge was asked to stop.
+    """
     run = judge.experiment.run
     values = []
     for name, dev in text.dev.items():
@@ -238,6 +238,7 @@ def _dev_losses(
                 batch_tokens=run.batch_tokens,
                 precision=run.precision,
                 start_id=START_ID,
+                should_stop=judge.should_stop,
             )
             LOGGER.info("%s: dev/%s loss %.4f", candidate, name, loss)
             values.append(-loss)

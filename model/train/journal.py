@@ -20,9 +20,9 @@ LOGGER = logging.getLogger("dragoman.train")
 
 JOURNAL_FILE = "metrics.jsonl"
 
-Event = Literal["start", "progress", "evaluation", "score"]
+Event = Literal["start", "progress", "evaluation", "score", "error"]
 """A process begins or goes on; losses and speed of some updates; dev scores of one corpus; final
-scores of one corpus."""
+scores of one corpus; what ended the process."""
 
 Value = str | float | None
 """What a field may hold; integers are floats without a fraction."""

@@ -1,7 +1,8 @@
 """What of a run is on the disk, and what of it is kept.
 
-Owns which snapshots stay, and that what a saved state speaks of stays as long as somebody may
-resume from it. Does not own the files' formats (`state`), nor when something is saved.
+Owns which snapshots stay, that what a saved state speaks of stays as long as somebody may resume
+from it, and that one process at a time trains in a folder. Does not own the files' formats
+(`state`), nor when something is saved.
 """
 
 import logging
@@ -17,7 +18,7 @@ from model.checkpoint.manifest import CONFIG_FILE
 from model.errors import TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
-from model.train.files import PARTIAL_SUFFIX, remove
+from model.train.files import PARTIAL_SUFFIX, naming_files, remove, taken
 from model.train.state import (
     Progress,
     average_path,
@@ -38,6 +39,9 @@ LOGGER = logging.getLogger("dragoman.train")
 
 CHECKPOINT_FOLDER = "checkpoint"
 """Where, in a run's folder, its checkpoint is put."""
+
+RETIRED_SUFFIX = ".old"
+"""Of a checkpoint's folder that another one is taking the place of."""
 
 
 class RunFiles:
@@ -207,9 +211,40 @@ def _is_known(path: Path, progress: Progress) -> bool:
 
 
 def _begun(folder: Path) -> list[Path]:
-    """What a process that was killed while it wrote has left of it."""
-    files = [path for path in folder.glob(f"*{PARTIAL_SUFFIX}") if not path.is_dir()]
-    return [*files, *folder.glob(f".{CHECKPOINT_FOLDER}.*{PARTIAL_SUFFIX}")]
+    """What a process that was killed while it wrote has left of it.
+
+    Its checkpoint's folder too, and the one that it took the place of, once there is another. A
+    hidden file is somebody else's: lines that are being translated into the folder.
+    """
+    found = [
+        path
+        for path in folder.glob(f"*{PARTIAL_SUFFIX}")
+        if not path.is_dir() and not path.name.startswith(".")
+    ]
+    found += folder.glob(f".{CHECKPOINT_FOLDER}.*{PARTIAL_SUFFIX}")
+    if (folder / CHECKPOINT_FOLDER / CONFIG_FILE).is_file():
+        found += folder.glob(f".{CHECKPOINT_FOLDER}.*{RETIRED_SUFFIX}")
+    return found
+
+
+@contextmanager
+def opened_folder(folder: Path) -> Iterator[None]:
+    """A run's folder, made if missing, for this process alone until the block or the process ends.
+
+    Where the file system has no locks nothing keeps others out.
+
+    Raises:
+        TrainingError: It cannot be made, or another process trains in it.
+    """
+    with naming_files(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with taken(folder) as is_ours:
+        if is_ours is False:
+            raise TrainingError(
+                f"{folder}: another process is training in this folder; wait for it, stop it, or"
+                " choose another output folder"
+            )
+        yield
 
 
 def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:

@@ -17,6 +17,8 @@ from model.train.keeping import RunFiles
 from model.train.progress import ProgressReporter
 from model.train.recorder import RunRecorder
 from model.train.state import Progress
+from model.train.stopping import ShouldStop, StoppedError, leave_if
+from model.train.time_left import TimeLeft
 from model.train.trainer import UpdateResult
 from model.train.validation import DevScore, Validator
 from model.train.yaml_config import differences, told
@@ -97,6 +99,8 @@ class RunObserver:
         progress: Where the run begins.
         reporter: Says what happens.
         recorder: Writes it down.
+        time_left: Gets to know how long scores and saves take.
+        should_stop: Asked again and again while dev text is scored.
     """
 
     def __init__(
@@ -109,6 +113,8 @@ class RunObserver:
         progress: Progress,
         reporter: ProgressReporter,
         recorder: RunRecorder,
+        time_left: TimeLeft,
+        should_stop: ShouldStop,
     ) -> None:
         self._experiment = experiment
         self._files = files
@@ -117,6 +123,8 @@ class RunObserver:
         self._saved = progress
         self._reporter = reporter
         self._recorder = recorder
+        self._time_left = time_left
+        self._should_stop = should_stop
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
         """Report, snapshot and save, where one of them is due."""
@@ -130,22 +138,29 @@ class RunObserver:
         if result.update % run.log_every_updates == 0 or fraction >= 1.0:
             fields = self._reporter.report(progress, fraction=fraction)
             self._recorder.note("progress", update=progress.update, fields=fields)
-        if result.update % run.snapshot_every_updates == 0:
+        if self._is_snapshot_due(progress):
             progress = self._snapshot(progress)
         if self._is_save_due(progress):
             self._save(progress)
         return progress
 
-    def first(self, progress: Progress) -> None:
-        """Leave a state before the first update, so that a run can be resumed from then on."""
+    def first(self, progress: Progress) -> Progress:
+        """Leave a state before the first update, so that a run can be resumed from then on.
+
+        A run that was stopped while it scored a snapshot makes it again, before anything else.
+        """
         if progress.update == 0:
             self._save(progress)
+        elif self._is_snapshot_due(progress):
+            progress = self._snapshot(progress)
+        return progress
 
     def last(self, progress: Progress, *, is_over: bool) -> Progress:
         """Leave a state and, if the run is over, a snapshot of its last update.
 
         A run that was only stopped gets no snapshot that it would not have had otherwise. One
-        that is there and was not scored comes from a run that was killed while it scored it.
+        that is there and was not scored comes from a run that ended while it scored it; if this
+        one is asked to stop, it leaves it so too.
         """
         is_scored = progress.scored_update == progress.update
         if is_over and not (is_scored and self._files.has_snapshot(progress.update)):
@@ -167,13 +182,24 @@ class RunObserver:
         return seconds >= 60.0 * run.save_every_minutes
 
     def _save(self, progress: Progress) -> None:
-        self._files.save(progress)
+        with self._time_left.saving():
+            self._files.save(progress)
         self._saved = progress
 
+    def _is_snapshot_due(self, progress: Progress) -> bool:
+        is_scored = progress.scored_update == progress.update
+        return progress.update % self._experiment.run.snapshot_every_updates == 0 and not is_scored
+
     def _snapshot(self, progress: Progress) -> Progress:
-        self._files.snapshot(progress.update)
-        with self._files.scored_weights():
-            scores = self._validator.score(self._transformer)
+        """Write a snapshot and score it; if it is to stop, the progress does not know of it."""
+        try:
+            with self._time_left.evaluating():
+                leave_if(self._should_stop)
+                self._files.snapshot(progress.update)
+                with self._files.scored_weights():
+                    scores = self._validator.score(self._transformer, self._should_stop)
+        except StoppedError:
+            return progress
         self._note_scores(progress, scores)
         run = self._experiment.run
         updates = sorted({*progress.snapshot_updates, progress.update})

@@ -1,8 +1,8 @@
 """What a run says while it runs: a bar on a terminal, an event a line elsewhere.
 
-Owns the figures of the updates since the last report (means, tokens a second, time left) and their
-layout; never prints text of a corpus. Every line is logged with its event's name and fields, so
-that a formatter can write them as JSON.
+Owns the figures of the updates since the last report (means, tokens a second) and the layout of
+all that is said; never prints text of a corpus. Every line is logged with its event's name and
+fields, so that a formatter can write them as JSON. Does not own the time left (`time_left`).
 """
 
 import logging
@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from model.train.journal import Value, finite
 from model.train.state import Progress
+from model.train.time_left import TimeLeft
 from model.train.trainer import UpdateResult
 
 LOGGER = logging.getLogger("dragoman.train")
@@ -27,15 +28,14 @@ class ProgressReporter:
         stream: Where the bar goes if it is a terminal.
         progress: Where the run begins.
         fraction: Part of the run used up at its beginning.
-        evaluate_every: Updates between two evaluations.
+        time_left: Says how long it still takes.
     """
 
     def __init__(
-        self, *, stream: TextIO, progress: Progress, fraction: float, evaluate_every: int
+        self, *, stream: TextIO, progress: Progress, fraction: float, time_left: TimeLeft
     ) -> None:
-        self._last = self._first = progress
-        self._first_fraction = fraction
-        self._evaluate_every = evaluate_every
+        self._last = progress
+        self._time_left = time_left
         self._window = _Window()
         self._bar: tqdm[NoReturn] | None = None
         if stream.isatty():
@@ -88,8 +88,8 @@ class ProgressReporter:
             "num_target_tokens": progress.num_target_tokens,
             "num_skipped_updates": progress.num_skipped_updates,
             "elapsed_seconds": round(progress.elapsed_seconds, 1),
-            "seconds_left": round(self._seconds_left(progress, fraction)),
-            "next_evaluation_seconds": round(self._seconds_to_evaluation(progress)),
+            "seconds_left": round(self._time_left.seconds(progress, fraction)),
+            "next_evaluation_seconds": round(self._time_left.seconds_to_evaluation(progress)),
         }
         line = f"{self._brief(progress, fraction)} epoch {progress.position.epoch + 1}"
         line += f" rate {self._window.learning_rate:.2e} norm {self._window.gradient_norm:.2f}"
@@ -120,11 +120,11 @@ class ProgressReporter:
 
     def _brief(self, progress: Progress, fraction: float) -> str:
         """What fits beside a bar on eighty columns."""
+        left = _duration(self._time_left.seconds(progress, fraction))
+        evaluation = _duration(self._time_left.seconds_to_evaluation(progress))
         return (
             f"update {progress.update} loss {self._window.loss:.3f}"
-            f" {self._speed(progress):.0f} tokens/s"
-            f" left {_duration(self._seconds_left(progress, fraction))}"
-            f" evaluation in {_duration(self._seconds_to_evaluation(progress))}"
+            f" {self._speed(progress):.0f} tokens/s left {left} evaluation in {evaluation}"
         )
 
     def _speed(self, progress: Progress) -> float:
@@ -134,17 +134,6 @@ class ProgressReporter:
             self._last.num_source_tokens + self._last.num_target_tokens
         )
         return num_tokens / max(seconds, 1e-9)
-
-    def _seconds_left(self, progress: Progress, fraction: float) -> float:
-        done = fraction - self._first_fraction
-        spent = progress.elapsed_seconds - self._first.elapsed_seconds
-        return spent * (1.0 - fraction) / done if done > 0 else 0.0
-
-    def _seconds_to_evaluation(self, progress: Progress) -> float:
-        num_updates = -progress.update % self._evaluate_every
-        done = progress.update - self._first.update
-        spent = progress.elapsed_seconds - self._first.elapsed_seconds
-        return spent * num_updates / done if done > 0 else 0.0
 
 
 class _Window:

@@ -21,21 +21,20 @@ from model.train.corpora import (
     write_text_facts,
 )
 from model.train.data import ParallelText, TokenisedPairs, read_parallel, tokenise
-from model.train.data_config import DataConfig, DirectionConfig
+from model.train.data_config import DataConfig, DirectionConfig, HeldOutCorpus, tag_piece
 from model.train.experiment import Experiment
 from model.train.export import direction_pair
 from model.train.filtering import CorpusReport
 from model.train.regularisation import RegularisationConfig, SegmentDrawer
 from model.train.sampling import Drawing, MixtureEntry, TrainingPairs, heat
 from model.train.stopping import ShouldStop, never
-from model.train.store import StoredPairs
+from model.train.store import StoredPairs, check_cache
 from model.train.validation import DevText
 from model.train.vocabulary import (
     EOS_ID,
     Vocabularies,
     check_vocabularies,
     load_pieces,
-    tag_piece,
     thin,
     train_vocabularies,
     vocabulary_paths,
@@ -103,6 +102,8 @@ def read_text(
         TrainingError: The run that is resumed began with other text, or a file cannot be written.
     """
     data, places = experiment.data, places or KeyPlaces()
+    if cache is not None:
+        check_cache(cache)
     corpora = find_corpora(data, data_folder, places)
     held_out = _read_held_out(data, data_folder, places)
     judged = None
@@ -113,7 +114,7 @@ def read_text(
         )
     else:
         judged = judge_corpora(corpora, data, places, should_stop)
-        with places.blame("vocabulary", "vocabulary.size", "vocabulary.normalisation"):
+        with places.blame("vocabulary", "vocabulary.size"):
             vocabularies = _train_vocabularies(experiment, judged, output, should_stop)
     ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
     if is_resumed:
@@ -142,14 +143,14 @@ def read_text(
 
 
 def _held_out_name(experiment: Experiment, direction: DirectionConfig, name: str) -> str:
-    """What scores of a held-out text are listed under: with its direction if there are several."""
+    """What scores of held-out text are listed under: with its direction where those are listed."""
     return f"{direction.name}/{name}" if experiment.data.is_tagged else name
 
 
 def choosing_names(experiment: Experiment) -> tuple[str, ...]:
     """The reported texts that choose the weights: the first dev corpus of each direction."""
     return tuple(
-        _held_out_name(experiment, direction, f"dev/{direction.dev[0]}")
+        _held_out_name(experiment, direction, direction.dev_corpora[0].name)
         for direction in experiment.data.directions
     )
 
@@ -186,21 +187,24 @@ def _read_held_out(
     found: dict[tuple[DirectionConfig, str], ParallelText] = {}
     for key, direction in zip(data.keys, data.directions, strict=True):
         named = {
-            **{f"{key}.report[{number}]": name for number, name in enumerate(direction.report)},
-            **{f"{key}.dev[{number}]": f"dev/{name}" for number, name in enumerate(direction.dev)},
+            f"{key}.{name}[{number}]": corpus
+            for name, corpora in (
+                ("report", direction.report_corpora),
+                ("dev", direction.dev_corpora),
+            )
+            for number, corpus in enumerate(corpora)
         }
-        for place, name in named.items():
-            if (direction, name) not in found:
+        for place, corpus in named.items():
+            if (direction, corpus.name) not in found:
                 with places.blame(place):
-                    found[direction, name] = _read(data_folder, direction, name)
+                    found[direction, corpus.name] = _read(data_folder, direction, corpus)
     return found
 
 
-def _read(data_folder: Path, direction: DirectionConfig, name: str) -> ParallelText:
-    split, _, corpus = name.partition("/")
+def _read(data_folder: Path, direction: DirectionConfig, held_out: HeldOutCorpus) -> ParallelText:
     return read_parallel(
-        data_folder / direction.folder / split,
-        corpus,
+        data_folder / held_out.folder / held_out.split,
+        held_out.corpus,
         source_language=direction.source_language,
         target_language=direction.target_language,
     )
@@ -215,21 +219,21 @@ def _dev_texts(
     data, limit = experiment.data, experiment.run.max_dev_sentences or None
     found = {}
     for key, direction in zip(data.keys, data.directions, strict=True):
-        for number, name in enumerate(direction.dev):
-            text = held_out[direction, f"dev/{name}"].first(limit)
+        for number, corpus in enumerate(direction.dev_corpora):
+            text = held_out[direction, corpus.name].first(limit)
             pairs = _tokenise(experiment, direction, vocabularies, text)
             if not len(pairs):
                 with places.blame(f"{key}.dev[{number}]"):
                     raise DataError(
-                        f"dev/{name}: nothing is left for the dev loss: each of the {len(text)}"
+                        f"{corpus.name}: nothing is left for the dev loss: each of the {len(text)}"
                         " pairs has a side that is empty when normalised, or of more tokens than"
                         f" data.max_length ({data.max_length})"
                     )
-            found[_held_out_name(experiment, direction, name)] = DevText(
+            found[_held_out_name(experiment, direction, corpus.dev_name)] = DevText(
                 text=text,
                 pairs=pairs,
                 pair=direction_pair(experiment, direction),
-                is_choosing=name == direction.dev[0],
+                is_choosing=corpus == direction.dev_corpora[0],
             )
     return found
 
@@ -239,9 +243,9 @@ def _report_texts(
 ) -> dict[str, ReportText]:
     found = {}
     for direction in experiment.data.directions:
-        for name in dict.fromkeys((f"dev/{direction.dev[0]}", *direction.report)):
-            found[_held_out_name(experiment, direction, name)] = ReportText(
-                text=held_out[direction, name], pair=direction_pair(experiment, direction)
+        for corpus in (direction.dev_corpora[0], *direction.report_corpora):
+            found[_held_out_name(experiment, direction, corpus.name)] = ReportText(
+                text=held_out[direction, corpus.name], pair=direction_pair(experiment, direction)
             )
     return found
 

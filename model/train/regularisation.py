@@ -37,7 +37,8 @@ class RegularisationConfig:
     Attributes:
         alpha: BPE: the probability that a merge is left out. Unigram: the power of a
             segmentation's probability; smaller is more random.
-        nbest_size: Unigram only: draw among so many best segmentations of a word; -1 for all.
+        nbest_size: Unigram only: draw among so many best segmentations of a word; -1 for all,
+            and for BPE.
         is_source_drawn: Draw for the source.
         is_target_drawn: Draw for the target.
     """

@@ -50,8 +50,9 @@ class ReportFacts:
         records: The run's journal.
         reports: What became of each training corpus.
         has_curves: Whether there is a picture of them.
-        card: The checkpoint's card; None when the run was stopped.
+        card: The checkpoint's card; None when the run did not come to its end.
         scored: The final evaluations by split and corpus, such as "test/newstest2019".
+        error: What ended the run, in words; None when it was stopped or came to its end.
     """
 
     progress: Progress
@@ -60,6 +61,7 @@ class ReportFacts:
     has_curves: bool
     card: str | None
     scored: Mapping[str, Scored]
+    error: str | None = None
 
 
 def score_fields(name: str, evaluation: Evaluation) -> dict[str, Value]:
@@ -106,8 +108,9 @@ def format_experiment(experiment: Experiment) -> str:
 def write_translations(folder: Path, scored: Mapping[str, Scored]) -> None:
     """Write sources, translations and references of every scored corpus for outside scorers.
 
-    One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, below a
-    folder for each direction if there are several; `comet-score -s … -t … -r …` reads them.
+    One segment a line: `translations/SPLIT/CORPUS.{source,hypothesis,reference}.txt`, below the
+    folder of a language pair that is not the direction's own, and below one for each direction
+    where those are listed; `comet-score -s … -t … -r …` reads them.
 
     Raises:
         TrainingError: A file cannot be written.
@@ -151,6 +154,8 @@ def _outcome(facts: ReportFacts) -> str:
     length = f"{progress.update:,} updates, {progress.elapsed_seconds / 60:.0f} minutes of training"
     num_pairs = sum(report.num_kept for report in facts.reports)
     length += f", {num_pairs:,} pairs of sentences"
+    if facts.error is not None:
+        return f"Ended with an error after {length}: {_quoted(' '.join(facts.error.split()))}"
     if facts.card is None:
         return f"Stopped after {length}."
     rows = [

@@ -1,48 +1,39 @@
 """One training run, from an experiment file to a checkpoint that can be served.
 
-Owns the order of things: text, vocabulary, network, resume, loop, end. Each of them is another
-file's.
+Owns the order of things: checks, text, vocabulary, network, resume, loop, end. Each of them is
+another file's.
 """
 
 import logging
 import sys
 import time
-from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
+from model.train.checks import check_run
 from model.train.distributed import Group
-from model.train.experiment import Experiment, read_experiment
-from model.train.files import naming_files
+from model.train.experiment import Experiment
 from model.train.finish import finish_run
-from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, check_folder
-from model.train.memory import check_memory, memory_limit
-from model.train.objective import check_compiler
-from model.train.observer import RunObserver, comparable, fingerprint, fixed_difference
+from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, opened_folder
+from model.train.observer import RunObserver, comparable, fingerprint
+from model.train.outcome import RunOutcome
 from model.train.progress import ProgressReporter
 from model.train.provenance import describe_start
 from model.train.reading import RunText, read_text
 from model.train.recorder import RunRecorder
-from model.train.report import (
-    EXPERIMENT_FILE,
-    ReportFacts,
-    Scored,
-    read_card,
-    score_fields,
-    write_experiment,
-    write_report,
-)
-from model.train.start import check_start, copy_start_vocabularies, load_start_weights
-from model.train.state import Progress, has_state
+from model.train.report import write_experiment
+from model.train.start import copy_start_vocabularies, load_start_weights
+from model.train.state import Progress
 from model.train.stopping import ShouldStop, StoppedError, never
+from model.train.time_left import TimeLeft
 from model.train.trainer import SilentObserver, Trainer, build_optimiser
-from model.train.validation import Validator, check_tokenizers
+from model.train.validation import Validator
 from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 from model.train.yaml_lines import KeyPlaces
 
@@ -81,7 +72,8 @@ def train(
         group: The workers that train together; None is one alone.
         places: Where the experiment's keys stand, for errors to name.
         should_stop: Asked on the first worker, again and again: while text is prepared, where
-            there may be no state to go on from, and between updates, where it is saved first.
+            there may be no state to go on from, between updates and while dev text is scored,
+            where it is saved first.
 
     Returns:
         Whether the run came to its end and there is a checkpoint.
@@ -91,55 +83,55 @@ def train(
             run begins with has another vocabulary, an update has fewer batches than there are
             workers, or the network cannot fit into memory.
         DataError: Text is missing, misaligned or empty.
-        TrainingError: The run diverged, its state does not fit, or a file cannot be written; on
-            the others (`FirstWorkerError`), the first worker came to an error, which it tells.
+        TrainingError: The run diverged, its state does not fit, another process trains in
+            `output`, or a file cannot be written; on the others (`FirstWorkerError`), the first
+            worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
     if resume or not group.is_first:  # the others get their weights from the first
         start_from = None
-    try:
-        with group.first_goes_first(device):
-            if group.is_first:
-                _check(experiment, output, device, resume=resume, group=group, places=places)
-            text = _prepare_text(
-                experiment,
-                data_folder,
-                output,
-                start_from=start_from,
-                is_vocabulary_there=resume or not group.is_first,
-                is_resumed=resume,
-                cache=cache,
-                places=places,
-                should_stop=should_stop if group.is_first else never,
+    with ExitStack() as held:
+        try:
+            with group.first_goes_first(device):
+                if group.is_first:
+                    check_run(
+                        experiment,
+                        output,
+                        device,
+                        resume=resume,
+                        start_from=start_from,
+                        num_workers=group.size,
+                        places=places,
+                    )
+                    held.enter_context(opened_folder(output))
+                text = _prepare_text(
+                    experiment,
+                    data_folder,
+                    output,
+                    start_from=start_from,
+                    is_vocabulary_there=resume or not group.is_first,
+                    is_resumed=resume,
+                    cache=cache,
+                    places=places,
+                    should_stop=should_stop if group.is_first else never,
+                )
+        except StoppedError:
+            return False
+        transformer = _begin(experiment, text, device, start_from=start_from, group=group)
+        parts = _prepare(experiment, text, transformer, output=output, resume=resume, group=group)
+        trainer = parts.trainer
+        if not group.is_first:
+            trainer.train(SilentObserver())
+            group.leave()
+            return trainer.fraction() >= 1.0
+        _tell_text(text, transformer, max_length=experiment.data.max_length)
+        write_experiment(output, experiment)
+        update = trainer.progress.update
+        with RunRecorder(output, update=update, is_resumed=resume, clock=time.time) as recorder:
+            recorder.note("start", update=update, fields=describe_start(device, command=command))
+            return _run(
+                experiment, parts, recorder, output, text=text, group=group, should_stop=should_stop
             )
-    except StoppedError:
-        return False
-    transformer = _begin(experiment, text, device, start_from=start_from, group=group)
-    parts = _prepare(experiment, text, transformer, output=output, resume=resume, group=group)
-    trainer = parts.trainer
-    if not group.is_first:
-        trainer.train(SilentObserver())
-        group.leave()
-        return trainer.fraction() >= 1.0
-    _tell_text(text, transformer, max_length=experiment.data.max_length)
-    write_experiment(output, experiment)
-    update = trainer.progress.update
-    with RunRecorder(output, update=update, is_resumed=resume, clock=time.time) as recorder:
-        recorder.note("start", update=update, fields=describe_start(device, command=command))
-        scored = None
-        if _train(experiment, parts, recorder, group=group, should_stop=should_stop):
-            scored = finish_run(
-                experiment,
-                folder=output,
-                directory=output / CHECKPOINT_FOLDER,
-                text=text,
-                transformer=transformer,
-                progress=trainer.progress,
-                command=recorder.first_command(),
-                should_stop=should_stop,
-            )
-        _end(experiment, output, text, trainer.progress, recorder, scored=scored)
-    return scored is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +168,8 @@ def _tell_text(text: RunText, transformer: Transformer, *, max_length: int) -> N
     for name, dev in text.dev.items():
         if dev.num_left_out:
             LOGGER.info(
-                "%s: the dev loss leaves out %d of %d pairs, longer than data.max_length (%d)",
+                "%s: the dev loss leaves out %d of %d pairs, with a side that is empty when"
+                " normalised, or of more tokens than data.max_length (%d)",
                 name,
                 dev.num_left_out,
                 len(dev.text),
@@ -187,6 +180,38 @@ def _tell_text(text: RunText, transformer: Transformer, *, max_length: int) -> N
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
 
 
+def _run(
+    experiment: Experiment,
+    parts: _Parts,
+    recorder: RunRecorder,
+    output: Path,
+    *,
+    text: RunText,
+    group: Group,
+    should_stop: ShouldStop,
+) -> bool:
+    """Train, choose weights, write down what came of it; whether the run came to its end."""
+    outcome = RunOutcome(experiment, output, reports=text.reports, recorder=recorder)
+    scored = None
+    try:
+        if _train(experiment, parts, recorder, group=group, should_stop=should_stop):
+            scored = finish_run(
+                experiment,
+                folder=output,
+                directory=output / CHECKPOINT_FOLDER,
+                text=text,
+                transformer=parts.transformer,
+                progress=parts.trainer.progress,
+                command=recorder.first_command(),
+                should_stop=should_stop,
+            )
+        outcome.write(parts.trainer.progress, scored=scored)
+    except Exception as error:
+        outcome.write_error(parts.trainer.progress, error)
+        raise
+    return scored is not None
+
+
 def _train(
     experiment: Experiment,
     parts: _Parts,
@@ -195,24 +220,28 @@ def _train(
     group: Group,
     should_stop: ShouldStop,
 ) -> bool:
-    """Train until the run is over or stopped, which of the two is returned, and save."""
+    """Train until the run is over or stopped, which of the two is returned, and save.
+
+    A run whose last update could not be scored, since it was asked to stop, is not over.
+    """
     trainer = parts.trainer
+    progress, fraction = trainer.progress, trainer.fraction()
+    time_left = TimeLeft(experiment.run, progress=progress, fraction=fraction, clock=time.monotonic)
     with ProgressReporter(
-        stream=sys.stderr,
-        progress=trainer.progress,
-        fraction=trainer.fraction(),
-        evaluate_every=experiment.run.snapshot_every_updates,
+        stream=sys.stderr, progress=progress, fraction=fraction, time_left=time_left
     ) as reporter:
         observer = RunObserver(
             experiment,
             files=parts.files,
             transformer=parts.transformer,
             validator=parts.validator,
-            progress=trainer.progress,
+            progress=progress,
             reporter=reporter,
             recorder=recorder,
+            time_left=time_left,
+            should_stop=should_stop,
         )
-        observer.first(trainer.progress)
+        trainer.progress = observer.first(progress)
         trainer.train(
             observer,
             should_stop=lambda: should_stop() or observer.has_lost_patience(trainer.progress),
@@ -220,82 +249,7 @@ def _train(
         group.leave()
         is_over = trainer.fraction() >= 1.0 or observer.has_lost_patience(trainer.progress)
         trainer.progress = observer.last(trainer.progress, is_over=is_over)
-    return is_over
-
-
-def _end(
-    experiment: Experiment,
-    output: Path,
-    text: RunText,
-    progress: Progress,
-    recorder: RunRecorder,
-    *,
-    scored: Mapping[str, Scored] | None,
-) -> None:
-    """Record the final scores, which are None when the run was stopped, and write the report."""
-    for name, item in (scored or {}).items():
-        fields = score_fields(name, item.evaluation)
-        recorder.note("score", update=progress.update, fields=fields)
-    facts = ReportFacts(
-        progress=progress,
-        records=recorder.records,
-        reports=text.reports,
-        has_curves=recorder.draw(),
-        card=None if scored is None else read_card(output / CHECKPOINT_FOLDER),
-        scored=scored or {},
-    )
-    write_report(output, experiment, facts)
-
-
-def _check(
-    experiment: Experiment,
-    output: Path,
-    device: torch.device,
-    *,
-    resume: bool,
-    group: Group,
-    places: KeyPlaces,
-) -> None:
-    """Refuse what can be refused before any work is done."""
-    with naming_files(output):
-        check_folder(output, has_state=has_state(output), resume=resume)
-    if resume:
-        _check_same_experiment(experiment, output / EXPERIMENT_FILE, places)
-    with places.blame("run.bleu_tokenizer"):
-        check_tokenizers(experiment)
-    if experiment.run.compile:
-        with places.blame("run.compile"):
-            check_compiler(device)
-    with places.blame("run.update_freq"):
-        if experiment.run.update_freq < group.size:
-            raise ConfigError(
-                f"run.update_freq is {experiment.run.update_freq}; {group.size} workers need at"
-                f" least {group.size}, a batch each"
-            )
-    with places.blame("network"):
-        check_memory(experiment, memory_limit(device))
-
-
-def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces) -> None:
-    """Refuse to resume a run of another experiment, by the key that differs.
-
-    A run whose own file is gone or cannot be read is left to the state's fingerprint.
-
-    Raises:
-        TrainingError: The message names the key and both values.
-    """
-    try:
-        of_run = read_experiment(path)
-    except ConfigError as error:
-        LOGGER.warning("%s; it is not compared with the experiment", error)
-        return
-    difference = fixed_difference(experiment, of_run)
-    if difference is not None:
-        key, values = difference
-        with places.blame(key):
-            raise TrainingError(
-                f"{key} {values} ({path}); resume with the experiment it began with"
-            )
+    return is_over and trainer.progress.scored_update == trainer.progress.update
 
 
 def _prepare_text(
@@ -310,10 +264,6 @@ def _prepare_text(
     places: KeyPlaces,
     should_stop: ShouldStop,
 ) -> RunText:
-    if start_from is not None:
-        check_start(start_from, experiment, places)
-    with naming_files(output):
-        output.mkdir(parents=True, exist_ok=True)
     if start_from is not None and not is_vocabulary_there:
         copy_start_vocabularies(experiment.vocabulary, start_from, output)
         is_vocabulary_there = True

@@ -16,6 +16,7 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
+from model.paths import exists, is_file, utf8_name
 from model.text.pieces import PieceModel
 from model.train.experiment import Experiment, NetworkConfig, VocabularyConfig
 from model.train.files import write_whole
@@ -56,7 +57,8 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
 
     Raises:
         ConfigError: The vocabulary is of another kind or size.
-        DataError: The vocabulary is not there, or is joint where the experiment's is not.
+        DataError: The vocabulary is not there, or is joint where the experiment's is not; or the
+            system does not tell what is there.
         TrainingError: There are no weights, or they are of another network; the message names
             the first difference.
         CheckpointError: The checkpoint is damaged.
@@ -68,7 +70,7 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
         _compare_networks(start, experiment.network, manifest.network, "checkpoint", places)
         return
     path = start / EXPERIMENT_FILE
-    if path.exists():
+    if exists(path):
         found = read_section(path, "network", NetworkConfig)
         _compare_networks(start, experiment.network, found, "run", places)
     wanted = experiment.network.build(
@@ -125,7 +127,7 @@ def load_start_weights(start: Path, transformer: Transformer) -> None:
 
 
 def _is_checkpoint(folder: Path) -> bool:
-    return (folder / CONFIG_FILE).exists()
+    return exists(folder / CONFIG_FILE)
 
 
 def _find_vocabularies(
@@ -140,7 +142,7 @@ def _find_vocabularies(
         owner, found = "run", vocabulary_paths(config, start)
         paths = (found.source_path, found.target_path)
         other = vocabulary_paths(replace(config, is_joint=not config.is_joint), start)
-        is_other = not paths[0].exists() and other.source_path.exists()
+        is_other = not exists(paths[0]) and exists(other.source_path)
     else:
         owner = "checkpoint"
         paths = (start / manifest.files.source_tokenizer, start / manifest.files.target_tokenizer)
@@ -150,7 +152,7 @@ def _find_vocabularies(
         with places.blame("vocabulary.is_joint"):
             raise DataError(f"{start}: the experiment has {sort}, the {owner} has not")
     for path in paths:
-        if not path.is_file():
+        if not is_file(path):
             raise DataError(f"{path}: No such file or directory")
     return tuple(dict.fromkeys(paths))
 
@@ -213,7 +215,7 @@ def _latest_shapes(folder: Path) -> dict[str, list[int]]:
     if not paths:
         raise TrainingError(f"{folder}: holds no snapshot to start from")
     try:
-        with safe_open(paths[-1], framework="pt") as snapshot:
+        with utf8_name(paths[-1]) as opened, safe_open(opened, framework="pt") as snapshot:
             return {name: snapshot.get_slice(name).get_shape() for name in snapshot.keys()}  # noqa: SIM118  # not a mapping
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{paths[-1]}: not a snapshot: {error}") from error

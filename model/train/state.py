@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model.errors import TrainingError
+from model.paths import utf8_name
 from model.train.batching import BatchPosition
 from model.train.files import reason_of, remove, whole_file
 
@@ -209,7 +210,8 @@ def previous_best_update(folder: Path) -> int | None:
     if not path.exists():
         return None
     try:
-        state = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+        with utf8_name(path) as name:
+            state = torch.load(name, map_location="cpu", mmap=True, weights_only=True)
         found: int | None = state["progress"]["best_update"]
     except (*_UNREADABLE, LookupError) as error:
         LOGGER.warning("%s: cannot be read: %s", path, reason_of(error))
@@ -339,7 +341,8 @@ def load_snapshot(path: Path) -> Mapping[str, Tensor]:
         TrainingError: The file is missing or damaged.
     """
     try:
-        return load_file(path)
+        with utf8_name(path) as name:
+            return load_file(name)
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: not a snapshot: {error}") from error
 

@@ -1,4 +1,4 @@
-"""Stopping in the middle of the work before the first update or after the last, which takes long.
+"""Stopping in the middle of work that takes long: text is prepared, dev text scored, a run ended.
 
 Owns the question, how often it is asked, and what is raised. Does not own signals, which are the
 command's, nor the stop between two updates (`model.train.trainer`).

@@ -17,7 +17,6 @@ lock from a process that dies, so whatever can be locked has been left. A cache 
 share must be on a file system whose locks all of them see.
 """
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -36,6 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.errors import DataError
+from model.paths import exists, is_folder
+from model.train.files import taken
 from model.train.filtering import CorpusReport
 from model.train.stopping import ShouldStop, leave_if, never
 
@@ -125,6 +126,16 @@ class StoreWriter:
         return facts
 
 
+def check_cache(cache: Path) -> None:
+    """Refuse what cannot be a folder of stores, before the hours of work that would be stored.
+
+    Raises:
+        DataError: It is no folder, or its name cannot be one's.
+    """
+    if exists(cache) and not is_folder(cache):
+        raise DataError(f"{cache}: is not a directory, so text cannot be stored there")
+
+
 def open_or_build(
     cache: Path,
     ingredients: Mapping[str, str],
@@ -149,8 +160,8 @@ def open_or_build(
     """
     key = ingredients_key(ingredients)
     folder = cache / key
-    _remove_left(cache)
     try:
+        _remove_left(cache)
         found = _open_sound(folder, key, should_stop)
         if found is not None:
             return found
@@ -311,7 +322,7 @@ def _partial_folder(cache: Path, key: str) -> Iterator[Path]:
         is_ours = False
         while not is_ours:  # another run may take it first, for one that was left
             partial = Path(tempfile.mkdtemp(prefix=f"{key}{_PARTIAL}", dir=cache))
-            is_ours = held.enter_context(_taken(partial)) is not False
+            is_ours = held.enter_context(taken(partial)) is not False
         try:
             yield partial
         finally:
@@ -321,33 +332,11 @@ def _partial_folder(cache: Path, key: str) -> Iterator[Path]:
 def _remove_left(cache: Path) -> None:
     """Remove what killed runs left unfinished, whatever it was made of."""
     for partial in cache.glob(f"{'[0-9a-f]' * _KEY_LENGTH}{_PARTIAL}*"):
-        with _taken(partial) as is_ours:
+        with taken(partial) as is_ours:
             if is_ours:
                 shutil.rmtree(partial, ignore_errors=True)
                 if not partial.exists():
                     LOGGER.info("%s: removed; a run that was killed had left it", partial)
-
-
-@contextmanager
-def _taken(folder: Path) -> Iterator[bool | None]:
-    """Take a folder for this process, until the end of the block or of the process.
-
-    Yields:
-        Whether it was to be had: False if another process has it, or it is gone; None if this file
-        system has no locks.
-    """
-    with ExitStack() as opened:
-        is_ours: bool | None = False
-        try:
-            handle = os.open(folder, os.O_RDONLY)
-            opened.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = os.path.samestat(os.fstat(handle), folder.stat())
-        except (BlockingIOError, FileNotFoundError):
-            pass
-        except OSError:
-            is_ours = None
-        yield is_ours
 
 
 def _build(

@@ -21,6 +21,7 @@ from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import Experiment, Metric, Precision
 from model.train.export import language_pairs, memory_checkpoint
 from model.train.objective import batch_loss, compute_context
+from model.train.stopping import ShouldStop, leave_if, never
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
 
@@ -31,7 +32,8 @@ class DevText:
 
     Attributes:
         text: Its lines.
-        pairs: Its tokens, for the loss: without pairs that are too long to train on.
+        pairs: Its tokens, for the loss: without pairs that have a side that is empty when
+            normalised, or too long to train on.
         pair: Its direction.
         is_choosing: It is the first of its direction, which chooses the best weights.
     """
@@ -117,31 +119,55 @@ class Validator:
         parts.append(f"text:{hashlib.sha256(lines.encode()).hexdigest()[:16]}")
         return " ".join(parts)
 
-    def score(self, transformer: Transformer) -> dict[str, DevScore]:
-        """Scores by corpus, the network left in the mode it was in."""
-        run = self._experiment.run
+    def score(
+        self, transformer: Transformer, should_stop: ShouldStop = never
+    ) -> dict[str, DevScore]:
+        """Scores by corpus, the network left in the mode it was in.
+
+        Args:
+            transformer: The network.
+            should_stop: Asked before every batch and whenever a segment is finished.
+
+        Raises:
+            StoppedError: `should_stop` said so.
+        """
         was_training = transformer.training
         transformer.eval()
-        scores = {}
-        for name, dev in self._dev.items():
-            loss = dev_loss(
-                transformer,
-                dev.pairs,
-                batch_tokens=run.batch_tokens,
-                precision=run.precision,
-                start_id=START_ID,
-            )
-            bleu = chrf = None
-            if run.score_dev:
-                search = SearchConfig(beam_size=run.dev_beam_size)
-                found = self.translate(transformer, dev, search).scores
-                bleu, chrf = found.bleu.value, found.chrf.value
-            scores[name] = DevScore(loss=loss, bleu=bleu, chrf=chrf)
-        transformer.train(was_training)
-        return scores
+        try:
+            return {
+                name: self._score(transformer, dev, should_stop) for name, dev in self._dev.items()
+            }
+        finally:
+            transformer.train(was_training)
 
-    def translate(self, transformer: Transformer, dev: DevText, search: SearchConfig) -> Evaluation:
-        """Translate a corpus by a network in eval mode, and score it."""
+    def _score(self, transformer: Transformer, dev: DevText, should_stop: ShouldStop) -> DevScore:
+        run = self._experiment.run
+        loss = dev_loss(
+            transformer,
+            dev.pairs,
+            batch_tokens=run.batch_tokens,
+            precision=run.precision,
+            start_id=START_ID,
+            should_stop=should_stop,
+        )
+        if not run.score_dev:
+            return DevScore(loss=loss)
+        search = SearchConfig(beam_size=run.dev_beam_size)
+        found = self.translate(transformer, dev, search, should_stop).scores
+        return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
+
+    def translate(
+        self,
+        transformer: Transformer,
+        dev: DevText,
+        search: SearchConfig,
+        should_stop: ShouldStop = never,
+    ) -> Evaluation:
+        """Translate a corpus by a network in eval mode, and score it.
+
+        Raises:
+            StoppedError: `should_stop` said so, whenever a segment was finished.
+        """
         checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
         return evaluate(
             Translator(checkpoint),
@@ -150,6 +176,7 @@ class Validator:
             dev.text.target,
             search=search,
             tokenizer=self._experiment.run.bleu_tokenizer,
+            on_finished=lambda _: leave_if(should_stop),
         )
 
     def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
@@ -172,8 +199,13 @@ def dev_loss(
     batch_tokens: int,
     precision: Precision,
     start_id: int,
+    should_stop: ShouldStop = never,
 ) -> float:
-    """Cross-entropy per target token without smoothing, in nats; e to it is the perplexity."""
+    """Cross-entropy per target token without smoothing, in nats; e to it is the perplexity.
+
+    Raises:
+        StoppedError: `should_stop` said so, before a batch.
+    """
     device = next(transformer.parameters()).device
     plan = plan_epoch(
         pairs.source_lengths,
@@ -185,6 +217,7 @@ def dev_loss(
     )
     total = 0.0
     for indices in plan:
+        leave_if(should_stop)
         batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=start_id).to(
             device
         )

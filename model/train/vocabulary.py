@@ -17,8 +17,8 @@ from typing import Literal
 
 import sentencepiece
 
-from model.errors import DataError
-from model.train.data_config import DirectionConfig
+from model.errors import ConfigError, DataError
+from model.text.pieces import parse_pieces
 from model.train.experiment import VocabularyConfig
 from model.train.files import write_whole
 from model.train.stopping import ShouldStop, leave_if, never, until_stopped
@@ -46,14 +46,6 @@ class Vocabularies:
     def is_joint(self) -> bool:
         """One model serves both sides."""
         return self.source_path == self.target_path
-
-
-def tag_piece(direction: DirectionConfig) -> str:
-    """The source piece that asks for a direction's target (Johnson et al. 2017).
-
-    No text is ever encoded to it: it is a control symbol of the vocabulary.
-    """
-    return f">>{direction.target}<<"
 
 
 def train_vocabularies(
@@ -160,8 +152,10 @@ def load_pieces(path: Path) -> sentencepiece.SentencePieceProcessor:
         DataError: The file is missing or damaged.
     """
     try:
-        return sentencepiece.SentencePieceProcessor(model_file=os.fspath(path))
-    except (OSError, RuntimeError) as error:
+        return parse_pieces(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from error
+    except ConfigError as error:
         raise DataError(f"{path}: {error}") from error
 
 
@@ -219,8 +213,6 @@ def _problem(config: VocabularyConfig, message: str) -> str:
             f"vocabulary.size is {config.size}, but the characters alone are {too_low[1]} pieces;"
             " make it larger, or lower vocabulary.character_coverage"
         )
-    if "charsmap" in message:
-        return f"vocabulary.normalisation is {config.normalisation!r}, which SentencePiece has not"
     return message
 
 

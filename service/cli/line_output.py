@@ -48,6 +48,8 @@ def opened_output(path: Path, identity: str | None) -> Iterator[LineOutput]:
     Raises:
         DataError: The file cannot be written.
     """
+    if not path.name:
+        raise DataError(f"{path}: is a directory; it must be a file")
     partial = path.with_name(f".{path.name}.{identity or 'new'}.partial")
     try:
         with partial.open("r+b" if identity and partial.exists() else "w+b") as stream:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from model.errors import ConfigError, DragomanError
+from model.paths import is_folder
 from service.logs import JsonFormatter
 
 HELP = "train a network as an experiment file says"
@@ -63,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; SIGTERM and the first Ctrl-C stop it, between two updates once the state is saved.
+    """Train; SIGTERM and the first Ctrl-C stop it soon, once the state is saved.
 
     Returns:
         0 when the run came to its end, 130 when it was stopped and can go on. That is the first
@@ -124,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
         again = f"stopped before there is a state in {output}; go on with the same command"
         _tell(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
         return 130
-    print(output / CHECKPOINT_FOLDER)
+    print(_text(str(output / CHECKPOINT_FOLDER)))
     return 0
 
 
@@ -177,7 +178,7 @@ def _data_folder(flag: Path | None) -> Path:
     if not named:
         raise ConfigError(f"no data folder; give --data, or set {DATA_VARIABLE}")
     folder = Path(named)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise ConfigError(f"{folder}: the data folder is not a directory")
     return folder
 
@@ -195,8 +196,12 @@ def _command(arguments: argparse.Namespace) -> str:
 
 
 def _portable(path: Path) -> str:
-    """A file's name, with a question mark for a byte that is not UTF-8."""
-    name = path.name if path.is_absolute() else str(path)
+    """A file's name as `_text`, without this machine's folders."""
+    return _text(path.name if path.is_absolute() else str(path))
+
+
+def _text(name: str) -> str:
+    """A path that any file and any terminal takes: a question mark for a byte that is not UTF-8."""
     return name.encode(errors="replace").decode()
 
 

@@ -186,5 +186,5 @@ def _lines(stream: TextIO, name: str) -> Iterator[str]:
         raise DataError(
             f"{name}: not valid UTF-8 ({error.reason} at byte {error.start})"
         ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{name}: {error}") from error

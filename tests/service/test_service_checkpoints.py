@@ -27,6 +27,14 @@ def test_a_path_without_any_is_refused_by_name(tmp_path: Path) -> None:
         find_checkpoints(tmp_path / "none")
 
 
+def test_a_path_that_cannot_be_looked_at_is_refused_by_name(tmp_path: Path) -> None:
+    long, loop = tmp_path / ("a" * 300), tmp_path / "loop"
+    loop.symlink_to(loop)
+    for path, problem in ((long, "File name too long"), (loop, "Too many levels of symbolic")):
+        with pytest.raises(ConfigError, match=f"{path}: {problem}"):
+            find_checkpoints(path)
+
+
 def test_every_directory_of_the_folder_must_be_a_checkpoint(tmp_path: Path) -> None:
     write_tiny_checkpoint(tmp_path / "one")
     (tmp_path / "two").mkdir()

@@ -11,6 +11,7 @@ from model.train.distributed import Group
 from model.train.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
 from model.train.run import train
 from model.train.schedule import ScheduleConfig
+from model.train.state import snapshot_path
 from model.train.stopping import ShouldStop, never
 from model.train.trainer import Observer, Trainer
 from model.train.yaml_lines import KeyPlaces
@@ -71,6 +72,27 @@ class StopAfter:
     def __call__(self) -> bool:
         self._num_noes -= 1
         return self._num_noes < 0
+
+
+class StopInScores:
+    """Says yes from some question on that is asked while one snapshot is scored.
+
+    Args:
+        folder: Of the run.
+        update: The snapshot's.
+        num_noes: So many questions before.
+    """
+
+    def __init__(self, folder: Path, *, update: int, num_noes: int = 0) -> None:
+        self._path = snapshot_path(folder, update)
+        self._left = self._written_at()  # by a run that is resumed, which makes it again
+        self._stop = StopAfter(num_noes)
+
+    def __call__(self) -> bool:
+        return self._written_at() not in {None, self._left} and self._stop()
+
+    def _written_at(self) -> int | None:
+        return self._path.stat().st_mtime_ns if self._path.exists() else None
 
 
 def run(

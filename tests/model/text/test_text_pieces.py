@@ -2,7 +2,7 @@ import pytest
 
 from model.checkpoint.plain import format_json
 from model.errors import ConfigError
-from model.text.pieces import OwnTable, PieceModel, is_own_table
+from model.text.pieces import OwnTable, PieceModel, is_own_table, parse_pieces
 from support.tiny_checkpoint import tiny_spm
 
 
@@ -17,8 +17,9 @@ def test_a_cut_sentencepiece_file_is_refused() -> None:
 
 
 def test_a_sentencepiece_file_without_pieces_is_refused() -> None:
-    with pytest.raises(ConfigError, match="without pieces"):
-        PieceModel(b"")
+    for read in (PieceModel, parse_pieces):
+        with pytest.raises(ConfigError, match="without pieces"):
+            read(b"")
 
 
 def test_the_own_numbering_is_a_mapping(pieces: PieceModel) -> None:

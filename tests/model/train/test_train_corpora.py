@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,25 @@ def test_facts_that_cannot_be_written_end_a_run_with_one_error(
     with pytest.raises(TrainingError, match=r"text\.json: cannot be written: No space left"):
         write_text_facts(tmp_path, INGREDIENTS, [])
     assert not list(tmp_path.iterdir())
+
+
+def test_facts_are_on_the_disk_before_they_have_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[str, bool]] = []
+
+    def note(handle: int) -> None:
+        path = Path(f"/proc/self/fd/{handle}").readlink()
+        flushed.append((path.name, (tmp_path / TEXT_FILE).exists()))
+
+    monkeypatch.setattr(os, "fsync", note)
+    write_text_facts(tmp_path, INGREDIENTS, [])
+    assert flushed == [("text.partial", False), (tmp_path.name, True)]
+    write_text_facts(tmp_path, INGREDIENTS, [])  # as another worker does: they are there
+    assert len(flushed) == 2
+
+
+def test_facts_that_cannot_be_read_are_one_error_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / TEXT_FILE).mkdir()
+    with pytest.raises(TrainingError, match=r"text\.json: cannot be used: Is a directory"):
+        write_text_facts(tmp_path, INGREDIENTS, [])

@@ -34,6 +34,11 @@ def test_a_missing_side_is_named(tmp_path: Path) -> None:
         find_text(tmp_path, "talk", "en")
 
 
+def test_a_name_that_no_file_can_have_is_named_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"/a{300}\.en: File name too long$"):
+        find_text(tmp_path, "a" * 300, "en")
+
+
 def test_misaligned_sides_are_named_with_their_numbers_of_lines(tmp_path: Path) -> None:
     write(tmp_path / "talk.en", "one\ntwo\n")
     write(tmp_path / "talk.zh", "一\n")

@@ -60,12 +60,12 @@ def test_what_changes_the_batches_changes_the_fingerprint_and_nothing_else_does(
         replace(DATA, train=(replace(TALK, copies=0.5),)),
         replace(DATA, train=(TALK, replace(TALK, name="more"))),
         replace(DATA, max_length=20),
-        replace(DATA, temperature=2.0),
         replace(DATA, filters=FilterConfig(drop_duplicates=True)),
         replace(DATA, filters=FilterConfig(language_margin=0.2)),
         replace(DATA, regularisation=RegularisationConfig()),
         replace(DATA, folder="zh-en"),
         DataConfig(pairs=(*DATA.directions, BACK)),
+        DataConfig(pairs=(*DATA.directions, BACK), temperature=2.0),
     ]
     assert len({mark(data) for data in (DATA, *changed)}) == len(changed) + 1
 
@@ -95,6 +95,10 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
         ({}, "missing key data.folder, data.source_language, data.target_language"),
         ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
         (
+            {"pairs": (EN_ZH,), "temperature": 5.0},
+            "data.temperature is 5.0; it must be 1 where there is one direction",
+        ),
+        (
             {
                 "pairs": (EN_ZH, replace(BACK, source_tag="tlh")),
                 "filters": FilterConfig(min_script_share=0.1),
@@ -115,3 +119,55 @@ def test_impossible_data_is_refused(values: dict[str, object], message: str) -> 
         DataConfig(**values)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="names 'talk' twice; give it copies instead"):
         replace(DATA, train=(TALK, TALK))
+
+
+def test_held_out_text_may_lie_in_another_folder_and_its_names_tell() -> None:
+    direction = replace(
+        BACK,
+        dev=(
+            "held-out",
+            "en-zh/dev/more",
+            "en-zh/test/more",
+            "zh-en/dev/held-out",
+            "dev/test/more",
+        ),
+        report=("test/news", "en-zh/test/news", "zh-en/test/news", "dev/test/news"),
+    )
+    found = [
+        (f"{item.folder}/{item.split}/{item.corpus}", item.name, item.dev_name)
+        for item in direction.dev_corpora
+    ]
+    assert found == [
+        ("en-zh/dev/held-out", "dev/held-out", "held-out"),
+        ("en-zh/dev/more", "dev/more", "more"),
+        ("en-zh/test/more", "test/more", "test/more"),
+        ("zh-en/dev/held-out", "zh-en/dev/held-out", "zh-en/dev/held-out"),
+        ("dev/test/more", "dev/test/more", "dev/test/more"),
+    ]
+    one, same, other, odd = direction.report_corpora
+    assert one == same
+    assert [item.name for item in (one, other, odd)] == [
+        "test/news",
+        "zh-en/test/news",
+        "dev/test/news",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "shape"),
+    [
+        ("report", "news", "split/corpus"),
+        ("report", "data/zh-en/test/news", "split/corpus"),
+        ("report", "/test/news", "split/corpus"),
+        ("report", "test/", "split/corpus"),
+        ("report", "../test/news", "split/corpus"),
+        ("dev", "", "corpus"),
+        ("dev", "dev/news", "corpus"),
+        ("dev", "zh-en/./news", "corpus"),
+        ("dev", "data/zh-en/dev/news", "corpus"),
+    ],
+)
+def test_held_out_text_has_a_name_of_so_many_parts(key: str, entry: str, shape: str) -> None:
+    message = rf"^data\.{key} has '{entry}'; it must be {shape} or folder/split/corpus$"
+    with pytest.raises(ConfigError, match=message):
+        replace(DATA, **{key: (entry,)})  # type: ignore[arg-type]  # one of two tuples of text

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -31,8 +30,6 @@ from model.train.state import list_snapshots, load_snapshot
 from service.cli.main import main
 from support.forked import Forked, Send, all_of, free_port, run_workers
 from support.tiny_checkpoint import generated_pairs
-from support.tiny_runs import EXPERIMENT as TINY
-from support.tiny_runs import run
 from support.training import (
     Recorder,
     SecondPassDiffers,
@@ -225,31 +222,6 @@ def test_that_a_run_has_diverged_is_told_by_the_first_worker_alone() -> None:
     assert names == ["TrainingError", "FirstWorkerError"]
 
 
-def resume_another(send: Send, group: Group, *, output: Path, data: Path) -> None:
-    """Resume a run whose state is of another seed, which only the state says."""
-    other = replace(TINY, run=replace(TINY.run, seed=2, update_freq=2))
-    try:
-        run(data, output, experiment=other, resume=True, group=group)
-    except TrainingError as error:
-        send((type(error).__name__, str(error)))
-
-
-def test_that_a_state_does_not_fit_is_told_by_the_first_worker_alone(
-    data_folder: Path, tmp_path: Path
-) -> None:
-    output = tmp_path / "run"
-    assert not run(data_folder, output, num_updates=1)
-    (output / "experiment.yaml").unlink()
-    resume = partial(resume_another, output=output, data=data_folder)
-    sent, exits = run_workers(resume, size=2)
-    assert exits == [0, 0]
-    (first, *_), (second, *_) = sent
-    assert first[0] == "TrainingError"
-    assert "belongs to another experiment" in first[1]
-    told = "the first worker has ended, and says why"
-    assert second == ("FirstWorkerError", told)
-
-
 @pytest.fixture(scope="module")
 def learnt_by_two() -> list[list[Any]]:
     sent, exits = run_workers(learn, size=2)
@@ -355,26 +327,6 @@ def test_other_workers_have_dropout_of_their_own_that_a_resumed_run_repeats() ->
         drawn.append(torch.rand(4).tolist())
     assert drawn[0] == drawn[3]
     assert len({tuple(values) for values in drawn}) == 3
-
-
-def stop_at_once(send: Send, group: Group, *, output: Path, data: Path) -> None:
-    """Both are asked to stop, as torchrun does, and only the first has a say."""
-    shared = replace(TINY, run=replace(TINY.run, update_freq=2))
-    try:
-        send(run(data, output, experiment=shared, group=group, should_stop=lambda: True))
-    except TrainingError as error:
-        send(type(error).__name__)
-        raise SystemExit from error
-
-
-def test_two_workers_that_are_stopped_before_they_train_leave_together(
-    data_folder: Path, tmp_path: Path
-) -> None:
-    stop = partial(stop_at_once, output=tmp_path / "run", data=data_folder)
-    sent, _ = run_workers(stop, size=2)
-    assert sent[0][0] is False
-    assert sent[1] == ["FirstWorkerError"]
-    assert not list((tmp_path / "run").iterdir())
 
 
 def run_command(send: Send, rank: int, port: int, command: list[str]) -> None:

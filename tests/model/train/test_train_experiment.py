@@ -74,6 +74,10 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
         ("vocabulary: {size: many}", "vocabulary.size is 'many'; it must be of type int"),
         ("vocabulary: {size: true}", "vocabulary.size is True; it must be of type int"),
         ("vocabulary: {is_joint: 1}", "vocabulary.is_joint is 1; it must be of type bool"),
+        (
+            "vocabulary: {normalisation: nfx}",
+            "vocabulary.normalisation is 'nfx'; it must be one of nmt_nfkc, nfkc, nmt_nfkc_cf,",
+        ),
         ("vocabulary: {kind: word}", "vocabulary.kind is 'word'; it must be one of bpe, unigram"),
         ("schedule: {peak: fast}", "schedule.peak is 'fast'; it must be of type float"),
         ("schedule: [1]", r"schedule is \[1\]; it must be a mapping"),
@@ -214,6 +218,21 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
             "[held-out]\n  max_length: 65537",
             "10: data.max_length is 65537; .* from 2",
         ),
+        (
+            "[held-out]",
+            "[held-out]\n  report: [test/a, b/test/a, c]",
+            "10: data.report has 'c'; it must be split/corpus or folder/split/corpus",
+        ),
+        (
+            "[held-out]",
+            "[held-out]\n  temperature: 5",
+            "10: data.temperature is 5.0; it must be 1 where there is one direction",
+        ),
+        (
+            "[held-out]",
+            "[held-out]\n  regularisation:\n    alpha: 0.2\n    nbest_size: 16",
+            "12: data.regularisation.nbest_size is 16; it must be -1 where vocabulary.kind is",
+        ),
         ("  folder: en-zh\n", "  folder: [en-zh\n", "6: not YAML: expected"),
         ("  folder: en-zh\n", "  folder: 2026-13-01\n", " not YAML: month must be"),
         ("name: tiny\n", "name: ti\x07ny\n", "2: not YAML: U.0007 is not allowed"),
@@ -308,6 +327,21 @@ def test_a_learned_table_of_positions_holds_the_longest_sentence(tmp_path: Path)
         read(tmp_path, learned.replace("[held-out]", "[held-out]\n  max_length: 1024"))
 
 
+def test_what_only_some_kinds_of_vocabulary_draw_from_is_fine_with_those(tmp_path: Path) -> None:
+    text = MINIMAL.replace("[held-out]", "[held-out]\n  regularisation: {nbest_size: %s}")
+    assert read(tmp_path, text % 16 + "vocabulary: {kind: unigram}\n").data.regularisation
+    assert read(tmp_path, text % -1).data.regularisation
+
+
+def test_no_text_may_spell_the_tag_of_a_direction(tmp_path: Path) -> None:
+    symbols = 'vocabulary:\n  user_symbols: ["<ph>", ">>zh<<"]\n'
+    assert read(tmp_path, MINIMAL + symbols).vocabulary.user_symbols == ("<ph>", ">>zh<<")
+    text = SEVERAL % ("copies: 1", "[held-out]") + symbols
+    message = r"tiny\.yaml:16: vocabulary\.user_symbols has '>>zh<<', the tag of a direction of"
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
 @pytest.mark.parametrize("position", get_args(PositionKind))
 def test_positions_are_accepted_that_the_decoder_runs(position: PositionKind) -> None:
     try:
@@ -339,3 +373,16 @@ def test_every_experiment_of_the_project_can_be_read() -> None:
     assert paths
     for path in paths:
         assert read_experiment(path).name
+
+
+def test_news_is_scored_the_way_it_was_translated() -> None:
+    """The two folders have news of the same years: each was written in its source language."""
+    folder = Path(__file__).parents[3] / "experiments"
+    found = {
+        (direction.name, item.folder)
+        for path in folder.glob("*.yaml")
+        for direction in read_experiment(path).data.directions
+        for item in direction.report_corpora
+        if item.corpus in {"newstest2019", "newstest2020"}
+    }
+    assert found == {("en-zh", "en-zh"), ("zh-en", "zh-en")}

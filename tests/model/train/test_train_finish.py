@@ -140,6 +140,24 @@ def test_a_run_resumed_to_keep_more_snapshots_never_takes_an_old_best_for_one_of
         assert averaged == expected
 
 
+def test_the_choice_by_the_loss_can_be_stopped_between_batches(
+    data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    averaged = []
+
+    def record(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
+        averaged.append(paths)
+        return average_snapshots(paths)
+
+    monkeypatch.setattr("model.train.finish.average_snapshots", record)
+    shutil.rmtree(folder / "checkpoint")
+    assert not run(
+        data_folder, folder, experiment=LOSS, resume=True, should_stop=lambda: bool(averaged)
+    )
+    assert len(averaged) == 1  # of three
+    assert not (folder / "checkpoint").exists()
+
+
 def test_a_candidate_whose_loss_is_not_a_number_loses(
     data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

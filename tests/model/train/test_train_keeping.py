@@ -1,4 +1,6 @@
 import errno
+import fcntl
+import re
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 from model.errors import TrainingError
 from model.train.averaging import MovingAverage
 from model.train.experiment import OptimiserConfig
-from model.train.keeping import RunFiles, check_folder
+from model.train.keeping import RunFiles, check_folder, opened_folder
 from model.train.state import (
     PREVIOUS_STATE_FILE,
     STATE_FILE,
@@ -95,6 +97,50 @@ def test_a_checkpoint_that_was_only_begun_is_removed_and_nothing_else_with_it(
         (tmp_path / name / "config.json").write_bytes(b"{}")
     files_of(tmp_path).forget_later(Progress())
     assert [path.name for path in tmp_path.iterdir()] == ["mine.partial"]
+
+
+def test_lines_that_are_being_translated_into_the_folder_stay(tmp_path: Path) -> None:
+    lines = tmp_path / ".train.en.gz.1f.partial"
+    lines.write_text("One.\nTwo.\n", encoding="utf-8")
+    files_of(tmp_path).forget_later(Progress())
+    assert list(tmp_path.iterdir()) == [lines]
+
+
+def test_a_checkpoint_that_was_being_replaced_goes_when_there_is_another(tmp_path: Path) -> None:
+    old, place = tmp_path / ".checkpoint.1f.old", tmp_path / "checkpoint"
+    other = tmp_path / ".mine.1f.old"
+    for folder in (old, other):
+        folder.mkdir()
+        (folder / "config.json").write_bytes(b"{}")
+    files = files_of(tmp_path)
+    files.forget_later(Progress())
+    assert old.exists()  # all that is left of the run's checkpoint
+    place.mkdir()
+    (place / "config.json").write_bytes(b"{}")
+    files.forget_later(Progress())
+    assert sorted(tmp_path.iterdir()) == [other, place]
+
+
+def test_a_folder_is_one_process_s_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "tiny"
+    message = rf"^{re.escape(str(folder))}: another process is training in this folder"
+    with opened_folder(folder), pytest.raises(TrainingError, match=message), opened_folder(folder):
+        pass
+    with pytest.raises(KeyError), opened_folder(folder):
+        raise KeyError
+    with opened_folder(folder):
+        assert not list(folder.iterdir())
+
+
+def test_a_file_system_without_locks_stops_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    with opened_folder(tmp_path), opened_folder(tmp_path):
+        pass
 
 
 def test_what_cannot_be_removed_is_one_error_that_names_it(

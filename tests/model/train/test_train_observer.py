@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from model.train.experiment import Experiment
+from model.train.experiment import Experiment, OptimiserConfig
 from model.train.journal import read_journal
 from model.train.keeping import RunFiles
 from model.train.observer import comparable
 from model.train.state import STATE_FILE, Progress, list_snapshots, snapshot_path
 from model.train.validation import DevScore, Validator
-from support.tiny_runs import EXPERIMENT, run
+from support.same_states import assert_same_state
+from support.tiny_runs import EXPERIMENT, StopInScores, run
 
 SHORT = replace(
     EXPERIMENT,
@@ -31,6 +32,11 @@ SHORT = replace(
         average_counts=(),
     ),
 )
+SCORED = replace(
+    SHORT, run=replace(SHORT.run, max_updates=8, score_dev=True, metric="bleu", log_every_updates=1)
+)
+BATCHES = replace(SHORT, run=replace(SHORT.run, max_dev_sentences=0))
+AVERAGED = replace(SHORT, optimiser=OptimiserConfig(ema_decay=0.9))
 ONE_SNAPSHOT = replace(SHORT, run=replace(SHORT.run, snapshot_every_updates=100))
 
 
@@ -43,12 +49,16 @@ def saved_progress(folder: Path) -> dict[str, object]:
     return {name: value for name, value in found.items() if name != "elapsed_seconds"}
 
 
-def evaluations(folder: Path) -> list[tuple[int, float | None]]:
+def evaluations(folder: Path) -> list[tuple[int, dict[str, object]]]:
     return [
-        (record.update, record.number("loss"))
+        (record.update, dict(record.fields))
         for record in read_journal(folder)
         if record.event == "evaluation"
     ]
+
+
+def evaluated_updates(folder: Path) -> list[int]:
+    return [update for update, _ in evaluations(folder)]
 
 
 def assert_same_end(found: Path, expected: Path) -> None:
@@ -98,7 +108,7 @@ def test_a_run_killed_around_its_last_score_is_scored_once_when_it_is_resumed(
 ) -> None:
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert run(data_folder, whole, experiment=experiment)
-    assert evaluations(whole)[-1][0] == 9
+    assert evaluated_updates(whole)[-1] == 9
     with pytest.MonkeyPatch.context() as patch:
         die(patch)
         with pytest.raises(Kill):
@@ -109,6 +119,58 @@ def test_a_run_killed_around_its_last_score_is_scored_once_when_it_is_resumed(
     assert_same_end(cut, whole)
     assert run(data_folder, cut, experiment=experiment, resume=True)  # now there is nothing to do
     assert_same_end(cut, whole)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "update", "num_noes", "scored"),
+    [
+        (SHORT, 4, 0, []),  # before the first batch
+        (BATCHES, 8, 1, [4]),  # before the second
+        (SHORT, 9, 0, [4, 8]),  # the last one, which no interval asks for
+        (SCORED, 4, 3, []),  # between two translations
+        (SCORED, 8, 0, [4]),  # the last one, which an interval asks for
+        (AVERAGED, 8, 0, [4]),
+    ],
+)
+def test_a_run_stopped_while_it_scores_goes_on_as_if_it_had_scored(
+    data_folder: Path,
+    tmp_path: Path,
+    *,
+    experiment: Experiment,
+    update: int,
+    num_noes: int,
+    scored: list[int],
+) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(data_folder, whole, experiment=experiment)
+    for resume in (False, True):  # and once more, while it makes up for it
+        stop = StopInScores(cut, update=update, num_noes=num_noes)
+        assert not run(data_folder, cut, experiment=experiment, resume=resume, should_stop=stop)
+        progress = saved_progress(cut)
+        assert progress["update"] == update
+        assert progress["scored_update"] == (scored[-1] if scored else None)
+        assert evaluated_updates(cut) == scored
+        assert not (cut / "checkpoint").exists()
+    assert run(data_folder, cut, experiment=experiment, resume=True)
+    assert_same_end(cut, whole)
+    assert_same_state(cut, whole)
+
+
+def test_a_run_stopped_while_it_scores_has_no_more_patience_than_another(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))  # never better
+    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert run(data_folder, whole, experiment=patient)
+    for update, resume in ((8, False), (12, True)):
+        stop = StopInScores(cut, update=update)
+        assert not run(data_folder, cut, experiment=patient, resume=resume, should_stop=stop)
+        assert saved_progress(cut)["update"] == update
+    assert run(data_folder, cut, experiment=patient, resume=True)
+    assert saved_progress(cut)["update"] == 12
+    assert_same_end(cut, whole)
+    assert_same_state(cut, whole)
 
 
 def test_a_run_out_of_patience_ends_at_the_same_update_however_often_it_was_stopped(

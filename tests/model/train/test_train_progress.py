@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from model.train.experiment import RunConfig
 from model.train.progress import ProgressReporter
 from model.train.state import Progress
+from model.train.time_left import TimeLeft
 from model.train.trainer import UpdateResult
 
 
@@ -26,6 +28,14 @@ def result(update: int, *, loss: float, norm: float, num_tokens: int) -> UpdateR
         num_source_tokens=100,
         num_target_tokens=num_tokens,
     )
+
+
+def reporter_of(
+    stream: io.StringIO, begin: Progress, *, fraction: float = 0.0, evaluate_every: int = 8
+) -> ProgressReporter:
+    run = RunConfig(max_updates=100, snapshot_every_updates=evaluate_every)
+    time_left = TimeLeft(run, progress=begin, fraction=fraction, clock=lambda: 0.0)
+    return ProgressReporter(stream=stream, progress=begin, fraction=fraction, time_left=time_left)
 
 
 def run(reporter: ProgressReporter, results: list[UpdateResult], begin: Progress) -> Progress:
@@ -55,7 +65,7 @@ def test_a_report_has_means_speeds_and_times_left(caplog: pytest.LogCaptureFixtu
     stream = io.StringIO()
     with (
         caplog.at_level(logging.INFO),
-        ProgressReporter(stream=stream, progress=begin, fraction=0.0, evaluate_every=8) as reporter,
+        reporter_of(stream, begin) as reporter,
     ):
         progress = run(reporter, RESULTS, begin)
         fields = reporter.report(progress, fraction=0.03)
@@ -85,9 +95,7 @@ def test_a_report_has_means_speeds_and_times_left(caplog: pytest.LogCaptureFixtu
 
 def test_a_second_report_is_about_what_came_since(caplog: pytest.LogCaptureFixture) -> None:
     begin = Progress(update=40, elapsed_seconds=400.0)
-    with ProgressReporter(
-        stream=io.StringIO(), progress=begin, fraction=0.4, evaluate_every=50
-    ) as reporter:
+    with reporter_of(io.StringIO(), begin, fraction=0.4, evaluate_every=50) as reporter:
         progress = run(reporter, [result(41, loss=9.0, norm=1.0, num_tokens=100)], begin)
         reporter.report(progress, fraction=0.41)
         progress = run(reporter, [result(42, loss=1.0, norm=2.0, num_tokens=300)], progress)
@@ -106,12 +114,14 @@ def test_a_terminal_gets_a_bar_and_lines_above_it_and_no_log(
     stream = Terminal()
     with (
         caplog.at_level(logging.INFO),
-        ProgressReporter(stream=stream, progress=begin, fraction=0.0, evaluate_every=8) as reporter,
+        reporter_of(stream, begin) as reporter,
     ):
         reporter.report(run(reporter, RESULTS[:1], begin), fraction=0.01)
         reporter.say("dev/talk: loss 1.0", event="evaluation", fields={})
     shown = stream.getvalue()
     assert "  0.0%|" in shown
+    figures = "update 1 loss 4.000 40 tokens/s left 0:16:30 evaluation in 0:01:10"
+    assert f"| {figures}" in shown.rpartition("  1.0%|")[2]
     assert "dev/talk: loss 1.0\n" in shown
     assert not caplog.records
 
@@ -120,9 +130,7 @@ def test_skipped_updates_are_counted_in_lines_and_fields(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    with ProgressReporter(
-        stream=io.StringIO(), progress=Progress(), fraction=0.0, evaluate_every=8
-    ) as reporter:
+    with reporter_of(io.StringIO(), Progress()) as reporter:
         fields = [
             reporter.report(Progress(update=9, num_skipped_updates=number), fraction=0.5)
             for number in (0, 2)
@@ -134,9 +142,7 @@ def test_skipped_updates_are_counted_in_lines_and_fields(
 
 def test_fields_of_a_line_hold_only_what_json_can_say(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    with ProgressReporter(
-        stream=io.StringIO(), progress=Progress(), fraction=0.0, evaluate_every=8
-    ) as reporter:
+    with reporter_of(io.StringIO(), Progress()) as reporter:
         run(reporter, RESULTS[2:], Progress())
         reporter.report(Progress(update=3), fraction=0.03)
         reporter.say("dev", event="evaluation", fields={"perplexity": math.inf, "bleu": 1.5})

@@ -214,12 +214,18 @@ def test_the_target_of_a_corpus_can_be_another_file(folder: Path) -> None:
 
 def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path) -> None:
     gone = CorpusConfig(name="talk", licence="CC0-1.0", target_file="nowhere.zh")
+    endless = replace(gone, target_file="a" * 300)
     path = folder / "en-zh" / "train" / "talk.zh"
     cases: list[tuple[Experiment, str | None, str]] = [
         (
             replace(EXPERIMENT, data=replace(DATA, train=(TALK, gone))),
             None,
             r"^data\.train\[1\]: nowhere.zh: no such file",
+        ),
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, endless))),
+            None,
+            r"^data\.train\[1\]: a{300}: File name too long$",
         ),
         (
             replace(EXPERIMENT, data=replace(DATA, dev=("none",))),
@@ -243,11 +249,6 @@ def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path)
             replace(EXPERIMENT, vocabulary=VocabularyConfig(size=270)),
             None,
             r"joint\.spm: .* vocabulary.size is 270, but the characters alone are",
-        ),
-        (
-            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=450, normalisation="nfx")),
-            None,
-            r"joint\.spm: .* vocabulary.normalisation is 'nfx', which SentencePiece has not",
         ),
     ]
     good = path.read_text(encoding="utf-8")

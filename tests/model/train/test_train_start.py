@@ -65,6 +65,13 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
     assert not (tmp_path / "two").exists()
 
 
+def test_a_beginning_whose_name_cannot_be_is_one_error(data_folder: Path, tmp_path: Path) -> None:
+    start = tmp_path / ("a" * 300)
+    with pytest.raises(DataError, match=r"/a{300}/config\.json: File name too long$"):
+        run(data_folder, tmp_path / "run", start_from=start)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_vocabulary_of_another_number_of_files_is_no_beginning(
     data_folder: Path, whole_run: Path, tmp_path: Path
 ) -> None:

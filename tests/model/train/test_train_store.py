@@ -20,6 +20,7 @@ from model.train.store import (
     HEADER_FILE,
     StoredPairs,
     StoreWriter,
+    check_cache,
     hash_file,
     ingredients_key,
     open_or_build,
@@ -354,3 +355,14 @@ def test_a_long_file_can_be_stopped_in_the_middle(tmp_path: Path) -> None:
     with pytest.raises(StoppedError):
         hash_file(path, StopAfter(2))
     assert hash_file(path) == hashlib.sha256(bytes(3_000_000)).hexdigest()
+
+
+def test_what_cannot_be_a_folder_of_stores_is_refused(tmp_path: Path) -> None:
+    check_cache(tmp_path)
+    check_cache(tmp_path / "none" / "yet")
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"/file: is not a directory, so text cannot be stored"):
+        check_cache(tmp_path / "file")
+    for refuse in (check_cache, lambda cache: build(cache, Filler())):
+        with pytest.raises(DataError, match="File name too long"):
+            refuse(tmp_path / ("a" * 300))

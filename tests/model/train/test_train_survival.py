@@ -1,8 +1,11 @@
 """Runs that are killed, stopped, starved of disk or robbed of their last save, against one that
 was left alone: the same losses and, at the end, the same bytes."""
 
+import os
 import random
+import re
 import shutil
+import signal
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -11,9 +14,12 @@ from typing import Any
 import pytest
 import torch
 
+from model.errors import TrainingError
+from model.train.run import train
 from model.train.state import PREVIOUS_STATE_FILE, STATE_FILE, snapshot_path
 from support.forked import Forked
-from support.recorded_runs import NUM_UPDATES, recorded_run, write_text
+from support.recorded_runs import EXPERIMENT, NUM_UPDATES, recorded_run, write_text
+from support.same_states import assert_same_state
 
 
 @pytest.fixture(scope="module")
@@ -38,24 +44,8 @@ def unbroken(
     return output, dict(losses)
 
 
-def assert_same(found: object, expected: object, where: str = "state") -> None:
-    """Every tensor bit for bit, everything else equal; only times differ."""
-    if isinstance(expected, dict):
-        assert isinstance(found, dict)
-        assert found.keys() == expected.keys(), where
-        for key, value in expected.items():
-            if key != "elapsed_seconds":
-                assert_same(found[key], value, f"{where}.{key}")
-    elif isinstance(expected, torch.Tensor):
-        assert isinstance(found, torch.Tensor)
-        assert torch.equal(found, expected), where
-    else:
-        assert found == expected, where
-
-
 def assert_same_end(output: Path, unbroken: Path) -> None:
-    states = [torch.load(folder / STATE_FILE, weights_only=True) for folder in (output, unbroken)]
-    assert_same(*states)
+    assert_same_state(output, unbroken)
     names = [{path.name for path in folder.glob("*.safetensors")} for folder in (output, unbroken)]
     assert names[0] == names[1]
     assert not list(output.glob("*.partial"))
@@ -132,3 +122,32 @@ def test_a_damaged_save_costs_only_the_updates_since_the_one_before(
 
 def test_the_state_before_the_last_one_is_kept(unbroken: tuple[Path, dict[int, str]]) -> None:
     assert saved_update(unbroken[0], PREVIOUS_STATE_FILE) == NUM_UPDATES - 1
+
+
+def resume_here(data_folder: Path, output: Path) -> bool:
+    return train(
+        EXPERIMENT,
+        data_folder=data_folder,
+        output=output,
+        resume=True,
+        device=torch.device("cpu"),
+        command="dragoman train tiny.yaml",
+    )
+
+
+def test_a_folder_that_is_trained_in_is_nobody_elses_until_that_process_ends(
+    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path
+) -> None:
+    running = start(data_folder, tmp_path)
+    assert running.next()[0] == 1
+    assert running.process.pid is not None
+    os.kill(running.process.pid, signal.SIGSTOP)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    message = rf"^{re.escape(str(tmp_path))}: another process is training in this folder"
+    with pytest.raises(TrainingError, match=message):
+        resume_here(data_folder, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    running.process.kill()
+    running.rest()
+    assert resume_here(data_folder, tmp_path)
+    assert_same_end(tmp_path, unbroken[0])

@@ -6,10 +6,12 @@ import pytest
 
 from model.checkpoint.manifest import LanguagePair
 from model.train.data import ParallelText, TokenisedPairs
-from model.train.validation import DevText, Validator
+from model.train.stopping import StoppedError
+from model.train.validation import DevText, Validator, dev_loss
 from model.train.vocabulary import Vocabularies
 from support.tiny_checkpoint import EN_ZH
-from support.tiny_runs import EXPERIMENT
+from support.tiny_runs import EXPERIMENT, StopAfter
+from support.training import network, reversal_pairs
 
 TEXT = ParallelText(source=("a", "b"), target=("c", "d"))
 
@@ -21,11 +23,14 @@ def dev_text(
     return DevText(text=text, pairs=pairs, pair=pair, is_choosing=is_choosing)
 
 
-def scoring(*texts: DevText, **settings: Any) -> str:
+def validator(*texts: DevText, **settings: Any) -> Validator:
     experiment = replace(EXPERIMENT, run=replace(EXPERIMENT.run, **settings))
     nowhere = Vocabularies(source_path=Path("joint.spm"), target_path=Path("joint.spm"))
-    dev = {str(number): text for number, text in enumerate(texts or (dev_text(),))}
-    return Validator(experiment, nowhere, dev).scoring()
+    return Validator(experiment, nowhere, {str(number): text for number, text in enumerate(texts)})
+
+
+def scoring(*texts: DevText, **settings: Any) -> str:
+    return validator(*(texts or (dev_text(),)), **settings).scoring()
 
 
 def test_what_scores_are_measured_with_is_said_in_words() -> None:
@@ -74,3 +79,27 @@ def test_the_settings_that_a_metric_depends_on_count(
     for name, value in {**others, "final_beam_size": 3, "max_updates": 99}.items():
         assert scoring(metric=metric, **{name: value}) == said
     assert scoring(metric=metric, bleu_tokenizer="zh") == said  # what is chosen by itself
+
+
+def test_the_dev_loss_can_be_stopped_before_every_batch() -> None:
+    def loss(num_noes: int) -> float:
+        return dev_loss(
+            network(),
+            reversal_pairs(),
+            batch_tokens=80,
+            precision="float32",
+            start_id=0,
+            should_stop=StopAfter(num_noes),
+        )
+
+    for num_noes in range(3):
+        with pytest.raises(StoppedError):
+            loss(num_noes)
+    assert loss(99) > 0.0
+
+
+def test_scoring_that_is_stopped_leaves_the_network_in_the_mode_it_was_in() -> None:
+    transformer = network().train()
+    with pytest.raises(StoppedError):
+        validator(dev_text()).score(transformer, lambda: True)
+    assert transformer.training

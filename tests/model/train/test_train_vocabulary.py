@@ -1,3 +1,4 @@
+import os
 import tempfile
 from pathlib import Path
 from typing import Literal, get_args
@@ -6,7 +7,7 @@ import pytest
 
 from model.errors import DataError
 from model.train import stopping
-from model.train.experiment import VocabularyConfig
+from model.train.experiment import Normalisation, VocabularyConfig
 from model.train.stopping import StoppedError
 from model.train.vocabulary import (
     EOS_ID,
@@ -48,6 +49,41 @@ def test_characters_never_seen_are_spelt_in_bytes(tmp_path: Path) -> None:
     ids = pieces.encode("🦜")
     assert UNK_ID not in ids
     assert pieces.decode(ids) == "🦜"
+
+
+@pytest.mark.parametrize("byte_fallback", [True, False])
+def test_a_rare_character_has_a_piece_where_all_are_covered(
+    tmp_path: Path, byte_fallback: bool
+) -> None:
+    common, rare = "猫看河边的狗", "鹦"
+    text = [common] * 400 + [rare]
+    size = 7 + 3 + 1 + 256 * byte_fallback  # characters and "▁", special pieces, a merge, bytes
+    encoded = {}
+    for coverage in (1.0, 0.99):
+        config = VocabularyConfig(
+            size=size, character_coverage=coverage, byte_fallback=byte_fallback
+        )
+        found = train_vocabularies(config, tmp_path, source=text, target=text)
+        pieces = load_pieces(found.source_path)
+        assert "▁" + common[0] in "".join(pieces.encode(common, out_type=str))
+        assert UNK_ID not in pieces.encode(common)
+        encoded[coverage] = (pieces.encode(rare), pieces.encode(rare, out_type=str)[1:])
+    assert encoded[1.0][1] == [rare]
+    if byte_fallback:
+        assert encoded[0.99][1] == [f"<0x{value:02X}>" for value in rare.encode()]
+        assert UNK_ID not in encoded[0.99][0]
+    else:
+        assert encoded[0.99][0][1:] == [UNK_ID]
+
+
+@pytest.mark.parametrize("rule", get_args(Normalisation))
+def test_every_rule_of_normalisation_is_one_that_sentencepiece_has(
+    tmp_path: Path, rule: Normalisation
+) -> None:
+    config = VocabularyConfig(size=400, normalisation=rule)
+    found = train_vocabularies(config, tmp_path, source=SOURCE, target=TARGET)
+    folded = load_pieces(found.source_path).normalize("Ａ")
+    assert folded == "▁" + {"identity": "Ａ"}.get(rule, "a" if rule.endswith("_cf") else "A")
 
 
 def test_separate_vocabularies_are_two_files(tmp_path: Path) -> None:
@@ -121,6 +157,22 @@ def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
 def test_a_missing_model_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.spm"):
         load_pieces(tmp_path / "none.spm")
+
+
+def test_a_damaged_model_file_is_named(tmp_path: Path) -> None:
+    for data, message in ((b"", "is a SentencePiece model without pieces"), (b"\xff", "is not a")):
+        path = tmp_path / "damaged.spm"
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=rf"damaged\.spm: {message}"):
+            load_pieces(path)
+
+
+def test_a_model_file_may_have_a_name_that_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"od\xe9")
+    folder.mkdir()
+    config = VocabularyConfig(size=400)
+    found = train_vocabularies(config, folder, source=SOURCE, target=TARGET)
+    assert load_pieces(found.source_path).get_piece_size() == 400
 
 
 def test_a_vocabulary_can_be_stopped_while_its_lines_are_read(

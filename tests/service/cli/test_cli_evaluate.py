@@ -48,6 +48,7 @@ def test_the_tokenizer_follows_the_target_language(
         (["--to", "fr"], "0 language pairs fit --from en --to fr"),
         (["--beam-size", "0"], "beam_size is 0"),
         (["--output", "/nowhere/out"], "/nowhere/out: No such file or directory"),
+        (["--output", "a" * 300], f"{'a' * 300}: File name too long"),
         (["--threads", "0"], "--threads is 0"),
     ],
 )
@@ -56,6 +57,18 @@ def test_foreseen_errors_are_one_line(
 ) -> None:
     assert main(arguments(folder, *changes)) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_path_that_cannot_be_is_one_line(
+    folder: Path, place: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = arguments(folder)
+    words[place] = "a" * 300
+    assert main(words) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"dragoman: {'a' * 300}: ")
+    assert "File name too long" in error
 
 
 def test_a_missing_file_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from model.errors import DataError
 from service.cli.line_output import opened_output
 
 LINES = [f"line {number}" for number in range(5)]
@@ -19,6 +20,19 @@ def write(path: Path, identity: str | None = "same") -> int:
         num_done = output.num_done
         output.write(LINES[num_done:])
     return num_done
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (Path("/"), "^/: is a directory; it must be a file$"),
+        (Path(), r"^\.: is a directory; it must be a file$"),
+        (Path("a" * 300), "^a{300}: File name too long$"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_one_error(path: Path, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        write(path)
 
 
 @pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])

@@ -83,11 +83,19 @@ def test_foreseen_errors_are_one_event_where_there_is_no_terminal(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("DRAGOMAN_DATA", raising=False)
+    monkeypatch.chdir(folder)
     experiment = str(folder / "tiny.yaml")
+    data = ["--data", str(folder / "data")]
     for arguments, message in (
         (["none.yaml"], "none.yaml: No such file or directory"),
         ([experiment], "no data folder; give --data, or set DRAGOMAN_DATA"),
         ([experiment, "--data", "nowhere"], "nowhere: the data folder is not a directory"),
+        ([experiment, "--data", "a" * 300], f"{'a' * 300}: File name too long"),
+        ([experiment, *data, "--output", "a" * 300], "cannot be used: File name too long"),
+        ([experiment, *data, "--start-from", "a" * 300], "aa/config.json: File name too long"),
+        ([experiment, *data, "--cache", "a" * 300], f"{'a' * 300}: File name too long"),
+        ([experiment, *data, "--cache", experiment], "tiny.yaml: is not a directory, so text"),
+        (["a" * 300], f"{'a' * 300}: File name too long"),
         ([experiment, "--threads", "0"], "--threads is 0; it must be at least 1"),
         (
             [experiment, "--data", str(folder / "data"), "--output", str(folder), "--resume"],
@@ -187,12 +195,24 @@ def test_the_card_of_a_run_killed_before_its_first_update_says_how_it_began(
     assert "\ndragoman train tiny.yaml --start-from run\n" in card
 
 
-def test_an_experiment_may_have_a_name_that_is_no_text(folder: Path) -> None:
-    experiment, *flags = words_of(folder)
-    odd = Path(experiment).rename(folder / os.fsdecode(b"od\xe9.yaml"))
-    assert main(["train", str(odd), *flags]) == 0
-    card = (Path(flags[-1]) / "checkpoint" / "card.md").read_text(encoding="utf-8")
-    assert "\ndragoman train od?.yaml\n" in card
+def test_an_experiment_may_have_a_name_that_is_no_text(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So has the folder of its run, unless another one is named."""
+    monkeypatch.chdir(folder)
+    name = os.fsdecode(b"od\xe9")
+    words = ["train", f"{name}.yaml", "--data", "data", "--device", "cpu"]
+    (folder / "tiny.yaml").rename(folder / f"{name}.yaml")
+    assert main(words) == 0
+    assert capsys.readouterr().out == "runs/od?/checkpoint\n"
+    output = Path("runs") / name
+    card = (output / "checkpoint" / "card.md").read_text(encoding="utf-8")
+    assert "\ndragoman train od?.yaml --device cpu\n" in card
+    assert main([*words, "--resume"]) == 0
+    for start in (output, output / "checkpoint"):
+        again = Path("runs") / f"{start.name}-{name}"
+        assert main([*words, "--start-from", str(start), "--output", str(again)]) == 0
+        assert (again / "checkpoint" / "card.md").is_file()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

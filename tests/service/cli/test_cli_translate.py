@@ -167,6 +167,10 @@ def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
         (["--to", "de"], ConfigError, "the checkpoint has en → zh-Hans"),
         (["--beam-size", "0"], ConfigError, "beam_size is 0"),
         (["--checkpoint", "/nowhere"], CheckpointError, "/nowhere"),
+        (["--checkpoint", "a" * 300], CheckpointError, "^a{300}: File name too long$"),
+        (["--output", "a" * 300], DataError, "^a{300}: File name too long$"),
+        (["--output", "/"], DataError, "^/: is a directory; it must be a file$"),
+        (["--nearest-to", "a" * 300], DataError, "^a{300}: File name too long$"),
     ],
 )
 def test_what_cannot_be_done_is_said(
@@ -186,6 +190,8 @@ def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path:
     for path, message in (
         (wrong, "not valid UTF-8"),
         (tmp_path / "none", "No such file"),
+        (tmp_path / ("a" * 300), "File name too long"),
+        (Path("/proc/self/mem"), ".*Input/output error"),
         (cut, "Compressed file ended"),
     ):
         parsed = build_parser().parse_args(

@@ -1,0 +1,74 @@
+"""Paths that Python or a library stumbles over: impossible names, and names that are no text.
+
+Owns the questions whether something is there: `Path.exists` and its like raise an `OSError` where
+a name is too long or a folder may not be entered, and on later versions of Python say that nothing
+is there. Owns names for libraries that take nothing but UTF-8. Imports no torch.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from model.errors import DataError, DragomanError
+
+Refuse = Callable[[Path, str], DragomanError]
+"""A path and what is wrong with it → the error to raise, such as `CheckpointError`."""
+
+
+def unusable(path: Path, problem: str) -> DataError:
+    """The error that a path of text, or of a run, cannot be used, to be raised."""
+    return DataError(f"{path}: {problem}")
+
+
+def exists(path: Path, refuse: Refuse = unusable) -> bool:
+    """Whether anything is there, links followed.
+
+    Raises:
+        DataError: The system does not tell; `refuse` makes it another error.
+    """
+    return _mode(path, refuse) is not None
+
+
+def is_file(path: Path, refuse: Refuse = unusable) -> bool:
+    """Whether a file is there; errors as of `exists`."""
+    mode = _mode(path, refuse)
+    return mode is not None and stat.S_ISREG(mode)
+
+
+def is_folder(path: Path, refuse: Refuse = unusable) -> bool:
+    """Whether a folder is there; errors as of `exists`."""
+    mode = _mode(path, refuse)
+    return mode is not None and stat.S_ISDIR(mode)
+
+
+@contextmanager
+def utf8_name(path: Path) -> Iterator[str]:
+    """A name by which a file can be opened while the block lasts, by whoever takes only UTF-8.
+
+    It is the path, or, where a byte of that is not UTF-8, the name of an open descriptor.
+
+    Raises:
+        OSError: The file cannot be read; only looked for where the path is not UTF-8.
+    """
+    name = os.fspath(path)
+    if name == name.encode(errors="replace").decode():
+        yield name
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield f"/dev/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _mode(path: Path, refuse: Refuse) -> int | None:
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise refuse(path, error.strerror or str(error)) from error
+    except ValueError as error:  # a null character
+        raise refuse(path, str(error)) from error

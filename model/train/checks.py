@@ -1,0 +1,92 @@
+"""What is refused before a run does any work.
+
+Owns the order of these checks. What each of them looks at is another file's.
+"""
+
+import logging
+from pathlib import Path
+
+import torch
+
+from model.errors import ConfigError, TrainingError
+from model.train.experiment import Experiment, read_experiment
+from model.train.files import naming_files
+from model.train.keeping import check_folder
+from model.train.memory import check_memory, memory_limit
+from model.train.objective import check_compiler
+from model.train.observer import fixed_difference
+from model.train.report import EXPERIMENT_FILE
+from model.train.start import check_start
+from model.train.state import has_state
+from model.train.validation import check_tokenizers
+from model.train.yaml_lines import KeyPlaces
+
+LOGGER = logging.getLogger("dragoman.train")
+
+
+def check_run(
+    experiment: Experiment,
+    output: Path,
+    device: torch.device,
+    *,
+    resume: bool,
+    start_from: Path | None,
+    num_workers: int,
+    places: KeyPlaces,
+) -> None:
+    """Refuse what can be refused before any work is done.
+
+    Args:
+        experiment: What is to be run.
+        output: Folder of the run; it need not be there.
+        device: Where to train.
+        resume: The run goes on.
+        start_from: What it begins with, if anything.
+        num_workers: That train together.
+        places: Where the experiment's keys stand.
+
+    Raises:
+        ConfigError: The experiment cannot be run here, or not from `start_from`.
+        TrainingError: The folder holds another run, or none to resume.
+    """
+    with naming_files(output):
+        check_folder(output, has_state=has_state(output), resume=resume)
+    if resume:
+        _check_same_experiment(experiment, output / EXPERIMENT_FILE, places)
+    with places.blame("run.bleu_tokenizer"):
+        check_tokenizers(experiment)
+    if experiment.run.compile:
+        with places.blame("run.compile"):
+            check_compiler(device)
+    with places.blame("run.update_freq"):
+        if experiment.run.update_freq < num_workers:
+            raise ConfigError(
+                f"run.update_freq is {experiment.run.update_freq}; {num_workers} workers need at"
+                f" least {num_workers}, a batch each"
+            )
+    with places.blame("network"):
+        check_memory(experiment, memory_limit(device))
+    if start_from is not None:
+        check_start(start_from, experiment, places)
+
+
+def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces) -> None:
+    """Refuse to resume a run of another experiment, by the key that differs.
+
+    A run whose own file is gone or cannot be read is left to the state's fingerprint.
+
+    Raises:
+        TrainingError: The message names the key and both values.
+    """
+    try:
+        of_run = read_experiment(path)
+    except ConfigError as error:
+        LOGGER.warning("%s; it is not compared with the experiment", error)
+        return
+    difference = fixed_difference(experiment, of_run)
+    if difference is not None:
+        key, values = difference
+        with places.blame(key):
+            raise TrainingError(
+                f"{key} {values} ({path}); resume with the experiment it began with"
+            )
