@@ -173,6 +173,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """The request is there; what comes now is another's head."""
         self._awaits_head = True
         self._num_buffered_bytes = 0
+        if not self._is_leaving:
+            self._leave_timer.stop()  # it may have been answered already; its end is in time
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -249,7 +251,6 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("headers_too_large", _head_too_large(self._limits.max_header_bytes))
         elif self._awaits_head and not self._head_timer and not self._is_answering:
             # The beginning of a head, or the end of a request that had been answered before.
-            self._leave_timer.stop()
             self._expect_head()
 
     def _expect_head(self) -> None:

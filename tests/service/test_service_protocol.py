@@ -138,6 +138,22 @@ def test_a_body_that_ends_after_its_answer_leaves_the_connection_usable(
     run(scenario, leave_seconds=0.25)
 
 
+def test_a_body_that_ends_together_with_the_next_request_ends_its_time(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(served: Served) -> None:
+        reader, writer = await served.connect()
+        writer.write(b"POST /one HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab")
+        await reader.readuntil(b"fine /one")
+        writer.write(b"cd" + get("/wait", CLOSE))
+        await asyncio.sleep(0.5)  # longer than the rest of a body may take
+        served.app.release.set()
+        assert (await reader.read()).endswith(b"fine /wait")
+        writer.close()
+
+    run(scenario, leave_seconds=0.25)
+
+
 def test_a_client_that_reads_nothing_is_left(run: Callable[..., None]) -> None:
     async def scenario(served: Served) -> None:
         _, writer = await served.connect()
