@@ -2,7 +2,8 @@
 
 Owns the questions whether something is there: `Path.exists` and its like raise an `OSError` where
 a name is too long or a folder may not be entered, and on later versions of Python say that nothing
-is there. Owns names for libraries that take nothing but UTF-8. Imports no torch.
+is there. Owns names for libraries that take nothing but UTF-8, and how what was written gets to the
+disk. Imports no torch.
 """
 
 import os
@@ -59,6 +60,19 @@ def utf8_name(path: Path) -> Iterator[str]:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         yield f"/dev/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def flush(path: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk.
+
+    Raises:
+        OSError: It cannot be opened, or the disk refuses.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

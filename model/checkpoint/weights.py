@@ -5,7 +5,6 @@ directory as a whole: `save_checkpoint` and `load_checkpoint`. What config.json 
 `model.checkpoint.manifest`. Nothing is ever unpickled.
 """
 
-import os
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping
@@ -38,6 +37,7 @@ from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
+from model.paths import flush
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
 
@@ -279,7 +279,7 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
         partial.mkdir()
         yield partial
         for path in [*partial.iterdir(), partial]:
-            _flush(path)
+            flush(path)
         if directory.exists():
             directory.rename(retired)
         try:
@@ -288,19 +288,10 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
             if retired.exists():
                 retired.rename(directory)
             raise
-        _flush(directory.parent)
+        flush(directory.parent)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(directory, f"cannot be written: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if directory.exists():
             shutil.rmtree(retired, ignore_errors=True)
-
-
-def _flush(path: Path) -> None:
-    """Wait until a file or directory is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

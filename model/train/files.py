@@ -14,6 +14,7 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from model.errors import TrainingError
+from model.paths import flush
 
 PARTIAL_SUFFIX = ".partial"
 """Of a file, in the place of its own suffix, until it is whole."""
@@ -35,11 +36,11 @@ def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> I
     partial = path.with_suffix(PARTIAL_SUFFIX)
     try:
         yield partial
-        _flush(partial)
+        flush(partial)
         if previous is not None and path.exists():
             path.replace(previous)
         partial.replace(path)
-        _flush(path.parent)
+        flush(path.parent)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch makes the second of the first
         with suppress(OSError):  # the error before it is the one to tell
             partial.unlink()
@@ -133,12 +134,3 @@ def reason_of(error: BaseException) -> str:
             return cause.strerror
         cause = cause.__cause__ or cause.__context__
     return str(error)
-
-
-def _flush(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

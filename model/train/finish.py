@@ -31,7 +31,6 @@ from model.train.state import (
 )
 from model.train.stopping import ShouldStop, StoppedError, leave_if, never
 from model.train.validation import dev_loss
-from model.train.vocabulary import START_ID
 from model.translator import Translator
 
 LOGGER = logging.getLogger("dragoman.train")
@@ -232,14 +231,7 @@ def _dev_losses(
     values = []
     for name, dev in text.dev.items():
         if dev.is_choosing:
-            loss = dev_loss(
-                transformer,
-                dev.pairs,
-                batch_tokens=run.batch_tokens,
-                precision=run.precision,
-                start_id=START_ID,
-                should_stop=judge.should_stop,
-            )
+            loss = dev_loss(transformer, dev.pairs, run, judge.should_stop)
             LOGGER.info("%s: dev/%s loss %.4f", candidate, name, loss)
             values.append(-loss)
     return values

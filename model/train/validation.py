@@ -18,7 +18,7 @@ from model.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
-from model.train.experiment import Experiment, Metric, Precision
+from model.train.experiment import Experiment, Metric, RunConfig
 from model.train.export import language_pairs, memory_checkpoint
 from model.train.objective import batch_loss, compute_context
 from model.train.stopping import ShouldStop, leave_if, never
@@ -142,14 +142,7 @@ class Validator:
 
     def _score(self, transformer: Transformer, dev: DevText, should_stop: ShouldStop) -> DevScore:
         run = self._experiment.run
-        loss = dev_loss(
-            transformer,
-            dev.pairs,
-            batch_tokens=run.batch_tokens,
-            precision=run.precision,
-            start_id=START_ID,
-            should_stop=should_stop,
-        )
+        loss = dev_loss(transformer, dev.pairs, run, should_stop)
         if not run.score_dev:
             return DevScore(loss=loss)
         search = SearchConfig(beam_size=run.dev_beam_size)
@@ -195,13 +188,16 @@ class Validator:
 def dev_loss(
     transformer: Transformer,
     pairs: TokenisedPairs,
-    *,
-    batch_tokens: int,
-    precision: Precision,
-    start_id: int,
+    run: RunConfig,
     should_stop: ShouldStop = never,
 ) -> float:
     """Cross-entropy per target token without smoothing, in nats; e to it is the perplexity.
+
+    Args:
+        transformer: The network, in eval mode.
+        pairs: N tokenised pairs.
+        run: Its batches and its precision are used.
+        should_stop: Asked before every batch.
 
     Raises:
         StoppedError: `should_stop` said so, before a batch.
@@ -211,16 +207,16 @@ def dev_loss(
         pairs.source_lengths,
         pairs.target_lengths,
         copies=pairs.epoch_copies(0),
-        max_tokens=batch_tokens,
+        max_tokens=run.batch_tokens,
         seed=0,
         epoch=0,
     )
     total = 0.0
     for indices in plan:
         leave_if(should_stop)
-        batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=start_id).to(
+        batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=START_ID).to(
             device
         )
-        with compute_context(device, precision):
+        with compute_context(device, run.precision):
             total += batch_loss(transformer, batch, smoothing=0.0).item()
     return total / int(pairs.target_lengths.sum())

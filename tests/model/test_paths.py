@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import CheckpointError, DataError
-from model.paths import exists, is_file, is_folder, utf8_name
+from model.paths import exists, flush, is_file, is_folder, utf8_name
 
 
 def test_what_is_there_is_told_and_what_is_not_is_no_error(tmp_path: Path) -> None:
@@ -58,3 +58,17 @@ def test_a_file_has_a_name_in_utf8_while_the_block_lasts(tmp_path: Path, name: b
     with pytest.raises(KeyError), utf8_name(path):
         raise KeyError
     assert len(list(Path("/dev/fd").iterdir())) == descriptors
+
+
+def test_files_and_folders_are_flushed_and_what_cannot_be_opened_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: flushed.append(os.fstat(descriptor).st_ino))
+    file = tmp_path / "file"
+    file.touch()
+    flush(file)
+    flush(tmp_path)
+    assert flushed == [file.stat().st_ino, tmp_path.stat().st_ino]
+    with pytest.raises(FileNotFoundError):
+        flush(tmp_path / "none")

@@ -156,11 +156,16 @@ def test_a_run_stopped_while_it_scores_goes_on_as_if_it_had_scored(
     assert_same_state(cut, whole)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> Experiment:
+    """Gives up after two snapshots that are no better than the first; none ever is."""
+    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))
+    return replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
+
+
 def test_a_run_stopped_while_it_scores_has_no_more_patience_than_another(
-    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_folder: Path, tmp_path: Path, patient: Experiment
 ) -> None:
-    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))  # never better
-    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert run(data_folder, whole, experiment=patient)
     for update, resume in ((8, False), (12, True)):
@@ -174,10 +179,8 @@ def test_a_run_stopped_while_it_scores_has_no_more_patience_than_another(
 
 
 def test_a_run_out_of_patience_ends_at_the_same_update_however_often_it_was_stopped(
-    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data_folder: Path, tmp_path: Path, patient: Experiment
 ) -> None:
-    monkeypatch.setattr(Validator, "choosing", lambda *_: DevScore(loss=1.0))  # never better
-    patient = replace(SHORT, run=replace(SHORT.run, max_updates=100, patience=2))
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert run(data_folder, whole, experiment=patient)
     assert saved_progress(whole)["update"] == 12  # 4 is the best, 8 and 12 are no better

@@ -6,6 +6,7 @@ import pytest
 
 from model.checkpoint.manifest import LanguagePair
 from model.train.data import ParallelText, TokenisedPairs
+from model.train.experiment import RunConfig
 from model.train.stopping import StoppedError
 from model.train.validation import DevText, Validator, dev_loss
 from model.train.vocabulary import Vocabularies
@@ -83,14 +84,8 @@ def test_the_settings_that_a_metric_depends_on_count(
 
 def test_the_dev_loss_can_be_stopped_before_every_batch() -> None:
     def loss(num_noes: int) -> float:
-        return dev_loss(
-            network(),
-            reversal_pairs(),
-            batch_tokens=80,
-            precision="float32",
-            start_id=0,
-            should_stop=StopAfter(num_noes),
-        )
+        run = RunConfig(max_updates=1, batch_tokens=80, precision="float32")
+        return dev_loss(network(), reversal_pairs(), run, StopAfter(num_noes))
 
     for num_noes in range(3):
         with pytest.raises(StoppedError):
