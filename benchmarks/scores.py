@@ -37,8 +37,8 @@ class TextSet:
         path: `PAIR/SPLIT/CORPUS` below DATA.
         name: For people.
         published: BLEU that others report, by system: OPUS-MT, NLLB and Argos as evaluated by
-            mozilla/firefox-translations-models (evaluation/bleu-results.md at 0285b9a4), Tatoeba
-            by the OPUS-MT leaderboard.
+            mozilla/firefox-translations-models (evaluation/bleu-results.md at 0285b9a4); Tatoeba
+            and captions by the OPUS-MT leaderboard, its best model.
     """
 
     path: str
@@ -48,31 +48,46 @@ class TextSet:
 
 SYSTEMS = ("OPUS-MT", "NLLB", "Argos")
 
+_CAPTIONS = {
+    "en-zh": (
+        ("dev/3am-captions", "image captions (3am-captions, dev)", ""),
+        ("test/3am-captions", "image captions (3am-captions, test)", ""),
+    ),
+    "en-de": (
+        ("dev/multi30k-val", "image captions (Multi30k, val)", ""),
+        ("test/multi30k-test-2016-flickr", "image captions (Multi30k, test 2016)", "captions2016"),
+    ),
+}
+_TALKS = {"en-zh": (("test/ted-mttt", "talks (ted-mttt)", ""),), "en-de": ()}
 
-def _sets(direction: str, **published: Sequence[float]) -> tuple[TextSet, ...]:
+
+def _sets(
+    folder: str, *, reverse: bool = False, **published: Sequence[float]
+) -> tuple[TextSet, ...]:
     """The sets of a direction; news was written in the language it is translated from.
 
     Args:
-        direction: A key of `SETS`.
+        folder: Of both directions, `SOURCE-TARGET`.
+        reverse: From its target to its source.
         published: What `SYSTEMS` reach, in their order, by set.
     """
+    direction = "-".join(reversed(folder.split("-"))) if reverse else folder
     named = (
-        ("en-zh/dev/docs-heldout", "software documentation (docs-heldout, dev)", ""),
-        ("en-zh/dev/3am-captions", "image captions (3am-captions, dev)", ""),
-        ("en-zh/test/3am-captions", "image captions (3am-captions, test)", ""),
-        ("en-zh/test/tatoeba-test-v2021-08-07", "everyday sentences (Tatoeba)", "tatoeba"),
-        ("en-zh/test/ted-mttt", "talks (ted-mttt)", ""),
-        (f"{direction}/test/newstest2019", "news (newstest2019)", "news2019"),
-        (f"{direction}/test/newstest2020", "news (newstest2020)", "news2020"),
-        ("en-zh/test/flores101-devtest", "encyclopaedia (FLORES devtest)", "flores"),
+        (folder, "dev/docs-heldout", "software documentation (docs-heldout, dev)", ""),
+        *((folder, *captions) for captions in _CAPTIONS[folder]),
+        (folder, "test/tatoeba-test-v2021-08-07", "everyday sentences (Tatoeba)", "tatoeba"),
+        *((folder, *talks) for talks in _TALKS[folder]),
+        (direction, "test/newstest2019", "news (newstest2019)", "news2019"),
+        (direction, "test/newstest2020", "news (newstest2020)", "news2020"),
+        (folder, "test/flores101-devtest", "encyclopaedia (FLORES devtest)", "flores"),
     )
     return tuple(
         TextSet(
-            path=path,
+            path=f"{pair}/{path}",
             name=name,
             published=dict(zip(SYSTEMS, published.get(key, ()), strict=False)),  # or the first ones
         )
-        for path, name, key in named
+        for pair, path, name, key in named
     )
 
 
@@ -85,10 +100,25 @@ SETS: Mapping[str, Sequence[TextSet]] = {
         flores=(32.2, 30.2, 33.1),
     ),
     "zh-en": _sets(
-        "zh-en",
+        "en-zh",
+        reverse=True,
         news2019=(21.3, 21.1, 21.0),
         news2020=(22.2, 22.4, 21.3),
         flores=(23.5, 24.0, 23.3),
+    ),
+    "en-de": _sets(
+        "en-de",
+        news2019=(40.4, 37.0, 34.6),
+        news2020=(31.2, 29.8, 26.4),
+        flores=(36.1, 33.7, 31.8),
+    ),
+    "de-en": _sets(
+        "en-de",
+        reverse=True,
+        captions2016=(40.5,),
+        news2019=(39.3, 26.3, 35.8),
+        news2020=(39.6, 25.2, 35.8),
+        flores=(40.6, 31.2, 36.2),
     ),
 }
 """What is scored, by direction."""
@@ -124,14 +154,20 @@ class Row:
 def main() -> None:
     """Score, write, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds en-zh/ and zh-en/")
-    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
+    parser.add_argument("data", type=Path, help="folder that holds en-zh/, zh-en/ and others")
+    parser.add_argument(
+        "--checkpoints",
+        type=Path,
+        default=ROOT / "checkpoints",
+        help="folder of several, or one (%(default)s)",
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     machine = describe_machine()
     rows = []
-    for directory in sorted(path.parent for path in arguments.checkpoints.glob("*/config.json")):
+    one, several = (arguments.checkpoints.glob(f"{folder}config.json") for folder in ("", "*/"))
+    for directory in sorted(path.parent for path in (*one, *several)):
         for row in score_checkpoint(directory, arguments.data):
             print(f"{row.checkpoint} {row.path}: {row.bleu:.1f}", file=sys.stderr)
             rows.append(row)

@@ -20,18 +20,20 @@ def write_sets(data: Path) -> None:
             file.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
 
 
+@pytest.mark.parametrize("named", ["checkpoints", "checkpoints/a"])  # the folder of all, and one
 def test_every_set_of_every_direction_is_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str
 ) -> None:
     write_sets(tmp_path / "data")
     (tmp_path / "checkpoints").mkdir()
     write_tiny_checkpoint(tmp_path / "checkpoints" / "a")
-    flags = ["--checkpoints", tmp_path / "checkpoints", "--results", tmp_path / "results"]
+    flags = ["--checkpoints", tmp_path / named, "--results", tmp_path / "results"]
     monkeypatch.setattr(sys, "argv", ["scores", *map(str, [tmp_path / "data", *flags])])
     scores.main()
     (file,) = (tmp_path / "results").iterdir()
     rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    wanted = [(name, text.path) for name, sets in scores.SETS.items() for text in sets]
+    directions = ("en-zh", "zh-en")  # the checkpoint's
+    wanted = [(name, text.path) for name in directions for text in scores.SETS[name]]
     assert [(row["direction"], row["path"]) for row in rows] == wanted
     assert all(row["num_segments"] == 3 for row in rows)
     assert "tok:zh" in rows[0]["bleu_signature"]
@@ -48,6 +50,14 @@ def test_source_and_reference_follow_the_direction(tmp_path: Path) -> None:
     sources, references = scores.read_sides(tmp_path, text, ZH_EN)
     assert (references, sources) == scores.read_sides(tmp_path, text, EN_ZH)
     assert sources[0].endswith(("。", "！", "？"))
+
+
+@pytest.mark.parametrize("direction", scores.SETS)
+def test_news_was_written_in_the_language_it_is_translated_from(direction: str) -> None:
+    source, target = direction.split("-")
+    paths = [text.path for text in scores.SETS[direction]]
+    assert f"{direction}/test/newstest2019" in paths
+    assert all(path.split("/")[0] in {direction, f"{target}-{source}"} for path in paths)
 
 
 def test_a_missing_set_is_named(tmp_path: Path) -> None:
