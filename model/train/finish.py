@@ -153,7 +153,8 @@ def _finish(
         )
 
     write("")  # without scores; these are of the weights as they are read back
-    runnable = load_for_decoding(directory)
+    device = transformer.target_embedding.weight.device  # where a large network is trained
+    runnable = load_for_decoding(directory, device=device)
     translator = Translator(runnable)
     for name, item in text.report.items():
         found = judge.evaluate(translator, item)

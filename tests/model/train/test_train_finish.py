@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from model.errors import TrainingError
+from model.loading import Runnable, load_for_decoding
 from model.train.averaging import average_snapshots
 from model.train.experiment import Experiment, RunConfig
 from model.train.state import STATE_FILE, list_snapshots, snapshot_path, update_of
@@ -79,6 +80,20 @@ def test_candidates_with_a_damaged_snapshot_are_left_out_and_the_log_names_them(
     for warning, count in zip(warnings, (2, 3), strict=True):
         assert "snapshot-00000008.safetensors: not a snapshot" in warning
         assert f"left out of the choice: the average of the last {count} snapshots" in warning
+
+
+def test_what_was_stored_is_scored_on_the_device_of_the_network(
+    data_folder: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = []
+
+    def load(directory: Path, *, device: torch.device) -> Runnable:
+        devices.append(device)
+        return load_for_decoding(directory, device=device)
+
+    monkeypatch.setattr("model.train.finish.load_for_decoding", load)
+    finish(data_folder, folder)
+    assert devices == [torch.device("cpu")]
 
 
 def test_a_damaged_snapshot_of_the_last_update_is_made_again_from_the_state(
