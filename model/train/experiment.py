@@ -11,12 +11,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from model.checkpoint.manifest import MAX_LAYERS, MAX_WIDTH
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.train.data_config import DataConfig, tag_piece
+from model.train.presets import NETWORK_PRESETS
 from model.train.schedule import ScheduleConfig
 from model.train.yaml_config import read_placed_yaml
 from model.train.yaml_lines import KeyPlaces
@@ -94,7 +95,12 @@ class VocabularyConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
-    """The `ModelConfig` fields that an experiment may set; the vocabulary sets the rest."""
+    """The `ModelConfig` fields that an experiment may set; the vocabulary sets the rest.
+
+    In a file, `preset` names the values to begin with: `model.train.presets`.
+    """
+
+    PRESETS: ClassVar = NETWORK_PRESETS
 
     d_model: int = 512
     num_heads: int = 8

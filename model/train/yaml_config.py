@@ -2,7 +2,8 @@
 
 Owns the conversion and its messages, which name the file, the line and the key, what of a
 dataclass was said, and where two of them differ. Does not own any class; the limits of values are
-their classes' own, in `__post_init__`.
+their classes' own, in `__post_init__`, and so are presets, in `PRESETS`: values by name, which the
+key `preset` of a mapping begins with.
 """
 
 import dataclasses
@@ -194,11 +195,16 @@ def _convert_mapping(value: object, kind: type, where: str) -> object:
     name = where or "the experiment"
     if not isinstance(value, Mapping):
         raise ConfigError(f"{name} is {value!r}; it must be a mapping")
-    fields = {item.name: item for item in dataclasses.fields(kind)}
     prefix = f"{where}." if where else ""
+    presets: Mapping[str, Mapping[str, object]] = getattr(kind, "PRESETS", {})
+    if presets and "preset" in value:
+        chosen = _convert_choice(value["preset"], tuple(presets), f"{prefix}preset")
+        said = {key: item for key, item in value.items() if key != "preset"}
+        value = {**presets[str(chosen)], **said}
+    fields = {item.name: item for item in dataclasses.fields(kind)}
     unknown = sorted(f"{prefix}{key}" for key in value if key not in fields)
     if unknown:
-        known = ", ".join(sorted(fields))
+        known = ", ".join(sorted([*fields, *(["preset"] if presets else [])]))
         raise ConfigError(f"unknown key {', '.join(unknown)}; known here: {known}")
     missing = [
         f"{prefix}{key}"
