@@ -122,13 +122,19 @@ def test_a_body_that_was_answered_already_must_end_soon(run: Callable[..., None]
     run(scenario, leave_seconds=0.3)
 
 
+async def half_answered(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection whose request was answered with two bytes of its body still to come."""
+    reader, writer = await served.connect()
+    writer.write(b"POST /one HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab")
+    await reader.readuntil(b"fine /one")
+    return reader, writer
+
+
 def test_a_body_that_ends_after_its_answer_leaves_the_connection_usable(
     run: Callable[..., None],
 ) -> None:
     async def scenario(served: Served) -> None:
-        reader, writer = await served.connect()
-        writer.write(b"POST /one HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab")
-        await reader.readuntil(b"fine /one")
+        reader, writer = await half_answered(served)
         writer.write(b"cd")
         await asyncio.sleep(0.5)  # longer than the rest of a body may take
         writer.write(get("/two", CLOSE))
@@ -142,9 +148,7 @@ def test_a_body_that_ends_together_with_the_next_request_ends_its_time(
     run: Callable[..., None],
 ) -> None:
     async def scenario(served: Served) -> None:
-        reader, writer = await served.connect()
-        writer.write(b"POST /one HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nab")
-        await reader.readuntil(b"fine /one")
+        reader, writer = await half_answered(served)
         writer.write(b"cd" + get("/wait", CLOSE))
         await asyncio.sleep(0.5)  # longer than the rest of a body may take
         served.app.release.set()
