@@ -7,6 +7,7 @@ together, and the arrays of token ids of small texts. Large ones lie in files
 
 import gzip
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -58,7 +59,8 @@ def find_text(folder: Path, corpus: str, language: str) -> Path:
 def iterate_lines(path: Path) -> Iterator[str]:
     """Lines of a UTF-8 file without their ends, unpacked when the name ends in `.gz`.
 
-    Only a line feed ends a line (a text may hold U+2028 or a form feed).
+    Only a line feed ends a line (a text may hold U+2028 or a form feed). Carriage returns before
+    it belong to the end, and a byte order mark before the first line is no text.
 
     Raises:
         DataError: The file cannot be read, is damaged or is not UTF-8; the message names the
@@ -68,7 +70,8 @@ def iterate_lines(path: Path) -> Iterator[str]:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             for line in stream:
-                yield line.removesuffix(b"\n").decode("utf-8")
+                text = line if num_done else line.removeprefix(BOM_UTF8)
+                yield text.removesuffix(b"\n").rstrip(b"\r").decode("utf-8")
                 num_done += 1
     except (OSError, EOFError, zlib.error) as error:
         where = f"{path}:{num_done + 1}" if num_done else f"{path}"

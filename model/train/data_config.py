@@ -122,6 +122,7 @@ class DirectionConfig:
                     raise ConfigError(
                         f"{name} has {entry!r}; it must be {shortest} or folder/split/corpus"
                     )
+        self._check_held_out()
         for side in ("source", "target"):
             try:
                 getattr(self, side)
@@ -129,6 +130,19 @@ class DirectionConfig:
                 key = f"{side}_tag" if getattr(self, f"{side}_tag") else f"{side}_language"
                 value = getattr(self, key)
                 raise ConfigError(f"data.{key} is {value!r}: {error}") from error
+
+    def _check_held_out(self) -> None:
+        """Reject held-out text that is named twice, however it is written."""
+        for name, entries, corpora in (
+            ("data.dev", self.dev, self.dev_corpora),
+            ("data.report", self.report, self.report_corpora),
+        ):
+            for number, entry in enumerate(entries):
+                if corpora[number] in corpora[:number]:
+                    raise ConfigError(
+                        f"{name}[{number}] is {entry!r}, which is named before it; each corpus"
+                        " must be named once"
+                    )
 
     @property
     def name(self) -> str:

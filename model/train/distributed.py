@@ -176,13 +176,14 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
 
     Args:
         environment: Where torchrun says who is who.
-        device: Workers on CUDA talk through NCCL, others through Gloo.
+        device: This worker's, from `local_device`. Workers on CUDA talk through NCCL, others
+            through Gloo.
 
     Raises:
-        ConfigError: torchrun's variables are incomplete, or the workers cannot meet where they
-            say.
+        ConfigError: torchrun's variables are incomplete or no numbers, or the workers cannot meet
+            where they say.
     """
-    if int(environment.get("WORLD_SIZE", "1")) == 1:
+    if _number(environment, "WORLD_SIZE", default="1", minimum=1) == 1:
         yield Group()
         return
     missing = [
@@ -192,12 +193,36 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
     ]
     if missing:
         raise ConfigError(f"WORLD_SIZE is set but {', '.join(missing)} is not; use torchrun")
+    for name in ("RANK", "LOCAL_RANK"):
+        _number(environment, name)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)  # NCCL and compiled kernels use the current one
     _join("nccl" if device.type == "cuda" else "gloo", environment)
     try:
         yield Group(rank=distributed.get_rank(), size=distributed.get_world_size())
     finally:
         if distributed.is_initialized():  # not left in order: an error
             distributed.destroy_process_group()
+
+
+def _number(
+    environment: Mapping[str, str], name: str, *, default: str = "0", minimum: int = 0
+) -> int:
+    """One of torchrun's variables.
+
+    Raises:
+        ConfigError: It is no whole number, or below the minimum.
+    """
+    value = environment.get(name, default)
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if number < minimum:
+        raise ConfigError(
+            f"{name} is {value!r}; torchrun sets it to a whole number, at least {minimum}"
+        )
+    return number
 
 
 def _join(backend: str, environment: Mapping[str, str]) -> None:
@@ -225,15 +250,16 @@ def local_device(device: torch.device) -> torch.device:
     """This worker's own GPU when there are several, else `device`.
 
     Raises:
+        ConfigError: `LOCAL_RANK` is no number.
         DeviceError: This machine has more workers than GPUs.
     """
-    rank = os.environ.get("LOCAL_RANK")
-    if device.type != "cuda" or rank is None:
+    if device.type != "cuda" or "LOCAL_RANK" not in os.environ:
         return device
+    rank = _number(os.environ, "LOCAL_RANK")
     num_devices = torch.cuda.device_count()
-    if int(rank) >= num_devices:
+    if rank >= num_devices:
         raise DeviceError(
             f"LOCAL_RANK is {rank}, and this machine has {num_devices} GPUs; start no more workers"
             " on it than that (torchrun --nproc-per-node)"
         )
-    return torch.device("cuda", int(rank))
+    return torch.device("cuda", rank)

@@ -1,18 +1,22 @@
-"""Whether a network can be trained in the memory there is, asked before any work is done.
+"""Whether a network can be trained in the memory there is, and what is said when it runs out.
 
-Owns the least that training must hold, and what the machine, its container and the GPU have. Only
-what cannot fit for certain is refused: activations, text and other processes are not counted.
+Owns the least that training must hold, and what the machine, its container and the GPU have: asked
+before any work is done. Only what cannot fit for certain is refused then: activations, text and
+other processes are not counted. An update that runs out of memory says so itself.
 """
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from traceback import clear_frames
 
 import torch
 
 from model.config import ModelConfig
-from model.errors import ConfigError
-from model.train.experiment import Experiment
+from model.errors import ConfigError, TrainingError
+from model.out_of_memory import is_out_of_memory
+from model.train.experiment import Experiment, RunConfig
 
 _BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
 _MEMORY_LINE = re.compile(r"^(MemTotal|SwapTotal): *(\d+) kB$", re.MULTILINE)
@@ -92,6 +96,27 @@ def host_limit(
         return None
     memory = min([1024 * int(machine["MemTotal"]), *_group_limits(processes, groups)])
     return memory + 1024 * int(machine.get("SwapTotal", 0))
+
+
+@contextmanager
+def naming_batches(run: RunConfig, *, update: int, device: torch.device) -> Iterator[None]:
+    """Around an update: if it runs out of memory, its tensors are let go, and the error says why.
+
+    Raises:
+        TrainingError: It did; the message names `run.batch_tokens`.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        clear_frames(error.__traceback__)  # what writes the error down needs memory too
+        problem = str(error).partition("\n")[0] or type(error).__name__
+        raise TrainingError(
+            f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
+            f" smaller batches with a larger run.update_freq (it is {run.update_freq}) give the"
+            f" same gradient, in a run that begins anew or with --start-from; {problem}"
+        ) from error
 
 
 def _group_limits(processes: Path, groups: Path) -> Iterator[int]:

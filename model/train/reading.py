@@ -44,6 +44,9 @@ from model.train.yaml_lines import KeyPlaces
 CACHE_FOLDER = "text"
 """Where, in a run's folder, its tokenised text lies unless another folder is named."""
 
+_VOCABULARY_KEYS = ("vocabulary.size", "vocabulary.normalisation", "data.train")
+"""What keeps a vocabulary from being trained."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportText:
@@ -114,7 +117,7 @@ def read_text(
         )
     else:
         judged = judge_corpora(corpora, data, places, should_stop)
-        with places.blame("vocabulary", "vocabulary.size"):
+        with places.blame("vocabulary", *_VOCABULARY_KEYS):
             vocabularies = _train_vocabularies(experiment, judged, output, should_stop)
     ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
     if is_resumed:

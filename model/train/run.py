@@ -67,7 +67,7 @@ def train(
         command: What was typed, for the report; the card has the one that began the run.
         start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
             (latest) weights this one begins with; the optimiser begins anew. Not looked at
-            when resuming.
+            when resuming, as a line of the log says.
         cache: Folder that keeps tokenised text, for other runs too; None for the run's own.
         group: The workers that train together; None is one alone.
         places: Where the experiment's keys stand, for errors to name.
@@ -88,6 +88,11 @@ def train(
             worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
+    if resume and start_from is not None and group.is_first:
+        LOGGER.info(
+            "--start-from %s is not looked at: with --resume a run goes on from its own state",
+            start_from,
+        )
     if resume or not group.is_first:  # the others get their weights from the first
         start_from = None
     with ExitStack() as held:

@@ -17,6 +17,7 @@ from model.train.averaging import MovingAverage
 from model.train.batching import Batch, BatchStream
 from model.train.distributed import Group
 from model.train.experiment import OptimiserConfig, RunConfig
+from model.train.memory import naming_batches
 from model.train.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
 from model.train.schedule import ScheduleConfig, learning_rate
 from model.train.state import Progress
@@ -146,7 +147,8 @@ class Trainer:
         What the observer does (saving, scoring) is not counted as training time.
 
         Raises:
-            TrainingError: More updates in a row than are allowed had to be skipped.
+            TrainingError: More updates in a row than are allowed had to be skipped, or one ran
+                out of memory.
         """
         while self._goes_on(should_stop):
             started = self._clock()
@@ -177,7 +179,7 @@ class Trainer:
 
         Raises:
             TrainingError: It was so for the last of the updates that may be skipped in a row; on
-                all workers but the first, `FirstWorkerError`.
+                all workers but the first, `FirstWorkerError`. Or there was no memory for it.
         """
         self._transformer.train()
         update = self.progress.update + 1
@@ -189,13 +191,14 @@ class Trainer:
         )
         num_target = sum(batch.num_target_tokens for batch in batches)
         self._group.seed_dropout(self._run.seed, update)
-        loss = self.accumulate(batches)
-        norm = self._clip()
-        is_skipped = not (math.isfinite(loss) and math.isfinite(norm))
-        if is_skipped:
-            self._check_skips(update, loss=loss, norm=norm, rate=rate)
-        else:
-            self._step(rate)
+        with naming_batches(self._run, update=update, device=self._device):
+            loss = self.accumulate(batches)
+            norm = self._clip()
+            is_skipped = not (math.isfinite(loss) and math.isfinite(norm))
+            if is_skipped:
+                self._check_skips(update, loss=loss, norm=norm, rate=rate)
+            else:
+                self._step(rate)
         self._optimiser.zero_grad(set_to_none=True)
         return UpdateResult(
             update=update,

@@ -29,6 +29,8 @@ EOS_ID = 1
 UNK_ID = 2
 START_ID = PAD_ID
 
+_MAX_LINE_BYTES = 4192  # SentencePiece's own: it passes longer lines over without a word
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabularies:
@@ -200,7 +202,7 @@ def _train(
 
 
 def _problem(config: VocabularyConfig, message: str) -> str:
-    """SentencePiece's complaint in the experiment's words, where it is one of the common two."""
+    """SentencePiece's complaint in the experiment's words, where it is a common one."""
     too_high = re.search(r"size too high .* value <= (\d+)", message)
     if too_high:
         return (
@@ -212,6 +214,16 @@ def _problem(config: VocabularyConfig, message: str) -> str:
         return (
             f"vocabulary.size is {config.size}, but the characters alone are {too_low[1]} pieces;"
             " make it larger, or lower vocabulary.character_coverage"
+        )
+    if "!sentences_.empty()" in message:
+        return (
+            f"no line of data.train has at most {_MAX_LINE_BYTES} bytes and no U+2585;"
+            " SentencePiece learns from no other"
+        )
+    if "(all_chars_count) > (0)" in message:
+        return (
+            f"vocabulary.normalisation is {config.normalisation!r}, which leaves no character of"
+            " the text; it must leave at least one"
         )
     return message
 

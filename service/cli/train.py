@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FOLDER",
         help="begin with the vocabulary and the latest weights of another run's folder, or of a"
-        " checkpoint directory",
+        " checkpoint directory; not looked at with --resume",
     )
     parser.add_argument(
         "--cache",

@@ -15,6 +15,7 @@ from traceback import clear_frames
 import torch
 
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
+from model.out_of_memory import is_out_of_memory
 from service.engine.headroom import Headroom
 from service.engine.messages import (
     Cancelled,
@@ -29,8 +30,6 @@ from service.engine.scheduler import Priority
 from service.engine.totals import Totals
 
 logger = logging.getLogger(__name__)
-
-_MEMORY_ERRORS = (torch.OutOfMemoryError, MemoryError)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,7 +204,7 @@ class Runner:
             suspects: What was being admitted or stepped; others that ran are tried again too.
             error: What the session raised.
         """
-        is_short = isinstance(error, _MEMORY_ERRORS)
+        is_short = is_out_of_memory(error)
         suspect_ids = {job.segment.segment_id for job in suspects}
         running = self._running.values()
         bystanders = [job for job in running if job.segment.segment_id not in suspect_ids]

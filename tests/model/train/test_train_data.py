@@ -29,6 +29,16 @@ def test_only_a_line_feed_ends_a_line(tmp_path: Path) -> None:
     assert read_lines(path) == ["a\u2028b\x0cc\u0085d", "e"]
 
 
+@pytest.mark.parametrize("name", ["odd.en", "odd.en.gz"])
+def test_carriage_returns_at_line_ends_and_a_byte_order_mark_are_no_text(
+    tmp_path: Path, name: str
+) -> None:
+    path = write(tmp_path / name, "\ufeff\ufeffa\r\n\r\n\ufeffb\rc\r\r\nd\r")
+    assert read_lines(path) == ["\ufeffa", "", "\ufeffb\rc", "d"]
+    path = write(tmp_path / name, "\ufeff\r\n")
+    assert read_lines(path) == [""]
+
+
 def test_a_missing_side_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"talk\.en: no such file, nor with \.gz"):
         find_text(tmp_path, "talk", "en")

@@ -266,6 +266,34 @@ def test_half_an_environment_is_refused() -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [("WORLD_SIZE", "two", 1), ("WORLD_SIZE", "0", 1), ("RANK", "", 0), ("LOCAL_RANK", "-1", 0)],
+)
+def test_an_environment_of_no_numbers_is_refused(name: str, value: str, limit: int) -> None:
+    environment = {**two_at("127.0.0.1", 1, rank=0), name: value}
+    message = f"^{name} is '{value}'; torchrun sets it to a whole number, at least {limit}$"
+    with (
+        pytest.raises(ConfigError, match=message),
+        joined_group(environment, torch.device("cpu")),
+    ):
+        pass
+
+
+def test_a_worker_uses_its_own_gpu_before_it_meets_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(torch.cuda, "set_device", done.append)
+    monkeypatch.setattr("model.train.distributed._join", lambda backend, _: done.append(backend))
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    for device in (torch.device("cuda", 1), torch.device("cpu")):
+        with joined_group(two_at("127.0.0.1", 1, rank=1), device) as group:
+            assert (group.rank, group.size) == (1, 2)
+    assert done == [torch.device("cuda", 1), "nccl", "gloo"]
+
+
 def two_at(address: str, port: int, *, rank: int) -> dict[str, str]:
     """What torchrun tells one of two workers."""
     return {
@@ -316,6 +344,9 @@ def test_more_workers_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert local_device(torch.device("cuda")) == torch.device("cuda", 1)
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(DeviceError, match="LOCAL_RANK is 2, and this machine has 2 GPUs"):
+        local_device(torch.device("cuda"))
+    monkeypatch.setenv("LOCAL_RANK", "one")
+    with pytest.raises(ConfigError, match="LOCAL_RANK is 'one'; torchrun sets it to a whole"):
         local_device(torch.device("cuda"))
     assert local_device(torch.device("cpu")) == torch.device("cpu")
 

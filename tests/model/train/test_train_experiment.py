@@ -202,6 +202,11 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
             "  train:\n    - {name: talk, licence: X}\n    - {name: b, licence: X, copies: 0}\n",
             r"10: data.train\[1\].copies is 0",
         ),
+        (
+            "  dev: [held-out]\n",
+            "  dev:\n    - held-out\n    - held-out\n",
+            r"11: data.dev\[1\] is 'held-out', which is named before it",
+        ),
         ("source_language: en", "source_language: e!n", "6: data.source_language is 'e!n'"),
         (
             "target_language: zh",

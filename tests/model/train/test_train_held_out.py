@@ -19,7 +19,7 @@ BACK = replace(
     source_tag="zh-Hans",
     target_tag=None,
     dev=("zh-en/dev/held-out", "held-out"),
-    report=("zh-en/test/held-out", "test/held-out", "en-zh/test/held-out"),
+    report=("zh-en/test/held-out", "en-zh/test/held-out"),
 )
 FIELDS = ("folder", "source_language", "target_language", "source_tag", "target_tag", "train")
 ALONE = DataConfig(

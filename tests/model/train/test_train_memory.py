@@ -1,3 +1,4 @@
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -6,16 +7,23 @@ import pytest
 import torch
 
 from model.config import ModelConfig
-from model.errors import ConfigError
+from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
 from model.train import memory
 from model.train.experiment import (
     Experiment,
     NetworkConfig,
     OptimiserConfig,
+    RunConfig,
     read_placed_experiment,
 )
-from model.train.memory import check_memory, host_limit, matrix_weights, memory_limit
+from model.train.memory import (
+    check_memory,
+    host_limit,
+    matrix_weights,
+    memory_limit,
+    naming_batches,
+)
 from model.train.report import format_experiment
 from support.tiny_runs import EXPERIMENT, run
 
@@ -141,3 +149,40 @@ def test_the_limit_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1, 2))
     assert memory_limit(torch.device("cpu")) == 3
     assert memory_limit(torch.device("cuda", 0)) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "is_memory"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB."), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+    ],
+)
+def test_an_update_names_its_batches_only_where_memory_is_the_trouble(
+    error: Exception, is_memory: bool
+) -> None:
+    class Held:
+        pass
+
+    def fail() -> None:
+        held = Held()
+        left.append(weakref.ref(held))
+        raise error
+
+    left: list[weakref.ref[Held]] = []
+    config = RunConfig(max_updates=1, batch_tokens=4096, update_freq=2)
+    with (
+        pytest.raises(TrainingError if is_memory else type(error)) as caught,
+        naming_batches(config, update=7, device=torch.device("cuda", 1)),
+    ):
+        fail()
+    if not is_memory:
+        assert caught.value is error
+        return
+    assert str(caught.value) == (
+        "update 7: out of memory on cuda:1; run.batch_tokens is 4096: smaller batches with a larger"
+        " run.update_freq (it is 2) give the same gradient, in a run that begins anew or with"
+        f" --start-from; {str(error).partition(chr(10))[0] or 'MemoryError'}"
+    )
+    assert left[0]() is None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+import torch
 
 from model.errors import TrainingError
 from model.train.journal import read_journal
@@ -87,14 +88,35 @@ def test_an_error_that_nobody_foresaw_is_written_down_with_its_kind(
     data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> NoReturn:
-        raise RuntimeError("out of\nmemory")
+        raise RuntimeError("no\nkernel")
 
     monkeypatch.setattr(Trainer, "accumulate", fail)
-    with pytest.raises(RuntimeError, match="out of"):
+    with pytest.raises(RuntimeError, match="no\nkernel"):
         run(data_folder, tmp_path, experiment=SHORT)
-    assert errors(tmp_path) == [(0, "RuntimeError: out of\nmemory")]
+    assert errors(tmp_path) == [(0, "RuntimeError: no\nkernel")]
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "`RuntimeError: out of memory`" in report
+    assert "`RuntimeError: no kernel`" in report
+
+
+def test_a_run_out_of_memory_names_its_batches_and_goes_on_from_its_state(
+    data_folder: Path, tmp_path: Path
+) -> None:
+    """Another process may have had the memory: the same command can do."""
+    accumulate = Trainer.accumulate
+
+    def hungry(self: Trainer, batches: object) -> float:
+        if self.progress.update == 4:
+            torch.empty(1 << 47)
+        return accumulate(self, batches)  # type: ignore[arg-type]  # as it came
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "accumulate", hungry)
+        with pytest.raises(TrainingError, match=r"run\.batch_tokens is 200: .*allocat") as caught:
+            run(data_folder, tmp_path, experiment=SHORT)
+    assert str(caught.value).startswith("update 5: out of memory on cpu; ")
+    assert errors(tmp_path) == [(4, str(caught.value))]
+    assert f"`{caught.value}`" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert run(data_folder, tmp_path, experiment=SHORT, resume=True)
 
 
 def fail_to_note(patch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import json
+import logging
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -18,7 +19,8 @@ from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.distributed import Group
-from model.train.report import EXPERIMENT_FILE
+from model.train.experiment import read_placed_experiment
+from model.train.report import EXPERIMENT_FILE, format_experiment
 from model.train.run import build_network
 from model.train.schedule import ScheduleConfig
 from model.train.state import list_snapshots, load_snapshot, save_snapshot, snapshot_path
@@ -148,6 +150,20 @@ def test_a_run_can_begin_with_a_checkpoint(
         torch.testing.assert_close(value, expected[name], rtol=0, atol=1e-8)
 
 
+def test_a_run_that_goes_on_says_that_it_does_not_look_at_a_beginning(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    short = replace(FROZEN, data=replace(EXPERIMENT.data, report=()))
+    assert not run(data_folder, tmp_path, experiment=short, num_updates=1)
+    caplog.set_level(logging.INFO, logger="dragoman.train")
+    nothing = tmp_path / "nothing"
+    assert run(data_folder, tmp_path, experiment=short, resume=True, start_from=nothing)
+    said = [record.message for record in caplog.records if "--start-from" in record.message]
+    assert said == [
+        f"--start-from {nothing} is not looked at: with --resume a run goes on from its own state"
+    ]
+
+
 def test_a_checkpoint_of_another_kind_is_no_beginning(
     data_folder: Path, whole_run: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +174,21 @@ def test_a_checkpoint_of_another_kind_is_no_beginning(
     ):
         run(data_folder, tmp_path / "one", experiment=wider, start_from=checkpoint)
     assert not (tmp_path / "one").exists()
+    path = tmp_path / "wide.yaml"
+    text = format_experiment(wider)
+    path.write_text(text, encoding="utf-8")
+    line = text.splitlines().index("  d_ff: 32") + 1
+    experiment, places = read_placed_experiment(path)
+    with pytest.raises(
+        TrainingError, match=rf"wide\.yaml:{line}: .* network\.d_ff is 32, the checkpoint's is 16$"
+    ):
+        run(
+            data_folder,
+            tmp_path / "one",
+            experiment=experiment,
+            start_from=checkpoint,
+            places=places,
+        )
     apart = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, is_joint=False))
     with pytest.raises(DataError, match="a vocabulary for each side, the checkpoint has not"):
         run(data_folder, tmp_path / "two", experiment=apart, start_from=checkpoint)

@@ -154,6 +154,28 @@ def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("line", ["cat " * 1049, "cat \u2585"])
+def test_text_that_sentencepiece_passes_over_is_refused_with_its_limit(
+    tmp_path: Path, line: str
+) -> None:
+    message = r"no line of data\.train has at most 4192 bytes and no U\+2585; SentencePiece"
+    with pytest.raises(DataError, match=rf"source\.spm: .* cannot be trained: {message}"):
+        train_vocabularies(
+            VocabularyConfig(is_joint=False), tmp_path, source=[line] * 3, target=TARGET
+        )
+    train_vocabularies(VocabularyConfig(size=266), tmp_path, source=["cat " * 1048], target=[line])
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_text_of_which_normalisation_leaves_nothing_is_refused(tmp_path: Path, kind: Kind) -> None:
+    message = r"vocabulary\.normalisation is 'nmt_nfkc', which leaves no character of the text"
+    with pytest.raises(DataError, match=message):
+        train_vocabularies(
+            VocabularyConfig(kind=kind), tmp_path, source=["\u200b"], target=["\u200b\u200b"]
+        )
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_missing_model_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none\.spm"):
         load_pieces(tmp_path / "none.spm")

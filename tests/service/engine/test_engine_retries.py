@@ -198,7 +198,14 @@ def test_more_than_fits_is_done_in_pieces():
     assert {type(word) for word in run_out(runner).values()} == {Finished}
 
 
-@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError])
+class NoMemoryOnTheHostError(RuntimeError):
+    """What torch says of a CPU."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"DefaultCPUAllocator: can't allocate memory: {message}")
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError, MemoryError, NoMemoryOnTheHostError])
 def test_when_memory_runs_out_fewer_rows_run_for_a_while(error):
     clock = Clock()
     runner = runner_of(fragile(max_sound_rows=40, error=error), clock)

@@ -1,0 +1,21 @@
+"""Which errors say that there is no memory left.
+
+Owns that question alone: torch has a type for it on a GPU, and on a CPU nothing but words.
+"""
+
+import torch
+
+_SIGNS = (
+    "DefaultCPUAllocator",
+    "std::bad_alloc",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+)
+"""What a plain `RuntimeError` of torch's says when there is no memory."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that there is no memory left, on the host or on the GPU."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)
