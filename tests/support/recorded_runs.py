@@ -1,7 +1,12 @@
 """Whole runs that tell what every update was, to be killed, starved of disk, and resumed."""
 
+import os
 import resource
+import signal
+import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -15,7 +20,9 @@ from model.train.experiment import (
     RunConfig,
     VocabularyConfig,
 )
+from model.train.keeping import CHECKPOINT_FOLDER
 from model.train.observer import RunObserver
+from model.train.regularisation import RegularisationConfig
 from model.train.schedule import ScheduleConfig
 from model.train.state import Progress, has_state
 from model.train.trainer import UpdateResult
@@ -52,55 +59,146 @@ EXPERIMENT = Experiment(
     ),
 )
 
+RICH_EXPERIMENT = replace(
+    EXPERIMENT,
+    data=replace(
+        EXPERIMENT.data,
+        train=(
+            CorpusConfig(name="few", licence="CC0-1.0", copies=1.5),
+            CorpusConfig(name="again", licence="CC0-1.0", copies=0.5),
+        ),
+        dev=("few",),
+        report=("test/some",),
+        regularisation=RegularisationConfig(alpha=0.05),
+    ),
+    vocabulary=VocabularyConfig(size=340),
+    network=replace(EXPERIMENT.network, d_model=32, d_ff=64, dropout=0.1),
+    optimiser=OptimiserConfig(),
+    schedule=ScheduleConfig(peak=2e-2, warmup_updates=4),
+    run=replace(
+        EXPERIMENT.run,
+        max_updates=100,
+        batch_tokens=400,
+        update_freq=2,
+        score_dev=True,
+        metric="bleu",
+        dev_beam_size=2,
+        final_beam_size=3,
+        patience=3,
+    ),
+)
+"""Learns its few pairs by heart within some 30 updates. From then on no BLEU is better than the one
+before, so that patience ends it: later than it would where BLEU goes up and down on the way."""
+
 
 def write_text(folder: Path) -> Path:
-    """The run's text, below `folder`; returns `folder`."""
-    for split, num_pairs in (("train", 60), ("dev", 6)):
-        (folder / "en-zh" / split).mkdir(parents=True)
+    """The text of both runs, below `folder`; returns `folder`."""
+    pairs = list(generated_pairs(60))
+    for split, name, lines in (
+        ("train", "talk", pairs),
+        ("train", "few", pairs[:6] * 4),
+        ("train", "again", pairs[:6] * 4),
+        ("dev", "talk", pairs[:6]),
+        ("dev", "few", pairs[:6]),
+        ("test", "some", pairs[3:9]),  # the last three were never learnt by the second run
+    ):
+        (folder / "en-zh" / split).mkdir(parents=True, exist_ok=True)
         for language, side in (("en", 0), ("zh", 1)):
-            lines = "".join(f"{pair[side]}\n" for pair in generated_pairs(num_pairs))
-            path = folder / "en-zh" / split / f"talk.{language}"
-            path.write_text(lines, encoding="utf-8")
+            path = folder / "en-zh" / split / f"{name}.{language}"
+            path.write_text("".join(f"{pair[side]}\n" for pair in lines), encoding="utf-8")
     return folder
 
 
-def recorded_run(
-    send: Send, data_folder: Path, output: Path, full_after: int | None, stop_after: int | None
-) -> None:
-    """Begin or resume the run; says (update, loss) of every update, and how it ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What becomes of a run.
 
-    Args:
-        send: Gets it.
-        data_folder: As `write_text` made it.
-        output: Of the run.
+    Attributes:
         full_after: After this update the system lets no file become larger than a few bytes, as
             on a full disk.
         stop_after: The run is asked to stop after this update.
+        killed_after: It kills itself as soon as it has said what this update was.
+        killed_while: It kills itself after its last update: while the weights are chosen; while
+            the checkpoint is put in its place (what stood there is beside it by then); or while
+            the checkpoint, which is there, is scored.
     """
+
+    full_after: int | None = None
+    stop_after: int | None = None
+    killed_after: int | None = None
+    killed_while: Literal["choosing", "storing", "scoring"] | None = None
+
+
+UNTOUCHED = Fate()
+
+
+def recorded_run(
+    send: Send, experiment: Experiment, data_folder: Path, output: Path, fate: Fate
+) -> None:
+    """Begin or resume the run; says (update, loss) of every update, and how it ended.
+
+    No curves are drawn, as where matplotlib is not installed, so that it begins and ends sooner.
+    """
+    sys.modules["model.train.curves"] = None  # type: ignore[assignment]  # how Python says so
     updates: list[int] = []
+    checkpoint = output / CHECKPOINT_FOLDER
+    num_questions = 0
+    if fate.killed_while == "storing":
+        _kill_at_rename(checkpoint)
 
     class Recording(RunObserver):
+        is_over = False
+
         def after_update(
             self, result: UpdateResult, progress: Progress, fraction: float
         ) -> Progress:
             updates.append(result.update)
             send((result.update, result.loss.hex()))
-            if result.update == full_after:
+            if result.update == fate.killed_after:
+                _kill()
+            if result.update == fate.full_after:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
             return super().after_update(result, progress, fraction)
+
+        def last(self, progress: Progress, *, is_over: bool) -> Progress:
+            progress = super().last(progress, is_over=is_over)
+            Recording.is_over = is_over
+            return progress
+
+    def should_stop() -> bool:
+        nonlocal num_questions
+        now = "scoring" if checkpoint.exists() else "choosing"
+        num_questions += Recording.is_over and fate.killed_while == now
+        if num_questions == 4:
+            _kill()
+        return fate.stop_after in updates
 
     setattr(run, "RunObserver", Recording)  # noqa: B010  # mypy: this process only runs this
     try:
         is_complete = run.train(
-            EXPERIMENT,
+            experiment,
             data_folder=data_folder,
             output=output,
             resume=has_state(output),
             device=torch.device("cpu"),
             command="dragoman train tiny.yaml",
-            should_stop=lambda: stop_after in updates,
+            should_stop=should_stop,
         )
     except TrainingError as error:
         send(str(error))
     else:
         send(is_complete)
+
+
+def _kill_at_rename(place: Path) -> None:
+    """Kill this process when something that is whole is about to be moved to `place`."""
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "os.rename" and str(arguments[1]) == str(place):
+            _kill()
+
+    sys.addaudithook(watch)
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

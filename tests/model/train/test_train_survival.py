@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import time
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,20 @@ import pytest
 import torch
 
 from model.errors import TrainingError
+from model.train.experiment import Experiment
+from model.train.journal import read_journal
 from model.train.run import train
 from model.train.state import PREVIOUS_STATE_FILE, STATE_FILE, snapshot_path
 from support.forked import Forked
-from support.recorded_runs import EXPERIMENT, NUM_UPDATES, recorded_run, write_text
+from support.recorded_runs import (
+    EXPERIMENT,
+    NUM_UPDATES,
+    RICH_EXPERIMENT,
+    UNTOUCHED,
+    Fate,
+    recorded_run,
+    write_text,
+)
 from support.same_states import assert_same_state
 
 
@@ -28,29 +39,71 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(
-    data_folder: Path, output: Path, *, full_after: int | None = None, stop_after: int | None = None
+    data_folder: Path,
+    output: Path,
+    fate: Fate = UNTOUCHED,
+    *,
+    experiment: Experiment = EXPERIMENT,
 ) -> Forked:
-    return Forked(recorded_run, data_folder, output, full_after, stop_after)
+    return Forked(recorded_run, experiment, data_folder, output, fate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftAlone:
+    """A run that was never broken off: its folder, and the loss of every update."""
+
+    experiment: Experiment
+    folder: Path
+    losses: dict[int, str]
+
+
+def leave_alone(experiment: Experiment, data_folder: Path, output: Path) -> LeftAlone:
+    *losses, is_complete = start(data_folder, output, experiment=experiment).rest()
+    assert is_complete is True
+    assert [update for update, _ in losses] == list(range(1, len(losses) + 1))
+    return LeftAlone(experiment=experiment, folder=output, losses=dict(losses))
 
 
 @pytest.fixture(scope="module")
-def unbroken(
-    data_folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, dict[int, str]]:
-    output = tmp_path_factory.mktemp("runs") / "unbroken"
-    *losses, is_complete = start(data_folder, output).rest()
-    assert is_complete is True
-    assert [update for update, _ in losses] == list(range(1, NUM_UPDATES + 1))
-    return output, dict(losses)
+def unbroken(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LeftAlone:
+    found = leave_alone(EXPERIMENT, data_folder, tmp_path_factory.mktemp("runs") / "unbroken")
+    assert len(found.losses) == NUM_UPDATES
+    return found
+
+
+@pytest.fixture(scope="module")
+def rich(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> LeftAlone:
+    """Two batches an update, segmentations drawn, fractions of copies, BLEU, ended by patience."""
+    found = leave_alone(RICH_EXPERIMENT, data_folder, tmp_path_factory.mktemp("runs") / "rich")
+    progress = torch.load(found.folder / STATE_FILE, weights_only=True)["progress"]
+    assert progress["best_score"] > 0
+    assert progress["num_snapshots_since_best"] == RICH_EXPERIMENT.run.patience
+    assert len(found.losses) < RICH_EXPERIMENT.run.max_updates
+    assert snapshot_path(found.folder, progress["best_update"]).exists()
+    return found
 
 
 def assert_same_end(output: Path, unbroken: Path) -> None:
+    """Weights, moments, best score, patience, dev and final scores, files: all but times."""
     assert_same_state(output, unbroken)
+    assert measured(output) == measured(unbroken)
     names = [{path.name for path in folder.glob("*.safetensors")} for folder in (output, unbroken)]
     assert names[0] == names[1]
     assert not list(output.glob("*.partial"))
-    for name in (*names[1], "checkpoint/model.safetensors"):
+    stored = {path.name for path in (unbroken / "checkpoint").iterdir()}
+    assert {path.name for path in (output / "checkpoint").iterdir()} == stored
+    told = {"card.md", "SHA256SUMS"}  # the card tells minutes
+    for name in (*names[1], *(f"checkpoint/{name}" for name in stored - told)):
         assert (output / name).read_bytes() == (unbroken / name).read_bytes(), name
+
+
+def measured(folder: Path) -> list[tuple[str, int, dict[str, Any]]]:
+    """What the journal says of dev text and of the end, each once and in order."""
+    return [
+        (record.event, record.update, dict(record.fields))
+        for record in read_journal(folder)
+        if record.event in {"evaluation", "score"}
+    ]
 
 
 def saved_update(folder: Path, name: str) -> int:
@@ -58,35 +111,66 @@ def saved_update(folder: Path, name: str) -> int:
     return found
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "seed", "num_kills"), [("unbroken", 1, 3), ("unbroken", 2, 3), ("rich", 1, 2)]
+)
 def test_a_run_killed_again_and_again_ends_with_the_bits_of_one_left_alone(
-    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path, seed: int
+    data_folder: Path,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    *,
+    kind: str,
+    seed: int,
+    num_kills: int,
 ) -> None:
-    folder, losses = unbroken
+    left_alone: LeftAlone = request.getfixturevalue(kind)
     choices = random.Random(seed)
     heard: list[Any] = []
-    for _ in range(4):
-        running = start(data_folder, tmp_path)
+    for _ in range(num_kills):
+        running = start(data_folder, tmp_path, experiment=left_alone.experiment)
         heard += [running.next() for _ in range(choices.randrange(5, 15))]
         time.sleep(choices.uniform(0, 0.02))  # in the middle of whatever it does then
         running.process.kill()
         heard += running.rest()
         assert running.process.exitcode == -9
-    heard += start(data_folder, tmp_path).rest()
+    near_the_end = Fate(killed_after=len(left_alone.losses) - 2)  # with some patience used up
+    for fate in (near_the_end, UNTOUCHED):
+        heard += start(data_folder, tmp_path, fate, experiment=left_alone.experiment).rest()
     assert heard.pop() is True
-    assert all(losses[update] == loss for update, loss in heard)
+    assert all(left_alone.losses.get(update) == loss for update, loss in heard)
     updates = [update for update, _ in heard]
     repeated = [last - first + 1 for last, first in pairwise(updates) if first <= last]
-    assert len(repeated) <= 4
+    assert 1 <= len(repeated) <= num_kills + 1
     assert all(num_lost <= 3 + 1 for num_lost in repeated)  # saved every third update
-    assert_same_end(tmp_path, folder)
+    assert_same_end(tmp_path, left_alone.folder)
+
+
+def test_a_run_killed_again_and_again_in_its_end_leaves_the_same_checkpoint(
+    data_folder: Path, rich: LeftAlone, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    heard: list[Any] = []
+    for fate, is_stored in (
+        (Fate(killed_while="choosing"), False),
+        (Fate(killed_while="storing"), False),
+        (Fate(killed_while="scoring"), True),
+        (Fate(killed_while="storing"), False),  # what stood there is beside it
+    ):
+        running = start(data_folder, tmp_path, fate, experiment=RICH_EXPERIMENT)
+        heard += running.rest()
+        assert running.process.exitcode == -9
+        assert checkpoint.exists() == is_stored
+    assert heard == list(rich.losses.items())  # none of the updates was done again
+    assert len(list(tmp_path.glob(".checkpoint.*.partial"))) == 1
+    assert len(list(tmp_path.glob(".checkpoint.*.old"))) == 1
+    assert start(data_folder, tmp_path, experiment=RICH_EXPERIMENT).rest() == [True]
+    assert_same_end(tmp_path, rich.folder)
 
 
 def test_a_full_disk_ends_a_run_with_one_error_and_spares_its_state(
-    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path
+    data_folder: Path, unbroken: LeftAlone, tmp_path: Path
 ) -> None:
-    folder, losses = unbroken
-    *heard, message = start(data_folder, tmp_path, full_after=14).rest()
+    *heard, message = start(data_folder, tmp_path, Fate(full_after=14)).rest()
     assert heard[-1][0] == 15  # saved every third update
     assert message == (
         f"{tmp_path / STATE_FILE}: the state of update 15 cannot be written: File too large; what"
@@ -94,17 +178,16 @@ def test_a_full_disk_ends_a_run_with_one_error_and_spares_its_state(
     )
     assert not list(tmp_path.glob("*.partial"))
     heard = start(data_folder, tmp_path).rest()
-    assert heard[0] == (13, losses[13])
-    assert_same_end(tmp_path, folder)
+    assert heard[0] == (13, unbroken.losses[13])
+    assert_same_end(tmp_path, unbroken.folder)
 
 
 def test_a_damaged_save_costs_only_the_updates_since_the_one_before(
     data_folder: Path,
-    unbroken: tuple[Path, dict[int, str]],
+    unbroken: LeftAlone,
     tmp_path: Path,
 ) -> None:
-    folder, losses = unbroken
-    assert start(data_folder, tmp_path, stop_after=17).rest()[-1] is False
+    assert start(data_folder, tmp_path, Fate(stop_after=17)).rest()[-1] is False
     path = tmp_path / STATE_FILE
     damaged = bytearray(path.read_bytes())
     damaged[len(damaged) // 2] ^= 0xFF
@@ -112,16 +195,16 @@ def test_a_damaged_save_costs_only_the_updates_since_the_one_before(
     assert snapshot_path(tmp_path, 16).exists()  # later than the state before, of update 15
     other = shutil.copytree(tmp_path, tmp_path / "other")
     heard = start(data_folder, tmp_path).rest()
-    assert heard[0] == (16, losses[16])
+    assert heard[0] == (16, unbroken.losses[16])
     assert heard[-1] is True
-    assert_same_end(tmp_path, folder)
+    assert_same_end(tmp_path, unbroken.folder)
     # The next save drops the damaged one: what the run went on from stays.
-    assert start(data_folder, other, stop_after=17).rest()[-1] is False
+    assert start(data_folder, other, Fate(stop_after=17)).rest()[-1] is False
     assert [saved_update(other, name) for name in (STATE_FILE, PREVIOUS_STATE_FILE)] == [17, 15]
 
 
-def test_the_state_before_the_last_one_is_kept(unbroken: tuple[Path, dict[int, str]]) -> None:
-    assert saved_update(unbroken[0], PREVIOUS_STATE_FILE) == NUM_UPDATES - 1
+def test_the_state_before_the_last_one_is_kept(unbroken: LeftAlone) -> None:
+    assert saved_update(unbroken.folder, PREVIOUS_STATE_FILE) == NUM_UPDATES - 1
 
 
 def resume_here(data_folder: Path, output: Path) -> bool:
@@ -136,7 +219,7 @@ def resume_here(data_folder: Path, output: Path) -> bool:
 
 
 def test_a_folder_that_is_trained_in_is_nobody_elses_until_that_process_ends(
-    data_folder: Path, unbroken: tuple[Path, dict[int, str]], tmp_path: Path
+    data_folder: Path, unbroken: LeftAlone, tmp_path: Path
 ) -> None:
     running = start(data_folder, tmp_path)
     assert running.next()[0] == 1
@@ -150,4 +233,4 @@ def test_a_folder_that_is_trained_in_is_nobody_elses_until_that_process_ends(
     running.process.kill()
     running.rest()
     assert resume_here(data_folder, tmp_path)
-    assert_same_end(tmp_path, unbroken[0])
+    assert_same_end(tmp_path, unbroken.folder)
