@@ -210,11 +210,23 @@ def _is_known(path: Path, progress: Progress) -> bool:
     return update_of(path) < progress.update + is_scored
 
 
-def _begun(folder: Path) -> list[Path]:
-    """What a process that was killed while it wrote has left of it.
+def forget_retired(folder: Path) -> None:
+    """Remove checkpoints that another took the place of, left by a process that was killed then.
 
-    Its checkpoint's folder too, and the one that it took the place of, once there is another. A
-    hidden file is somebody else's: lines that are being translated into the folder.
+    While there is no other, they are all there is, and stay.
+
+    Raises:
+        TrainingError: One cannot be removed.
+    """
+    if (folder / CHECKPOINT_FOLDER / CONFIG_FILE).is_file():
+        for path in folder.glob(f".{CHECKPOINT_FOLDER}.*{RETIRED_SUFFIX}"):
+            remove(path)
+
+
+def _begun(folder: Path) -> list[Path]:
+    """What a process that was killed while it wrote has left of it, its checkpoint's folder too.
+
+    A hidden file is somebody else's: lines that are being translated into the folder.
     """
     found = [
         path
@@ -222,8 +234,6 @@ def _begun(folder: Path) -> list[Path]:
         if not path.is_dir() and not path.name.startswith(".")
     ]
     found += folder.glob(f".{CHECKPOINT_FOLDER}.*{PARTIAL_SUFFIX}")
-    if (folder / CHECKPOINT_FOLDER / CONFIG_FILE).is_file():
-        found += folder.glob(f".{CHECKPOINT_FOLDER}.*{RETIRED_SUFFIX}")
     return found
 
 

@@ -20,7 +20,7 @@ from model.train.checks import check_run
 from model.train.distributed import Group
 from model.train.experiment import Experiment
 from model.train.finish import finish_run
-from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, opened_folder
+from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, forget_retired, opened_folder
 from model.train.observer import RunObserver, comparable, fingerprint
 from model.train.outcome import RunOutcome
 from model.train.progress import ProgressReporter
@@ -210,6 +210,7 @@ def _run(
                 command=recorder.first_command(),
                 should_stop=should_stop,
             )
+            forget_retired(output)
         outcome.write(parts.trainer.progress, scored=scored)
     except Exception as error:
         outcome.write_error(parts.trainer.progress, error)

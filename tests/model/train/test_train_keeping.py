@@ -9,7 +9,7 @@ import torch
 from model.errors import TrainingError
 from model.train.averaging import MovingAverage
 from model.train.experiment import OptimiserConfig
-from model.train.keeping import RunFiles, check_folder, opened_folder
+from model.train.keeping import RunFiles, check_folder, forget_retired, opened_folder
 from model.train.state import (
     PREVIOUS_STATE_FILE,
     STATE_FILE,
@@ -112,12 +112,11 @@ def test_a_checkpoint_that_was_being_replaced_goes_when_there_is_another(tmp_pat
     for folder in (old, other):
         folder.mkdir()
         (folder / "config.json").write_bytes(b"{}")
-    files = files_of(tmp_path)
-    files.forget_later(Progress())
+    forget_retired(tmp_path)
     assert old.exists()  # all that is left of the run's checkpoint
     place.mkdir()
     (place / "config.json").write_bytes(b"{}")
-    files.forget_later(Progress())
+    forget_retired(tmp_path)
     assert sorted(tmp_path.iterdir()) == [other, place]
 
 

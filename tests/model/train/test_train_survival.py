@@ -164,6 +164,7 @@ def test_a_run_killed_again_and_again_in_its_end_leaves_the_same_checkpoint(
     assert len(list(tmp_path.glob(".checkpoint.*.partial"))) == 1
     assert len(list(tmp_path.glob(".checkpoint.*.old"))) == 1
     assert start(data_folder, tmp_path, experiment=RICH_EXPERIMENT).rest() == [True]
+    assert not list(tmp_path.glob(".checkpoint.*"))
     assert_same_end(tmp_path, rich.folder)
 
 
