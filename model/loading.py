@@ -4,6 +4,7 @@ Owns the choice between int8 and float. Training, export and whatever else needs
 themselves calls `model.checkpoint.weights.load_checkpoint`.
 """
 
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -97,9 +98,14 @@ def load_for_decoding(
 
 
 def as_served(checkpoint: Checkpoint) -> Runnable:
-    """A network in memory in the arithmetic that `load_for_decoding` would choose for it."""
+    """A network in memory in the arithmetic that `load_for_decoding` would choose for it.
+
+    The network itself stays as it is: training may go on with it.
+    """
     manifest, network = checkpoint.manifest, checkpoint.transformer
     device = network.target_embedding.weight.device
+    if device.type != "cpu":
+        network = deepcopy(network).to(torch.bfloat16)
     if _find_int8_problem(manifest, device) is not None:
         return Runnable(manifest=manifest, network=network, tokenizer=checkpoint.tokenizer)
     packed = pack_transformer(

@@ -114,8 +114,8 @@ def naming_batches(run: RunConfig, *, update: int, device: torch.device) -> Iter
         problem = str(error).partition("\n")[0] or type(error).__name__
         raise TrainingError(
             f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
-            f" smaller batches with a larger run.update_freq (it is {run.update_freq}) give the"
-            f" same gradient, in a run that begins anew or with --start-from; {problem}"
+            f" smaller batches with a larger run.update_freq (it is {run.update_freq}) read as much"
+            f" an update, in a run that begins anew or with --start-from; {problem}"
         ) from error
 
 

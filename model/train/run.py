@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from model.errors import TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
 from model.train.batching import BatchStream
@@ -84,8 +85,8 @@ def train(
             workers, or the network cannot fit into memory.
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, another process trains in
-            `output`, or a file cannot be written; on the others (`FirstWorkerError`), the first
-            worker came to an error, which it tells.
+            `output`, an update runs out of memory, or a file cannot be written; on the others
+            (`FirstWorkerError`), the first worker came to an error, which it tells.
     """
     group, places = group or Group(), places or KeyPlaces()
     if resume and start_from is not None and group.is_first:
@@ -210,11 +211,14 @@ def _run(
                 command=recorder.first_command(),
                 should_stop=should_stop,
             )
-            forget_retired(output)
         outcome.write(parts.trainer.progress, scored=scored)
     except Exception as error:
         outcome.write_error(parts.trainer.progress, error)
         raise
+    try:
+        forget_retired(output)
+    except TrainingError as error:
+        LOGGER.warning("%s", error)  # the run is over all the same
     return scored is not None
 
 

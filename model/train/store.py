@@ -42,7 +42,7 @@ from model.train.stopping import ShouldStop, leave_if, never
 
 LOGGER = logging.getLogger("dragoman.train")
 
-FORMAT = 1
+FORMAT = 2  # of the files, and of what a line of text is (`model.train.data`)
 HEADER_FILE = "store.json"
 
 _PARTIAL = ".partial-"

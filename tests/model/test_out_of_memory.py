@@ -22,5 +22,5 @@ def test_what_torch_raises_when_the_host_has_no_memory_is_recognised() -> None:
         (ValueError("DefaultCPUAllocator: can't allocate memory"), False),
     ],
 )
-def test_other_errors_are_not_taken_for_it(error: Exception, is_memory: bool) -> None:
+def test_it_is_told_from_other_errors(error: Exception, is_memory: bool) -> None:
     assert is_out_of_memory(error) == is_memory

@@ -8,7 +8,7 @@ import uvloop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.protocol import MAX_HEADERS
+from service.protocol import MAX_HEADERS, BoundedProtocol
 from support.wire import CLOSE, LIMIT, Served, get, problem_of, serving_app, until
 
 TOO_LARGE = (431, "headers_too_large")
@@ -150,12 +150,15 @@ def test_a_body_that_ends_together_with_the_next_request_ends_its_time(
     async def scenario(served: Served) -> None:
         reader, writer = await half_answered(served)
         writer.write(b"cd" + get("/wait", CLOSE))
-        await asyncio.sleep(0.5)  # longer than the rest of a body may take
+        [connection] = served.server.server_state.connections
+        assert isinstance(connection, BoundedProtocol)
+        await until(lambda: connection.scope["path"] == "/wait")
+        assert not connection._leave_timer
         served.app.release.set()
         assert (await reader.read()).endswith(b"fine /wait")
         writer.close()
 
-    run(scenario, leave_seconds=0.25)
+    run(scenario)
 
 
 def test_a_client_that_reads_nothing_is_left(run: Callable[..., None]) -> None:

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -118,6 +119,7 @@ class Fate:
             on a full disk.
         stop_after: The run is asked to stop after this update.
         killed_after: It kills itself as soon as it has said what this update was.
+        kill_delay: Seconds from then, while it goes on with whatever it does.
         killed_while: It kills itself after its last update: while the weights are chosen; while
             the checkpoint is put in its place (what stood there is beside it by then); or while
             the checkpoint, which is there, is scored.
@@ -126,6 +128,7 @@ class Fate:
     full_after: int | None = None
     stop_after: int | None = None
     killed_after: int | None = None
+    kill_delay: float = 0.0
     killed_while: Literal["choosing", "storing", "scoring"] | None = None
 
 
@@ -155,7 +158,7 @@ def recorded_run(
             updates.append(result.update)
             send((result.update, result.loss.hex()))
             if result.update == fate.killed_after:
-                _kill()
+                _kill_after(fate.kill_delay)
             if result.update == fate.full_after:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
             return super().after_update(result, progress, fraction)
@@ -188,6 +191,13 @@ def recorded_run(
         send(str(error))
     else:
         send(is_complete)
+
+
+def _kill_after(seconds: float) -> None:
+    if seconds:
+        threading.Timer(seconds, _kill).start()
+    else:
+        _kill()
 
 
 def _kill_at_rename(place: Path) -> None:

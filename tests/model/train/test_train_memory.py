@@ -182,7 +182,7 @@ def test_an_update_names_its_batches_only_where_memory_is_the_trouble(
         return
     assert str(caught.value) == (
         "update 7: out of memory on cuda:1; run.batch_tokens is 4096: smaller batches with a larger"
-        " run.update_freq (it is 2) give the same gradient, in a run that begins anew or with"
+        " run.update_freq (it is 2) read as much an update, in a run that begins anew or with"
         f" --start-from; {str(error).partition(chr(10))[0] or 'MemoryError'}"
     )
     assert left[0]() is None

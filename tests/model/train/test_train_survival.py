@@ -6,7 +6,6 @@ import random
 import re
 import shutil
 import signal
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -111,6 +110,16 @@ def saved_update(folder: Path, name: str) -> int:
     return found
 
 
+def rest_of_a_killed(
+    data_folder: Path, output: Path, fate: Fate, experiment: Experiment
+) -> list[Any]:
+    """What a run says before it kills itself."""
+    running = start(data_folder, output, fate, experiment=experiment)
+    heard = running.rest()
+    assert running.process.exitcode == -9
+    return heard
+
+
 @pytest.mark.parametrize(
     ("kind", "seed", "num_kills"), [("unbroken", 1, 3), ("unbroken", 2, 3), ("rich", 1, 2)]
 )
@@ -126,16 +135,16 @@ def test_a_run_killed_again_and_again_ends_with_the_bits_of_one_left_alone(
     left_alone: LeftAlone = request.getfixturevalue(kind)
     choices = random.Random(seed)
     heard: list[Any] = []
+    num_done = 0
     for _ in range(num_kills):
-        running = start(data_folder, tmp_path, experiment=left_alone.experiment)
-        heard += [running.next() for _ in range(choices.randrange(5, 15))]
-        time.sleep(choices.uniform(0, 0.02))  # in the middle of whatever it does then
-        running.process.kill()
-        heard += running.rest()
-        assert running.process.exitcode == -9
+        num_done += choices.randrange(5, 12)
+        delay = choices.uniform(0, 0.02)  # in the middle of whatever it does then
+        fate = Fate(killed_after=num_done, kill_delay=delay)
+        heard += rest_of_a_killed(data_folder, tmp_path, fate, left_alone.experiment)
+        num_done = heard[-1][0]
     near_the_end = Fate(killed_after=len(left_alone.losses) - 2)  # with some patience used up
-    for fate in (near_the_end, UNTOUCHED):
-        heard += start(data_folder, tmp_path, fate, experiment=left_alone.experiment).rest()
+    heard += rest_of_a_killed(data_folder, tmp_path, near_the_end, left_alone.experiment)
+    heard += start(data_folder, tmp_path, experiment=left_alone.experiment).rest()
     assert heard.pop() is True
     assert all(left_alone.losses.get(update) == loss for update, loss in heard)
     updates = [update for update, _ in heard]
@@ -156,9 +165,7 @@ def test_a_run_killed_again_and_again_in_its_end_leaves_the_same_checkpoint(
         (Fate(killed_while="scoring"), True),
         (Fate(killed_while="storing"), False),  # what stood there is beside it
     ):
-        running = start(data_folder, tmp_path, fate, experiment=RICH_EXPERIMENT)
-        heard += running.rest()
-        assert running.process.exitcode == -9
+        heard += rest_of_a_killed(data_folder, tmp_path, fate, RICH_EXPERIMENT)
         assert checkpoint.exists() == is_stored
     assert heard == list(rich.losses.items())  # none of the updates was done again
     assert len(list(tmp_path.glob(".checkpoint.*.partial"))) == 1
