@@ -1,8 +1,9 @@
 """Scaled dot-product and multi-head attention (Vaswani et al. 2017, section 3.2).
 
-Two paths give one result: `fused_attention` goes through torch's kernels; `plain_attention` is
-the formula itself, returns the weights, takes biases, and is the oracle of the first. A query
-that may attend to nothing gets exact zeros, in its output and in every gradient.
+Three paths give one result: `fused_attention` goes through torch's kernels; `cpu_attention` is
+what trains fastest on a CPU; `plain_attention` is the formula itself, returns the weights, takes
+biases, and is the oracle of the others. A query that may attend to nothing gets exact zeros, in
+its output and in every gradient.
 """
 
 import torch
@@ -10,8 +11,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.nn.dropout import drop
 from model.nn.masks import causal_mask
 from model.nn.positions import RotaryPositions
+
+_VECTOR = 16
+"""Keys that a CPU's softmax takes together; torch takes fewer than that one by one."""
 
 
 def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -22,6 +27,10 @@ def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
     """
     has_keys = mask.any(dim=-1, keepdim=True)
     return mask | ~has_keys, has_keys
+
+
+def _trains_on_a_cpu(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.requires_grad
 
 
 def _with_causal(mask: Tensor | None, queries: Tensor) -> Tensor:
@@ -66,7 +75,7 @@ def plain_attention(
         mask, has_keys = _open_empty_rows(mask)
         weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)
         weights = weights.masked_fill(~has_keys, 0.0)
-    return F.dropout(weights, dropout) @ values, weights
+    return drop(weights, dropout) @ values, weights
 
 
 def fused_attention(
@@ -91,6 +100,38 @@ def fused_attention(
         queries, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale
     )
     return context.masked_fill(~has_keys, 0.0)
+
+
+def cpu_attention(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    *,
+    mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """The context of `plain_attention`, (B, H, Q, d_v), for training on a CPU.
+
+    Products in the inputs' type, softmax in float32 at least, over never fewer keys than a vector
+    holds, masks added. Short sentences cost torch's kernels two to four times as much there,
+    forwards and backwards together; long ones would cost this one the memory of their weights.
+    """
+    scores = queries * (queries.shape[-1] ** -0.5 if scale is None else scale) @ keys.mT
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    has_keys = None
+    if is_causal:
+        mask = _with_causal(mask, queries)
+    if mask is not None:
+        mask, has_keys = _open_empty_rows(mask)
+        scores = scores + scores.new_zeros(mask.shape).masked_fill_(~mask, -torch.inf)
+    num_keys = keys.shape[-2]
+    if num_keys < _VECTOR:
+        scores = F.pad(scores, (0, _VECTOR - num_keys), value=-torch.inf)
+    weights = scores.softmax(dim=-1)[..., :num_keys].to(values.dtype)
+    context = drop(weights, dropout) @ values
+    return context if has_keys is None else context.masked_fill(~has_keys, 0.0)
 
 
 class MultiHeadAttention(nn.Module):
@@ -149,7 +190,8 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotary(q), self.rotary(k)
         dropout = self.dropout if self.training else 0.0
         if bias is None and maps is None:
-            context = fused_attention(q, k, v, mask=mask, is_causal=is_causal, dropout=dropout)
+            attend = cpu_attention if _trains_on_a_cpu(q) else fused_attention
+            context = attend(q, k, v, mask=mask, is_causal=is_causal, dropout=dropout)
         else:
             context, weights = plain_attention(
                 q, k, v, mask=mask, is_causal=is_causal, bias=bias, dropout=dropout

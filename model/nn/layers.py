@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from model.config import Activation, ModelConfig
 from model.nn.attention import MultiHeadAttention
+from model.nn.dropout import Dropout
 from model.nn.norms import Norm, build_norm
 from model.nn.positions import RotaryPositions
 
@@ -30,7 +31,7 @@ class FeedForward(nn.Module):
         self.up_proj = nn.Linear(config.d_model, config.d_ff)
         self.down_proj = nn.Linear(config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
-        self.dropout = nn.Dropout(config.activation_dropout)
+        self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)."""
@@ -44,14 +45,14 @@ class _Layer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.is_post_norm = config.norm_placement == "post"
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def _residual(self, x: Tensor, norm: Norm, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         """LayerNorm(x + Sublayer(x)) of the paper, or x + Sublayer(LayerNorm(x)) of pre-norm."""
         if self.is_post_norm:
-            output: Tensor = norm(x + self.dropout(sublayer(x)))
+            output: Tensor = norm(x + self.dropout(sublayer(x)).to(x.dtype))
         else:
-            output = x + self.dropout(sublayer(norm(x)))
+            output = x + self.dropout(sublayer(norm(x))).to(x.dtype)
         return output
 
 

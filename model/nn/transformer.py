@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.nn.dropout import Dropout
 from model.nn.front_ends import TokenEmbedding
 from model.nn.initialisation import initialise
 from model.nn.layers import DecoderLayer, EncoderLayer
@@ -50,7 +51,7 @@ class Encoder(nn.Module):
             EncoderLayer(config, rotary=rotary) for _ in range(config.num_encoder_layers)
         )
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         initialise(self, config.d_model)
 
     def forward(
@@ -92,7 +93,7 @@ class Decoder(nn.Module):
             DecoderLayer(config, rotary=rotary) for _ in range(config.num_decoder_layers)
         )
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         initialise(self, config.d_model)
 
     def forward(

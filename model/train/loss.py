@@ -41,7 +41,7 @@ def label_smoothed_loss(logits: Tensor, labels: Tensor, *, smoothing: float) -> 
 def projected_loss(
     hidden: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     labels: Tensor,
     *,
     smoothing: float,
@@ -57,7 +57,7 @@ def projected_loss(
     Args:
         hidden: (N, D) decoder states of target tokens that are not padding.
         weight: (V, D) output projection.
-        bias: (V,).
+        bias: (V,), or None.
         labels: (N,) int64, none of them `IGNORED`.
         smoothing: ε.
         compute_dtype: Type of the matrix products; sums and exponentials use the hidden
@@ -84,7 +84,7 @@ class _ProjectedLoss(torch.autograd.Function):
         ctx: Any,  # torch's context object has no public type
         hidden: Tensor,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
         labels: Tensor,
         smoothing: float,
         compute_dtype: torch.dtype,
@@ -93,14 +93,16 @@ class _ProjectedLoss(torch.autograd.Function):
     ) -> Tensor:
         num_pieces = weight.shape[0]
         uniform, peaked = smoothing / num_pieces, 1.0 - smoothing
-        weight_low, bias_low = weight.to(compute_dtype), bias.to(compute_dtype)
+        weight_low = weight.to(compute_dtype)
+        bias_low = None if bias is None else bias.to(compute_dtype)
         weight_sum = weight.sum(0)
         grad_hidden = torch.empty_like(hidden)
-        grad_weight, grad_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
         total = hidden.new_zeros(())
         for begin in range(0, hidden.shape[0], chunk_size):
             chunk, chunk_labels = (t[begin : begin + chunk_size] for t in (hidden, labels))
-            logits = torch.addmm(bias_low, chunk.to(compute_dtype), weight_low.t())
+            logits = functional.linear(chunk.to(compute_dtype), weight_low, bias_low)
             logits = logits.to(hidden.dtype)
             label_logits = logits.gather(1, chunk_labels[:, None]).squeeze(1)
             logit_sum, peak = logits.sum(1), logits.amax(1, keepdim=True)
@@ -116,11 +118,13 @@ class _ProjectedLoss(torch.autograd.Function):
                 - uniform * weight_sum
             )
             grad_weight += low.t() @ (chunk * inverse[:, None]).to(compute_dtype)
-            grad_bias += low.t() @ inverse.to(compute_dtype)
+            if grad_bias is not None:
+                grad_bias += low.t() @ inverse.to(compute_dtype)
         grad_weight.index_add_(0, labels, hidden, alpha=-peaked)
         grad_weight -= uniform * hidden.sum(0)
-        grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(bias.dtype)
-        grad_bias -= uniform * hidden.shape[0]
+        if grad_bias is not None:
+            grad_bias -= peaked * torch.bincount(labels, minlength=num_pieces).to(grad_bias.dtype)
+            grad_bias -= uniform * hidden.shape[0]
         if fixed_id is not None:
             grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
@@ -129,6 +133,5 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         (scale,) = grad_outputs
-        grad_hidden, grad_weight, grad_bias = ctx.saved_tensors
-        gradients = (grad_hidden * scale, grad_weight * scale, grad_bias * scale)
+        gradients = (None if found is None else found * scale for found in ctx.saved_tensors)
         return (*gradients, None, None, None, None, None)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from model.train.loss import IGNORED, label_smoothed_loss
 
@@ -40,7 +41,7 @@ def paired_loss(logits: Tensor, labels: Tensor, *, smoothing: float, alpha: floa
 def projected_paired_loss(
     hidden: Tensor,
     weight: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     labels: Tensor,
     *,
     smoothing: float,
@@ -54,7 +55,7 @@ def projected_paired_loss(
     Args:
         hidden: (2, N, D) decoder states of both passes, of tokens that are not padding.
         weight: (V, D) output projection.
-        bias: (V,).
+        bias: (V,), or None.
         labels: (N,) int64, none of them `IGNORED`.
         smoothing: ε.
         alpha: α.
@@ -80,7 +81,7 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         ctx: Any,  # torch's context object has no public type
         hidden: Tensor,
         weight: Tensor,
-        bias: Tensor,
+        bias: Tensor | None,
         labels: Tensor,
         smoothing: float,
         alpha: float,
@@ -88,14 +89,16 @@ class _ProjectedPairedLoss(torch.autograd.Function):
         chunk_size: int,
         fixed_id: int | None,
     ) -> Tensor:
-        weight_low, bias_low = weight.to(compute_dtype), bias.to(compute_dtype)
+        weight_low = weight.to(compute_dtype)
+        bias_low = None if bias is None else bias.to(compute_dtype)
         grad_hidden = torch.empty_like(hidden)
-        grad_weight, grad_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        grad_weight = torch.zeros_like(weight)
+        grad_bias = None if bias is None else torch.zeros_like(bias)
         total = hidden.new_zeros(())
         for begin in range(0, hidden.shape[1], chunk_size):
             chunk = hidden[:, begin : begin + chunk_size]  # (2, n, D)
             low = chunk.flatten(0, 1).to(compute_dtype)
-            logits = torch.addmm(bias_low, low, weight_low.t()).to(hidden.dtype)
+            logits = functional.linear(low, weight_low, bias_low).to(hidden.dtype)
             value, grad_logits = _value_and_gradient(
                 logits.view(*chunk.shape[:2], -1),
                 labels[begin : begin + chunk_size],
@@ -107,7 +110,8 @@ class _ProjectedPairedLoss(torch.autograd.Function):
             flat_low = flat.to(compute_dtype)
             grad_hidden[:, begin : begin + chunk_size] = (flat_low @ weight_low).view_as(chunk)
             grad_weight += flat_low.t() @ low
-            grad_bias += flat.sum(0)
+            if grad_bias is not None:
+                grad_bias += flat.sum(0)
         if fixed_id is not None:
             grad_weight[fixed_id] = 0.0
         ctx.save_for_backward(grad_hidden, grad_weight, grad_bias)
@@ -116,7 +120,7 @@ class _ProjectedPairedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> Any:
         (scale,) = grad_outputs
-        gradients = (gradient * scale for gradient in ctx.saved_tensors)
+        gradients = (None if found is None else found * scale for found in ctx.saved_tensors)
         return (*gradients, None, None, None, None, None, None)
 
 

@@ -7,7 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.nn.attention import MultiHeadAttention, fused_attention, plain_attention
+from model.nn.attention import (
+    MultiHeadAttention,
+    cpu_attention,
+    fused_attention,
+    plain_attention,
+)
 from model.nn.masks import causal_mask
 
 Attend = Callable[..., Tensor]
@@ -17,7 +22,8 @@ def plain_context(*args: Tensor, **options: object) -> Tensor:
     return plain_attention(*args, **options)[0]
 
 
-BOTH_PATHS = pytest.mark.parametrize("attend", [plain_context, fused_attention])
+FAST_PATHS = [fused_attention, cpu_attention]
+EVERY_PATH = pytest.mark.parametrize("attend", [plain_context, *FAST_PATHS])
 
 
 def heads(*, num_queries: int = 5, num_keys: int = 7, d_k: int = 8, d_v: int = 8) -> list[Tensor]:
@@ -59,22 +65,23 @@ def test_plain_attention_is_the_formula_entry_by_entry() -> None:
     "mask_shape", [None, (2, 1, 1, 7), (5, 7), (2, 3, 5, 7)], ids=["none", "keys", "rows", "full"]
 )
 @pytest.mark.parametrize("d_v", [8, 6])
-def test_the_fused_path_equals_the_plain_one_in_value_and_gradient(
-    mask_shape: tuple[int, ...] | None, d_v: int
+@pytest.mark.parametrize("fast_path", FAST_PATHS)
+def test_a_fast_path_equals_the_plain_one_in_value_and_gradient(
+    fast_path: Attend, mask_shape: tuple[int, ...] | None, d_v: int
 ) -> None:
     generator = torch.Generator().manual_seed(1)
     mask = None if mask_shape is None else torch.rand(mask_shape, generator=generator) < 0.4
     results = []
-    for attend in (plain_context, fused_attention):
+    for attend in (plain_context, fast_path):
         inputs = heads(d_v=d_v)
         context = attend(*inputs, mask=mask)
         context.square().sum().backward()
         results.append([context, *(x.grad for x in inputs)])
-    for plain, fused in zip(*results, strict=True):
-        torch.testing.assert_close(fused, plain, atol=1e-5, rtol=1e-4)
+    for plain, fast in zip(*results, strict=True):
+        torch.testing.assert_close(fast, plain, atol=1e-5, rtol=1e-4)
 
 
-@BOTH_PATHS
+@EVERY_PATH
 def test_is_causal_equals_the_causal_mask(attend: Attend) -> None:
     inputs = heads(num_queries=6, num_keys=6)
     expected = plain_context(*inputs, mask=causal_mask(6))
@@ -84,7 +91,7 @@ def test_is_causal_equals_the_causal_mask(attend: Attend) -> None:
     torch.testing.assert_close(attend(*inputs, mask=keys, is_causal=True), expected)
 
 
-@BOTH_PATHS
+@EVERY_PATH
 def test_a_query_with_nothing_to_attend_to_gets_zeros_in_value_and_gradient(
     attend: Attend,
 ) -> None:
@@ -107,7 +114,7 @@ def test_a_query_with_nothing_to_attend_to_gets_zeros_in_value_and_gradient(
     assert not context_of_empty.any()
 
 
-@BOTH_PATHS
+@EVERY_PATH
 def test_no_nan_arises_even_inside_the_backward_pass(attend: Attend) -> None:
     with torch.autograd.set_detect_anomaly(True):
         attend(*heads(), mask=torch.zeros(5, 7, dtype=torch.bool)).sum().backward()
@@ -121,7 +128,7 @@ def test_the_weights_of_a_query_with_nothing_to_attend_to_are_zero_not_uniform()
     torch.testing.assert_close(weights[:, :, 0].sum(-1), torch.ones(2, 3))
 
 
-@BOTH_PATHS
+@EVERY_PATH
 def test_masked_keys_have_no_influence_whatever_they_hold(attend: Attend) -> None:
     queries, keys, values = (x.detach() for x in heads())
     mask = torch.tensor([[True] * 4 + [False] * 3])
@@ -130,7 +137,7 @@ def test_masked_keys_have_no_influence_whatever_they_hold(attend: Attend) -> Non
     torch.testing.assert_close(attend(queries, keys, values, mask=mask), expected)
 
 
-@BOTH_PATHS
+@EVERY_PATH
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_low_precision_stays_finite_and_near(attend: Attend, dtype: torch.dtype) -> None:
     inputs = [x.detach() for x in heads()]

@@ -53,17 +53,21 @@ def test_padding_adds_nothing() -> None:
 @pytest.mark.parametrize("alpha", [0.0, 0.7, 5.0])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("chunk_size", [1, 5, 64])
+@pytest.mark.parametrize("has_bias", [True, False])
 def test_the_fused_loss_has_the_plain_losss_value_and_gradients(
-    smoothing: float, alpha: float, chunk_size: int
+    smoothing: float, alpha: float, chunk_size: int, has_bias: bool
 ) -> None:
     torch.manual_seed(4)
-    leaves = [torch.randn(*shape, dtype=torch.float64) for shape in ((2, 13, 6), (11, 6), (11,))]
+    shapes = ((2, 13, 6), (11, 6), (11,)) if has_bias else ((2, 13, 6), (11, 6))
+    leaves = [torch.randn(*shape, dtype=torch.float64) for shape in shapes]
     labels = torch.randint(0, 11, (13,))
     plain, fused = ([leaf.clone().requires_grad_() for leaf in leaves] for _ in range(2))
-    logits = plain[0] @ plain[1].T + plain[2]
+    logits = torch.nn.functional.linear(*plain)
     expected = paired_loss(logits, labels, smoothing=smoothing, alpha=alpha)
     found = projected_paired_loss(
-        *fused,
+        fused[0],
+        fused[1],
+        fused[2] if has_bias else None,
         labels,
         smoothing=smoothing,
         alpha=alpha,
