@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+import torch
+
 from model.config import SearchConfig
 from model.errors import TrainingError
 from model.evaluate import Evaluation, evaluate
@@ -20,6 +22,7 @@ from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, memory_checkpoint
+from model.train.memory import naming_corpus
 from model.train.reading import ReportText, RunText, choosing_names
 from model.train.report import Scored
 from model.train.state import (
@@ -44,27 +47,33 @@ class _Judge:
         experiment: What was run.
         search: For all scores.
         should_stop: Asked whenever a segment is finished, and before every batch of a dev loss.
+        device: Where that happens.
     """
 
     experiment: Experiment
     search: SearchConfig
     should_stop: ShouldStop
+    device: torch.device
 
-    def evaluate(self, translator: Translator, item: ReportText) -> Evaluation:
+    def evaluate(self, translator: Translator, name: str, item: ReportText) -> Evaluation:
         """Scores of a corpus.
 
         Raises:
             StoppedError: `should_stop` said so.
+            TrainingError: There was not enough memory.
         """
-        return evaluate(
-            translator,
-            item.pair,
-            item.text.source,
-            item.text.target,
-            search=self.search,
-            tokenizer=self.experiment.run.bleu_tokenizer,
-            on_finished=lambda _: leave_if(self.should_stop),
-        )
+        with naming_corpus(
+            name, key="final_beam_size", beam_size=self.search.beam_size, device=self.device
+        ):
+            return evaluate(
+                translator,
+                item.pair,
+                item.text.source,
+                item.text.target,
+                search=self.search,
+                tokenizer=self.experiment.run.bleu_tokenizer,
+                on_finished=lambda _: leave_if(self.should_stop),
+            )
 
 
 def finish_run(
@@ -95,12 +104,13 @@ def finish_run(
         The final evaluations by corpus, in the card's order; None if it was stopped.
 
     Raises:
-        TrainingError: No snapshot is left that can be read.
+        TrainingError: No snapshot is left that can be read, or there was not enough memory.
     """
     judge = _Judge(
         experiment=experiment,
         search=SearchConfig(beam_size=experiment.run.final_beam_size),
         should_stop=should_stop,
+        device=transformer.target_embedding.weight.device,  # where a large network is trained
     )
     try:
         return _finish(
@@ -153,11 +163,10 @@ def _finish(
         )
 
     write("")  # without scores; these are of the weights as they are read back
-    device = transformer.target_embedding.weight.device  # where a large network is trained
-    runnable = load_for_decoding(directory, device=device)
+    runnable = load_for_decoding(directory, device=judge.device)
     translator = Translator(runnable)
     for name, item in text.report.items():
-        found = judge.evaluate(translator, item)
+        found = judge.evaluate(translator, name, item)
         scored[name] = Scored(text=item.text, evaluation=found)
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
@@ -247,7 +256,7 @@ def _dev_scores(
     translator = Translator(as_served(checkpoint))
     values = []
     for name in choosing_names(experiment):
-        scores = judge.evaluate(translator, text.report[name]).scores
+        scores = judge.evaluate(translator, name, text.report[name]).scores
         chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
         LOGGER.info("%s: %s %s", candidate, name, chosen)
         values.append(chosen.value)

@@ -2,12 +2,13 @@
 
 Owns the least that training must hold, and what the machine, its container and the GPU have: asked
 before any work is done. Only what cannot fit for certain is refused then: activations, text and
-other processes are not counted. An update that runs out of memory says so itself.
+other processes are not counted. An update that runs out of memory says so itself, and so does the
+scoring of a corpus.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from traceback import clear_frames
 
@@ -98,13 +99,43 @@ def host_limit(
     return memory + 1024 * int(machine.get("SwapTotal", 0))
 
 
-@contextmanager
-def naming_batches(run: RunConfig, *, update: int, device: torch.device) -> Iterator[None]:
+def naming_batches(
+    run: RunConfig, *, update: int, device: torch.device
+) -> AbstractContextManager[None]:
     """Around an update: if it runs out of memory, its tensors are let go, and the error says why.
 
     Raises:
         TrainingError: It did; the message names `run.batch_tokens`.
     """
+    return _telling(
+        f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
+        f" smaller batches with a larger run.update_freq (it is {run.update_freq}) read as much"
+        " an update, in a run that begins anew or with --start-from"
+    )
+
+
+def naming_corpus(
+    name: str, *, key: str, beam_size: int, device: torch.device
+) -> AbstractContextManager[None]:
+    """Around the scoring of a corpus, as `naming_batches` around an update.
+
+    Args:
+        name: Of the corpus.
+        key: Of `run`, which says how many beams there are.
+        beam_size: Its value.
+        device: Where the corpus is scored.
+
+    Raises:
+        TrainingError: There was not enough memory; the message names corpus, key and value.
+    """
+    return _telling(
+        f"{name}: out of memory on {device} while it was scored; run.{key} is {beam_size}: fewer"
+        " beams need less, and --resume, which may have fewer, scores it again"
+    )
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -112,11 +143,7 @@ def naming_batches(run: RunConfig, *, update: int, device: torch.device) -> Iter
             raise
         clear_frames(error.__traceback__)  # what writes the error down needs memory too
         problem = str(error).partition("\n")[0] or type(error).__name__
-        raise TrainingError(
-            f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
-            f" smaller batches with a larger run.update_freq (it is {run.update_freq}) read as much"
-            f" an update, in a run that begins anew or with --start-from; {problem}"
-        ) from error
+        raise TrainingError(f"{what}; {problem}") from error
 
 
 def _group_limits(processes: Path, groups: Path) -> Iterator[int]:

@@ -20,6 +20,7 @@ from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import Experiment, Metric, RunConfig
 from model.train.export import language_pairs, memory_checkpoint
+from model.train.memory import naming_corpus
 from model.train.objective import batch_loss, compute_context
 from model.train.stopping import ShouldStop, leave_if, never
 from model.train.vocabulary import START_ID, Vocabularies
@@ -130,15 +131,22 @@ class Validator:
 
         Raises:
             StoppedError: `should_stop` said so.
+            TrainingError: There was not enough memory.
         """
         was_training = transformer.training
+        device = transformer.target_embedding.weight.device
+        beam_size = self._experiment.run.dev_beam_size
+        found: dict[str, DevScore] = {}
         transformer.eval()
         try:
-            return {
-                name: self._score(transformer, dev, should_stop) for name, dev in self._dev.items()
-            }
+            for name, dev in self._dev.items():
+                with naming_corpus(
+                    f"dev/{name}", key="dev_beam_size", beam_size=beam_size, device=device
+                ):
+                    found[name] = self._score(transformer, dev, should_stop)
         finally:
             transformer.train(was_training)
+        return found
 
     def _score(self, transformer: Transformer, dev: DevText, should_stop: ShouldStop) -> DevScore:
         run = self._experiment.run

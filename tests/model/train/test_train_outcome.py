@@ -119,6 +119,33 @@ def test_a_run_out_of_memory_names_its_batches_and_goes_on_from_its_state(
     assert run(data_folder, tmp_path, experiment=SHORT, resume=True)
 
 
+@pytest.mark.parametrize(
+    ("scorer", "beams"),
+    [
+        ("model.train.validation", "run.dev_beam_size is 3"),
+        ("model.train.finish", "run.final_beam_size is 1"),
+    ],
+)
+def test_a_run_out_of_memory_while_it_is_scored_names_the_corpus_and_goes_on(
+    data_folder: Path, tmp_path: Path, scorer: str, beams: str
+) -> None:
+    settings = replace(SHORT.run, score_dev=True, metric="bleu", dev_beam_size=3)
+    experiment = replace(SHORT, run=settings)
+
+    def hungry(*_: object, **__: object) -> NoReturn:
+        torch.empty(1 << 47)
+        raise AssertionError
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"{scorer}.evaluate", hungry)
+        with pytest.raises(TrainingError, match=beams) as caught:
+            run(data_folder, tmp_path, experiment=experiment)
+    assert str(caught.value).startswith("dev/held-out: out of memory on cpu while it was scored; ")
+    assert [text for _, text in errors(tmp_path)] == [str(caught.value)]
+    fewer = replace(experiment, run=replace(settings, dev_beam_size=1))
+    assert run(data_folder, tmp_path, experiment=fewer, resume=True)
+
+
 def fail_to_note(patch: pytest.MonkeyPatch) -> None:
     note = RunRecorder.note
 
