@@ -154,16 +154,16 @@ def test_too_little_text_is_refused_and_leaves_no_file(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("line", ["cat " * 1049, "cat \u2585"])
+@pytest.mark.parametrize("line", ["cat " * 2**18 + "c", "cat \u2585"], ids=["long", "sign"])
 def test_text_that_sentencepiece_passes_over_is_refused_with_its_limit(
     tmp_path: Path, line: str
 ) -> None:
-    message = r"no line of data\.train has at most 4192 bytes and no U\+2585; SentencePiece"
+    message = r"no line of data\.train has at most 1048576 bytes and no U\+2585; SentencePiece"
     with pytest.raises(DataError, match=rf"source\.spm: .* cannot be trained: {message}"):
         train_vocabularies(
             VocabularyConfig(is_joint=False), tmp_path, source=[line] * 3, target=TARGET
         )
-    train_vocabularies(VocabularyConfig(size=266), tmp_path, source=["cat " * 1048], target=[line])
+    train_vocabularies(VocabularyConfig(size=266), tmp_path, source=["cat " * 2**18], target=[line])
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
