@@ -15,8 +15,10 @@ WORDS = {  # what must be in the translation, by checkpoint and target
         "de": ("The dog is sleeping under the table.", ("Hund", "Tisch")),
         "en": ("Wir müssen jetzt nach Hause gehen.", ("go home",)),
     },
-    "en-zh-small": {"zh-Hans": ("A man is riding a horse on the beach.", ("马", "海滩"))},
-    "zh-en-small": {"en": ("两只狗在草地上奔跑。", ("dogs", "run"))},
+    "en-zh-small": {
+        "zh-Hans": ("To install the package, run the following command.", ("安装", "运行", "命令"))
+    },
+    "zh-en-small": {"en": ("默认情况下，日志写入标准错误。", ("default", "log", "error"))},
 }
 
 
