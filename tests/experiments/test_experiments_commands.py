@@ -31,8 +31,9 @@ while True:
     signal.pause()
 """
 STARTS_TWO = """
-import sys
+import signal, sys
 from commands import run_all
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 run_all([["one"], ["two"]], program=[sys.executable, "-c", sys.argv[1]])
 """
 
