@@ -27,7 +27,7 @@ $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/sr
 serve: install ## Serve the bundled checkpoints; HOST=… and PORT=… say where
 	@exec $(BIN)/dragoman serve $(call given,HOST,--host) $(call given,PORT,--port)
 
-test: install ## Run all tests
+test: install ## Run the tests
 	$(BIN)/pytest -n auto
 
 lint: install
@@ -40,7 +40,7 @@ types: install
 imports: install
 	$(BIN)/lint-imports
 
-check: lint types imports test ## What CI runs: ruff, mypy --strict, import-linter, tests
+check: lint types imports test ## Run ruff, mypy --strict, import-linter and the tests
 
 test-gpu: install ## Run the tests that need a CUDA device
 	$(BIN)/pytest -m gpu

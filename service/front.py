@@ -223,6 +223,8 @@ class Front:
         except TimeoutError:
             await self._close_engines()
             return False
+        finally:
+            self._grace = None
         return True
 
     def hurry(self) -> None:

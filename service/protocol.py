@@ -12,22 +12,29 @@ keep-alive, or the time to leave.
 When all connections are taken, a new one takes the place of the one that has waited longest for a
 request: whoever opens a thousand and says nothing shuts nobody out, health checks least of all.
 Only where every connection has a request is a new one refused.
+
+A client that offers another protocol (`Upgrade: h2c`, as Java's does with every first request) is
+answered in HTTP/1.1.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from service.api.headers import SECURITY_HEADERS
 from service.api.replies import error_reply
 from service.errors import RETRY_AFTER_SECONDS, Problem
 from service.metrics import Refusal
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
 
 MAX_HEADERS = 100
 LEAVE_SECONDS = 5.0
@@ -103,6 +110,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._problem: Problem | None = None
         self._awaits_head = True
         self._is_leaving = False
+        self._started: RequestResponseCycle | None = None
+        self._num_headers = 0
         self._num_head_bytes = 0
         self._num_buffered_bytes = 0
         self._waits_since = self.loop.time()
@@ -120,23 +129,26 @@ class BoundedProtocol(HttpToolsProtocol):
         self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every clock."""
+        """Stop every clock, and tell the request in work that nobody waits for it."""
         for timer in (self._head_timer, self._write_timer, self._leave_timer):
             timer.stop()
         self._unset_keepalive_if_required()
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # it tells the latest request, which may wait behind another
+        if self._started is not None and not self._started.response_complete:
+            self._started.disconnected = True
+            self._started.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Parse, unless the connection is being left."""
         if not self._is_leaving:
             self._num_buffered_bytes += len(data)
-            super().data_received(data)
+            self._parse(data)
             self._bound_what_comes()
 
     def on_message_begin(self) -> None:
         """A request line begins."""
         super().on_message_begin()
-        self._num_head_bytes = 0
+        self._num_headers = self._num_head_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         """A part of the request line."""
@@ -144,8 +156,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header or a trailer is complete."""
-        if len(self.headers) >= MAX_HEADERS:
+        """A header is complete; or a trailer, which only counts: it must never pass for a header."""
+        self._num_headers += 1
+        if self._num_headers > MAX_HEADERS:
             self._stop_parsing(
                 Problem(
                     status=431,
@@ -155,10 +168,15 @@ class BoundedProtocol(HttpToolsProtocol):
                 )
             )
         self._count_head_bytes(len(name) + len(value) + _OVERHEAD_BYTES)
-        super().on_header(name, value)
+        if self._awaits_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is there; from here the request has limits of its own."""
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise ValueError("no proxy")  # uvicorn answers with `send_400_response`
+            return  # the head comes again, without its offer
         super().on_headers_complete()  # it fails where the path is no path
         self._awaits_head = False
         self._num_buffered_bytes = 0
@@ -171,6 +189,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The request is there; what comes now is another's head."""
+        if self.parser.should_upgrade():
+            return
         self._awaits_head = True
         self._num_buffered_bytes = 0
         if not self._is_leaving:
@@ -208,6 +228,36 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("headers_too_large", self._problem)
         else:
             self._refuse("invalid_http", Problem(status=400, code="invalid_http", message=msg))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        self._started = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _parse(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest and not self._is_leaving:
+            self._unset_keepalive_if_required()
+            try:
+                num_parsed = self._feed(rest)
+            except httptools.HttpParserError:
+                self.send_400_response("Invalid HTTP request received.")
+                return
+            rest = rest[num_parsed:]
+
+    def _feed(self, data: memoryview) -> int:
+        """Parse up to the end, or up to where a request offers another protocol; how far it came.
+
+        An offer may be ignored (RFC 9110, section 7.8), but httptools takes what follows such a
+        head, its body too, for that protocol. So a new parser gets the head without it.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            head = _head_without_offer(self.parser, self.url, self.headers)
+            self.parser = _new_parser(self)
+            self.parser.feed_data(head)
+            return int(offer.args[0])
+        return len(data)
 
     @property
     def _is_answering(self) -> bool:
@@ -340,6 +390,20 @@ def protocol_factory(
             super().__init__(limits, on_refused, config, server_state, app_state, _loop)
 
     return Protocol
+
+
+def _new_parser(protocol: BoundedProtocol) -> httptools.HttpRequestParser:
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+    return parser
+
+
+def _head_without_offer(
+    parser: httptools.HttpRequestParser, url: bytes, headers: list[tuple[bytes, bytes]]
+) -> bytes:
+    lines = [b"%s %s HTTP/%s" % (parser.get_method(), url, parser.get_http_version().encode())]
+    lines += [b"%s: %s" % pair for pair in headers if pair[0] != b"upgrade"]
+    return b"\r\n".join([*lines, b"", b""])
 
 
 def _head_too_large(limit: int) -> Problem:

@@ -126,6 +126,13 @@ def _open_redis(url: str) -> _Redis:
         raise ConfigError(
             "DRAGOMAN_REDIS_URL must begin with redis://, rediss:// or unix://"
         ) from None
+    try:
+        pool.make_connection()  # it opens nothing, and takes every option of the URL
+        pool.get_encoder().encode("text")
+    except (TypeError, ValueError, LookupError, RedisError) as error:
+        raise ConfigError(
+            f"DRAGOMAN_REDIS_URL has an option that cannot be used ({type(error).__name__})"
+        ) from None
     windows = RedisStorage(
         "redis://",
         implementation="redispy",

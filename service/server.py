@@ -110,8 +110,11 @@ class Server:
     def _on_signal(self) -> None:
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain(), name="drain")
-        else:
+        elif not self._draining.done():
             self._front.hurry()
+        else:  # only clients that do not read their answers are left
+            for connection in tuple(self._uvicorn.server_state.connections):
+                connection.transport.abort()
 
     def _on_hangup(self) -> None:
         task = asyncio.create_task(self._reload(), name="reload")
@@ -130,7 +133,7 @@ class Server:
             _LOGGER.exception("reload failed")
 
     async def _drain(self) -> None:
-        """Finish what was accepted, then close; a second signal hurries the first half."""
+        """Finish what was accepted, then close; a second signal hurries either half."""
         _LOGGER.info("draining")
         is_drained = await self._front.drain()
         _LOGGER.info("drained", extra={"fields": {"is_complete": is_drained}})

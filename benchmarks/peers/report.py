@@ -73,10 +73,13 @@ def readme_table(results: Mapping[str, Result]) -> str:
     """What stands between the README's markers: beam 4 of the first vocabulary, served, memory."""
     rows = [*_readme_offline(results), *_readme_served(results), *_readme_memory(results)]
     head = ["", "Dragoman int8", "CTranslate2, its best", "Hugging Face", "ours / CTranslate2"]
-    files = [f"[{name}](benchmarks/results/{found['file']})" for name, found in results.items()]
+    files = [
+        f"[{name}](benchmarks/results/{found['file']}) at `{found['machine']['commit']}`"
+        for name, found in results.items()
+    ]
     machine = next(iter(results.values()))["machine"]
     where = f"{machine['processor']}, {machine['num_cores']} cores"
-    caption = f"{where}, commit `{machine['commit']}`; results: {', '.join(files)}."
+    caption = f"{where}; results: {', '.join(files)}."
     return f"{tables.table(head, rows)}\n\n{caption}"
 
 

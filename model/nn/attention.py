@@ -18,6 +18,9 @@ from model.nn.positions import RotaryPositions
 _VECTOR = 16
 """Keys that a CPU's softmax takes together; torch takes fewer than that one by one."""
 
+_LONG = 256
+"""Keys from which `cpu_attention` would hold too much: its weights grow with the square."""
+
 
 def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
     """Let queries without any key see all of them, and say which queries have keys.
@@ -29,8 +32,9 @@ def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
     return mask | ~has_keys, has_keys
 
 
-def _trains_on_a_cpu(x: Tensor) -> bool:
-    return x.device.type == "cpu" and x.requires_grad
+def _suits_cpu_attention(keys: Tensor) -> bool:
+    """Whether the context is for training on a CPU, and the sentences are not long."""
+    return keys.device.type == "cpu" and keys.requires_grad and keys.shape[-2] < _LONG
 
 
 def _with_causal(mask: Tensor | None, queries: Tensor) -> Tensor:
@@ -190,7 +194,7 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotary(q), self.rotary(k)
         dropout = self.dropout if self.training else 0.0
         if bias is None and maps is None:
-            attend = cpu_attention if _trains_on_a_cpu(q) else fused_attention
+            attend = cpu_attention if _suits_cpu_attention(k) else fused_attention
             context = attend(q, k, v, mask=mask, is_causal=is_causal, dropout=dropout)
         else:
             context, weights = plain_attention(

@@ -97,13 +97,14 @@ def _data(experiment: Experiment, facts: CardFacts) -> str:
 def _training(experiment: Experiment, facts: CardFacts, command: str) -> str:
     progress = facts.progress
     millions = (progress.num_source_tokens + progress.num_target_tokens) / 1e6
+    num_epochs = progress.position.epoch
     return (
         "## Training\n\n"
         f"```\n{command}\n```\n\n"
         f"{progress.update:,} updates in {progress.elapsed_seconds / 60:.0f} minutes,"
-        f" {millions:.1f} million tokens (source and target), {progress.position.epoch} whole"
-        f" epochs; {experiment.run.precision}, seed {experiment.run.seed}. Weights:"
-        f" {facts.weights}, stored as int8 rows."
+        f" {millions:.1f} million tokens (source and target), {num_epochs} whole"
+        f" {'epoch' if num_epochs == 1 else 'epochs'}; {experiment.run.precision},"
+        f" seed {experiment.run.seed}. Weights: {facts.weights}, stored as int8 rows."
     )
 
 

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from service.api.forms import decode_form
 from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
 
-# Decoding a larger form would hold the event loop for more than a millisecond.
+# Decoding a larger body would hold the event loop for more than a millisecond.
 _MAX_INLINE_BYTES = 16 * 1024
 
 _MAX_DIGITS = 18
@@ -31,7 +31,7 @@ class BodyReader:
     Attributes:
         max_bytes: Largest body; also the longest query string.
         timeout_seconds: Time for a body to arrive.
-        executor: Where large forms are decoded.
+        executor: Where large bodies are decoded.
     """
 
     max_bytes: int
@@ -49,7 +49,7 @@ class BodyReader:
         body = await self._read(request)
         if not _is_json(media_type):
             raise _unsupported(media_type, "application/json")
-        return decode_object(body)
+        return await self._decode_object(body)
 
     async def read_values(self, request: Request) -> dict[str, object]:
         """The values of a JSON object, or of a form and the query string together.
@@ -64,7 +64,7 @@ class BodyReader:
         media_type = _media_type(request)
         body = await self._read(request)
         if _is_json(media_type):
-            return decode_object(body)
+            return await self._decode_object(body)
         values = await self._decode(request.scope["query_string"], "", "the query string")
         if not body:
             return values
@@ -94,6 +94,11 @@ class BodyReader:
             if len(body) > self.max_bytes:
                 raise _too_large("the body", len(body), self.max_bytes)
         return bytes(body)
+
+    async def _decode_object(self, body: bytes) -> dict[str, object]:
+        if len(body) <= _MAX_INLINE_BYTES:
+            return decode_object(body)
+        return await asyncio.get_running_loop().run_in_executor(self.executor, decode_object, body)
 
     async def _decode(self, data: bytes, content_type: str, name: str) -> dict[str, object]:
         if len(data) <= _MAX_INLINE_BYTES:

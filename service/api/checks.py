@@ -15,8 +15,8 @@ MAX_INTERACTIVE_TEXTS = 8
 """A request of more texts that does not say how urgent it is counts as bulk."""
 
 
-def check_texts(texts: Sequence[str], settings: Settings) -> int:
-    """Characters of all texts, if that is acceptable.
+def check_number(texts: Sequence[object], settings: Settings) -> None:
+    """Refuse more texts than a request may have, before anybody looks at them.
 
     Raises:
         RequestError: A 413.
@@ -27,6 +27,15 @@ def check_texts(texts: Sequence[str], settings: Settings) -> int:
             value=len(texts),
             limit=settings.max_texts,
         )
+
+
+def check_texts(texts: Sequence[str], settings: Settings) -> int:
+    """Characters of all texts, if that is acceptable.
+
+    Raises:
+        RequestError: A 413.
+    """
+    check_number(texts, settings)
     lengths = [len(text) for text in texts]
     longest, total = max(lengths, default=0), sum(lengths)
     if longest > settings.max_text_characters:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from model.checkpoint.manifest import LanguagePair
 from service.api.access import DOCUMENTED, Access
 from service.api.body import BodyReader, without_surrogates
-from service.api.checks import default_priority, search_beam
+from service.api.checks import check_number, default_priority, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
 from service.api.libretranslate_schema import (
     LANGUAGES_RESPONSES,
@@ -47,7 +47,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
         values = await reader.read_values(request)
         if caller is None:
             caller = await access.admit_with(request, values.get("api_key"))
-        texts, is_batch = _texts(values)
+        texts, is_batch = _texts(values, front.settings)
         chosen = choose_pair(
             front.pairs,
             source=_code(values, "source"),
@@ -73,7 +73,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     return router
 
 
-def _texts(values: Mapping[str, object]) -> tuple[tuple[str, ...], bool]:
+def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
     """The texts of `q`, and whether it was a list."""
     q = values.get("q")
     if q is None:
@@ -82,6 +82,7 @@ def _texts(values: Mapping[str, object]) -> tuple[tuple[str, ...], bool]:
         return (without_surrogates(q),), False
     if not isinstance(q, list):
         raise invalid("q must be a string or a list of strings", limit="string or list")
+    check_number(q, settings)
     texts = [without_surrogates(text) for text in q if isinstance(text, str)]
     if len(texts) < len(q):
         raise invalid("q must be a string or a list of strings", limit="string or list")

@@ -15,6 +15,7 @@ from service.api.body import BodyReader, without_surrogates
 from service.api.checks import (
     MAX_ALTERNATIVES,
     MAX_INTERACTIVE_TEXTS,
+    check_number,
     default_priority,
     search_beam,
 )
@@ -102,7 +103,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     async def translate(request: Request) -> JsonReply:
         caller = await access.admit(request) or await access.admit_with(request, None)
         front.check_room()
-        wish = _parse(await reader.read_json(request))
+        wish = _parse(await reader.read_json(request), front.settings)
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(
             front.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
@@ -123,7 +124,10 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     return router
 
 
-def _parse(values: dict[str, object]) -> TranslateRequest:
+def _parse(values: dict[str, object], settings: Settings) -> TranslateRequest:
+    texts = values.get("texts")
+    if isinstance(texts, list):  # of what is too long, Pydantic would look at every element
+        check_number(texts, settings)
     for name in values:
         if name not in TranslateRequest.model_fields:
             raise unknown_field(name)

@@ -4,11 +4,16 @@ Owns the flags and the one line that says where it listens.
 """
 
 import argparse
+import logging
+import os
+import sys
 from typing import get_args
 
 from model.config import ComputeType
 
 HELP = "serve translations over HTTP"
+
+_LOGGER = logging.getLogger("dragoman")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,12 +61,22 @@ def run(arguments: argparse.Namespace) -> int:
         noun = "checkpoint" if len(loaded) == 1 else "checkpoints"
         names = ", ".join(checkpoint.name for checkpoint in loaded)
         compute_types = " and ".join(dict.fromkeys(one.compute_type for one in loaded))
-        print(
+        _tell(
             f"Dragoman listens on {address} with {noun} {names}"
-            f" ({settings.checkpoint}) on {ready.device} ({compute_types})",
-            flush=True,
+            f" ({settings.checkpoint}) on {ready.device} ({compute_types})"
         )
 
     configure_logging(settings.log_level)
     Server(settings, announce=announce).run()
     return 0
+
+
+def _tell(line: str) -> None:
+    """Print, if anything can be printed: a full disk behind standard output stops no server."""
+    try:
+        print(line, flush=True)
+    except (OSError, UnicodeError) as error:
+        # What stays in the buffer would be tried once more when the process ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        fields = {"error": type(error).__name__}
+        _LOGGER.warning("standard output lost", extra={"fields": fields})

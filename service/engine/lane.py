@@ -92,6 +92,7 @@ class Lane:
             free_rows=self._runner.free_rows,
             free_slots=self._runner.free_slots,
             token_budget=token_budget,
+            max_rows=self._runner.max_rows,
         )
 
     def snapshot(self) -> Snapshot:

@@ -89,12 +89,16 @@ class Runner:
         return not self._jobs
 
     @property
+    def max_rows(self) -> int:
+        """Rows that may be taken in all: fewer than there are for a while after memory ran out."""
+        return self._headroom.rows(now=self._clock())
+
+    @property
     def free_rows(self) -> int:
         """Rows that may still be taken; none while segments are tried again."""
         if self._retries or (self._is_retrying and self._running):
             return 0
-        room = self._headroom.rows(now=self._clock()) - self._session.num_rows
-        return max(0, min(self._session.free_rows, room))
+        return max(0, min(self._session.free_rows, self.max_rows - self._session.num_rows))
 
     @property
     def free_slots(self) -> int:

@@ -104,9 +104,9 @@ class Scheduler:
         max_overtakes: int = 16,
         window: int = 256,
     ) -> None:
-        self._reserved_rows = int(max_rows * reserved_share)
+        self._max_rows = max_rows
+        self._reserved_share = reserved_share
         self._reserved_slots = int(max_slots * reserved_share)
-        self._max_bulk_rows = max_rows - self._reserved_rows
         self._max_credit = max_rows * CREDIT_TOKENS
         self._max_overtakes = max_overtakes
         self._window = window
@@ -151,22 +151,27 @@ class Scheduler:
         if segment is not None:
             self._num_rows -= segment.num_rows
 
-    def plan(self, *, free_rows: int, free_slots: int, token_budget: int) -> list[int]:
+    def plan(
+        self, *, free_rows: int, free_slots: int, token_budget: int, max_rows: int | None = None
+    ) -> list[int]:
         """Take the next chunk out of the queues; empty when nothing may join now.
 
         Args:
             free_rows: Rows that no running segment holds.
             free_slots: Slots that no running segment holds.
             token_budget: Padded source tokens of the chunk.
+            max_rows: Rows that may be held at once, where that is fewer than the session has now.
         """
+        max_rows = self._max_rows if max_rows is None else max_rows
+        reserved_rows = int(max_rows * self._reserved_share)
         self._forget_old_claims()
         scan = _Scan(
             self._queues,
             rows=free_rows,
             slots=free_slots,
-            idle_rows=max(0, self._reserved_rows - self._num_rows),
+            idle_rows=max(0, reserved_rows - self._num_rows),
             idle_slots=max(0, self._reserved_slots - len(self._running)),
-            max_bulk_rows=self._max_bulk_rows,
+            max_bulk_rows=max_rows - reserved_rows,
             max_overtakes=self._max_overtakes,
         )
         for segment in islice(scan.in_turn(), self._window):

@@ -178,6 +178,7 @@ def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) 
         ({"beam": 5}, "field beam is unknown", "beam", None),
         ({"слово": 5}, "a field is unknown", 5, None),
         ({"texts": 5}, "texts must be a string or a list of strings", None, "string or list"),
+        ({"texts": [5] * 128}, "texts must be a string or a list of strings", None, "string or list"),
         (
             {"texts": ["a", 5]},
             "texts must be a string or a list of strings",
@@ -192,6 +193,16 @@ def test_a_wrong_value_is_a_400_with_value_and_limit(
     content = _refused(client, **values)
     assert content["error"] == message
     assert (content["value"], content["limit"]) == (value, limit)
+
+
+@pytest.mark.parametrize(("path", "name"), [("/v1/translate", "texts"), ("/translate", "q")])
+def test_a_list_that_is_too_long_is_a_413_whatever_is_in_it(
+    client: httpx.Client, path: str, name: str
+) -> None:
+    wish = {name: [5] * 400_000, "source": "en", "target": "zh-Hans"}
+    reply = client.post(path, json=wish)
+    assert reply.status_code == 413
+    assert reply.json()["error"] == "the request has 400000 texts; the limit is 128"
 
 
 def test_a_missing_field_is_named(client: httpx.Client) -> None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -125,6 +126,40 @@ def test_a_second_signal_does_not_wait(served_checkpoint: Path, tmp_path: Path) 
             server.signal(signal.SIGTERM)
         assert 503 in {reply.result().status_code for reply in replies}
         assert server.wait() == 0
+
+
+def test_after_the_drain_a_second_signal_leaves_who_does_not_read(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    log = _log(tmp_path)
+    with running_server(served_checkpoint, log) as server, socket.socket() as sloth:
+        sloth.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sloth.connect(("127.0.0.1", server.port))
+        sloth.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n" * 300)
+        while server.metrics()["dragoman_open_connections"] < 2:
+            pass
+        server.signal(signal.SIGTERM)
+        while '"drained"' not in log.read_text():
+            pass
+        began = time.monotonic()
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert time.monotonic() - began < 4.0  # uvicorn alone waits for five
+    assert "Exception" not in log.read_text()
+
+
+def test_a_server_whose_announcement_nobody_can_read_serves(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with starting_server(served_checkpoint, _log(tmp_path)) as server:
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        server.wait_listening()
+        with server.client() as client:
+            _wait_status(client, "/readyz", 200)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    assert '"standard output lost"' in _log(tmp_path).read_text()
 
 
 def test_an_engine_that_is_lost_for_good_answers_everything_with_503_at_once(

@@ -295,3 +295,60 @@ def test_any_bytes_are_answered_with_http_and_the_server_goes_on() -> None:
             loop.run_until_complete(asyncio.wait_for(served.until_left(), 20))
         finally:
             loop.run_until_complete(context.__aexit__(None, None, None))
+
+
+OFFER = (b"connection: Upgrade, HTTP2-Settings", b"upgrade: h2c", b"http2-settings: AAEAAEAA")
+POSTS = {
+    "length": (b"content-length: 5", b"ab\r\nc"),
+    "chunks": (b"transfer-encoding: chunked", b"3\r\nab\r\r\n2\r\n\nc\r\n0\r\n\r\n"),
+}
+
+
+def post(path: str, *headers: bytes) -> bytes:
+    return get(path, *headers).replace(b"GET", b"POST", 1)
+
+
+@pytest.mark.parametrize("kind", POSTS)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_an_offer_of_another_protocol_is_ignored_and_the_body_is_read(
+    run: Callable[..., None], kind: str, size: int
+) -> None:
+    framing, body = POSTS[kind]
+    requests = post("/read", *OFFER, framing) + body + get("/next", *OFFER) + get("/last", CLOSE)
+
+    async def scenario(served: Served) -> None:
+        parts = [requests[start : start + size] for start in range(0, len(requests), size)]
+        answers = await served.exchange(*parts)
+        assert answers.count(b"HTTP/1.1 200 OK") == 3
+        places = [answers.index(text) for text in (b"read 5", b"fine /next", b"fine /last")]
+        assert places == sorted(places)
+        assert served.app.num_requests == 3
+        assert not served.refused
+
+    run(scenario)
+
+
+def test_what_is_wrong_with_a_request_that_offers_another_protocol_is_refused_all_the_same(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(served: Served) -> None:
+        for request in (
+            post("/read", *OFFER, b"content-length: 5", b"transfer-encoding: chunked"),
+            post("/read", *OFFER, b"transfer-encoding: chunked, gzip"),
+            b"CONNECT a:80 HTTP/1.1\r\nhost: a\r\n\r\n",
+        ):
+            assert problem_of(await served.exchange(request, b"0\r\n\r\n")) == (400, "invalid_http")
+        assert problem_of(await served.exchange(get("/", *OFFER, b"x: " + b"v" * LIMIT))) == TOO_LARGE
+        assert served.app.num_requests == 0
+
+    run(scenario, leave_seconds=0.5)
+
+
+def test_a_trailer_never_passes_for_a_header(run: Callable[..., None]) -> None:
+    head = post("/headers", CLOSE, b"transfer-encoding: chunked")
+
+    async def scenario(served: Served) -> None:
+        answer = await served.exchange(head + b"1\r\na\r\n0\r\nx-forwarded-for: 203.0.113.1\r\n\r\n")
+        assert answer.endswith(b"connection host transfer-encoding")
+
+    run(scenario)

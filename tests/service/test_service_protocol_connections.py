@@ -66,3 +66,17 @@ def test_silent_connections_shut_nobody_out(run: Callable[..., None]) -> None:
             writer.close()
 
     run(scenario, max_connections=10)
+
+
+def test_a_client_that_leaves_frees_the_request_in_work_whatever_waits_behind_it(
+    run: Callable[..., None],
+) -> None:
+    async def scenario(served: Served) -> None:
+        _, writer = await served.connect()
+        writer.write(get("/until-gone") + get("/wait") + get("/wait"))
+        await until(lambda: served.app.num_requests == 1)
+        writer.close()
+        await until(lambda: served.app.num_gone == 1)
+        assert served.app.num_requests == 1
+
+    run(scenario)

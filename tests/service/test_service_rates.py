@@ -173,6 +173,13 @@ def test_a_redis_that_never_answers_delays_little_and_is_not_asked_again_at_once
     assert "pass-word" not in repr(record.__dict__)
 
 
+@pytest.mark.parametrize("option", ["ssl=true", "hepl=1", "encoding=nonsense"])
+def test_an_option_that_redis_has_not_is_refused_at_start(option: str) -> None:
+    with pytest.raises(ConfigError, match="DRAGOMAN_REDIS_URL has an option that") as caught:
+        RateLimiter(Clock(), f"redis://:pass-word@host?{option}")
+    assert "pass-word" not in str(caught.value)
+
+
 @pytest.mark.parametrize("url", ["http://:pass-word@host", "pass-word", ""])
 def test_a_url_that_is_none_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ConfigError, match="DRAGOMAN_REDIS_URL must begin with") as caught:

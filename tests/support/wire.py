@@ -26,6 +26,7 @@ class App:
     def __init__(self) -> None:
         self.release = asyncio.Event()
         self.num_requests = 0
+        self.num_gone = 0
         self.num_waiting_bytes: Callable[[], int] = lambda: 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -34,8 +35,15 @@ class App:
         reply: Response = PlainTextResponse(f"fine {scope['path']}")
         if scope["path"] == "/read":
             reply = PlainTextResponse(f"read {len(await request.body())}")
+        elif scope["path"] == "/headers":
+            await request.body()
+            reply = PlainTextResponse(" ".join(sorted(request.headers.keys())))
         elif scope["path"] == "/wait":
             await self.release.wait()
+        elif scope["path"] == "/until-gone":
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.num_gone += 1
         elif scope["path"] == "/large":
             reply = StreamingResponse(_large())
         elif scope["path"] == "/full":

@@ -227,6 +227,24 @@ def test_attention_weights_are_dropped_in_training_only(
     assert torch.equal(attend(), attend())
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_weights_of_long_sentences_are_not_held_for_the_backward_pass(is_causal: bool) -> None:
+    attention = build()
+
+    def largest_held(length: int) -> int:
+        """Elements of the largest tensor that is kept."""
+        sizes = []
+        x = torch.randn(1, length, 16)
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda held: sizes.append(held.numel()) or held, lambda held: held
+        ):
+            attention(x, x, is_causal=is_causal)
+        return max(sizes)
+
+    assert largest_held(40) == 4 * 40 * 40
+    assert largest_held(400) == 400 * 16
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

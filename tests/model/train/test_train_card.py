@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from model.evaluate import score
+from model.train.batching import BatchPosition
 from model.train.card import CardFacts, write_card
 from model.train.experiment import BleuTokenizer
 from model.train.filtering import CorpusReport
@@ -33,3 +34,10 @@ def test_a_card_says_what_kind_of_text_was_scored(
     card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
     assert f"{text}, of the stored int8 weights" in card
     assert ("detokenised" in card) == (tokenizer != "none")
+
+
+@pytest.mark.parametrize(("num_epochs", "text"), [(0, "0 whole epochs"), (1, "1 whole epoch;")])
+def test_a_card_counts_the_epochs(num_epochs: int, text: str) -> None:
+    progress = Progress(update=12, position=BatchPosition(epoch=num_epochs, index=3))
+    facts = replace(FACTS, progress=progress)
+    assert text in write_card(EXPERIMENT, network(), facts, command="dragoman train tiny.yaml")

@@ -11,8 +11,10 @@ from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.nn.transformer import Transformer
 from service.engine.headroom import MIN_ROWS, RECOVERY_SECONDS
+from service.engine.lane import Lane
 from service.engine.messages import Failed, Finished, SubmitSegment
 from service.engine.runner import Runner
+from service.engine.scheduler import Scheduler
 from service.engine.totals import Totals
 from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 
@@ -241,3 +243,22 @@ def test_a_newcomer_for_which_memory_is_short_is_tried_again_when_the_others_hav
     runner.step()
     assert runner.admit([2]) == []
     assert {type(word) for word in run_out(runner).values()} == {Finished}
+
+
+def test_after_memory_ran_out_bulk_goes_on_in_the_rows_that_are_left():
+    clock, totals = Clock(), Totals()
+    open_session = fragile(max_sound_rows=20, error=MemoryError)
+    lane = Lane(
+        Scheduler(max_rows=LIMITS.max_rows, max_slots=LIMITS.max_slots, reserved_share=0.25),
+        Runner(open_session, totals=totals, clock=clock),
+        totals=totals,
+        max_rows=LIMITS.max_rows,
+        max_slots=LIMITS.max_slots,
+    )
+    lane.accept([segment(number, priority="bulk") for number in range(40)])
+    answers = []
+    for _ in range(400):
+        answers += lane.turn(max_token_budget=1024, keeps_others_waiting=False)
+    assert lane.is_idle
+    assert {type(word) for word in answers} == {Finished}
+    assert len(answers) == 40

@@ -1,5 +1,7 @@
 """What the two classes owe each other: shares of the work, a reserve, and bounded passing."""
 
+import pytest
+
 from service.engine.scheduler import CREDIT_TOKENS, Priority, Scheduler, WaitingSegment
 
 MANY = 1_000_000
@@ -162,3 +164,22 @@ def test_the_classes_open_chunks_in_alternation_where_there_is_room_for_all():
         *(segment(number, tokens=tokens) for number, tokens in ((10, 10), (11, 40), (12, 90))),
     )
     assert [plan(scheduler, MANY) for _ in range(6)] == [[10], [0], [11], [1], [12], [2]]
+
+
+@pytest.mark.parametrize("max_rows", [16, 32, 64])
+def test_the_reserve_is_a_share_of_the_rows_that_may_be_held_now(max_rows: int) -> None:
+    scheduler = scheduler_of(*bulk(*range(40)), max_rows=128)
+    chosen = scheduler.plan(
+        free_rows=max_rows, free_slots=MANY, token_budget=MANY, max_rows=max_rows
+    )
+    assert len(chosen) == max_rows * 3 // 4 // 4
+    scheduler.add([segment(40)])
+    rest = max_rows - 4 * len(chosen)
+    again = scheduler.plan(free_rows=rest, free_slots=MANY, token_budget=MANY, max_rows=max_rows)
+    assert again == [40]
+
+
+def test_a_beam_wider_than_what_bulk_may_hold_now_uses_the_reserve() -> None:
+    scheduler = scheduler_of(*bulk(0, rows=16), max_rows=128)
+    chosen = scheduler.plan(free_rows=16, free_slots=MANY, token_budget=MANY, max_rows=16)
+    assert chosen == [0]
