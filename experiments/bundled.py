@@ -18,11 +18,13 @@ from pathlib import Path
 import yaml
 
 from commands import one_line_errors, run_all
+from made_of import digest, read_note, write_note
+from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CheckpointFiles
 from model.train.data import find_text, read_lines
 from model.train.data_config import DirectionConfig
 from model.train.experiment import read_experiment
-from model.train.files import whole_file
+from model.train.files import whole_file, write_whole
 from model.train.keeping import CHECKPOINT_FOLDER
 from model.train.state import has_state
 
@@ -93,7 +95,7 @@ def run_stage(stage: str, arguments: argparse.Namespace) -> None:
 
 def with_threads(commands: Sequence[Sequence[str]], num_threads: int | None) -> list[list[str]]:
     """Commands that do not take each other's cores while they compute on the CPU."""
-    shared = max(1, len(os.sched_getaffinity(0)) // len(commands))
+    shared = max(1, len(os.sched_getaffinity(0)) // max(1, len(commands)))
     threads = str(shared if num_threads is None else num_threads)
     return [[*words, "--threads", threads] for words in commands]
 
@@ -118,7 +120,7 @@ def quick_experiment(name: str) -> Path:
 
 
 def translations(data: Path) -> list[list[str]]:
-    """The commands that translate the training text, and what they read.
+    """The commands that translate what is not translated yet of the training text.
 
     A direction is one command over all its corpora, laid end to end: starting is dear.
     """
@@ -129,9 +131,16 @@ def translations(data: Path) -> list[list[str]]:
         texts = source_texts(direction, data)
         write_lines(whole, [line for lines in texts.values() for line in lines])
         checkpoint = FOLDER / TEACHER / CHECKPOINT_FOLDER
+        output = whole.with_name(f"{direction.name}.{target}.gz")
+        note = whole.with_name(f"{direction.name}.made-of.sha256")
+        made_of = {"teacher": digest(checkpoint / CHECKSUMS_FILE), "text": digest(whole)}
+        if output.exists() and read_note(note) == made_of:
+            continue
+        output.unlink(missing_ok=True)  # before there is a note that is not its own
+        write_note(note, made_of)
         words = ["translate", str(whole), "--checkpoint", str(checkpoint), "--max-rows", "2048"]
         words += ["--from", direction.source, "--to", direction.target]
-        commands.append([*words, "--output", str(whole.with_name(f"{direction.name}.{target}.gz"))])
+        commands.append([*words, "--output", str(output)])
     return commands
 
 
@@ -158,7 +167,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
     """Write a packed file; the same lines make the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{line}\n" for line in lines)
-    path.write_bytes(gzip.compress(text.encode(), compresslevel=1, mtime=0))
+    write_whole(path, gzip.compress(text.encode(), compresslevel=1, mtime=0))
 
 
 def keep(names: Sequence[str], folder: Path) -> None:

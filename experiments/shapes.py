@@ -10,7 +10,6 @@ for it. `python -m benchmarks.shapes` measures what they trained.
 
 import argparse
 import fcntl
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import yaml
 
 from commands import one_line_errors, run_all
+from made_of import digest, read_note, write_note
 from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.train.data import find_text
 from model.train.files import write_whole
@@ -73,7 +73,7 @@ def translate(source: Path, checkpoint: Path, threads: Sequence[str]) -> Path:
     with locked():
         made_of = {"teacher": digest(checkpoint / CHECKSUMS_FILE), "text": digest(source)}
         if not text.exists():
-            write_whole(note, "".join(f"{made_of[key]}  {key}\n" for key in made_of).encode())
+            write_note(note, made_of)
             words = ["translate", str(source), "--checkpoint", str(checkpoint)]
             run_all([[*words, "--output", str(text), *threads]])
             return text
@@ -95,25 +95,6 @@ def locked() -> Iterator[None]:
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file.
-
-    Raises:
-        SystemExit: It cannot be read.
-    """
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise SystemExit(f"{path}: {error.strerror}") from error
-
-
-def read_note(path: Path) -> dict[str, str]:
-    """Digests by what they are of; empty if there is no note."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {key: value for value, _, key in (line.partition("  ") for line in lines)}
 
 
 if __name__ == "__main__":

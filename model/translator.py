@@ -66,7 +66,8 @@ class Translator:
         Args:
             texts: Of any length and shape; each is split into segments.
             pair: One of the checkpoint's.
-            search: Its max_length is a cap on top of each segment's own; None for the defaults.
+            search: All of it but max_length, which each segment has of its own (`target_cap`);
+                None for the defaults.
             on_finished: Called with the number of segments that just finished.
 
         Raises:
@@ -136,11 +137,7 @@ class Translator:
                 source_ids=segment.source_ids,
                 prefix_ids=prefix_ids,
                 search=replace(
-                    search,
-                    max_length=min(
-                        search.max_length,
-                        target_cap(len(segment.source_ids), self.manifest.limits),
-                    ),
+                    search, max_length=target_cap(len(segment.source_ids), self.manifest.limits)
                 ),
             )
             for segment in prepared.network_segments

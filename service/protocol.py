@@ -156,7 +156,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header is complete; or a trailer, which only counts: it must never pass for a header."""
+        """A header is complete; or a trailer, which counts and never passes for a header."""
         self._num_headers += 1
         if self._num_headers > MAX_HEADERS:
             self._stop_parsing(

@@ -5,6 +5,7 @@ among hypotheses is `beam`, when to stop is `scoring`, where things lie is `slot
 with its caches is `cached`.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from itertools import chain
@@ -255,11 +256,11 @@ class EagerBackend:
             search = slot.search
             bound = best / bound_length(search, num_generated) ** search.length_penalty
             if bound <= slot.threshold:
-                finished.append(self._finish(slot))
+                finished.append(self._finish(slot, may_hold_nan=best == -math.inf))
         return finished
 
-    def _finish(self, slot: Slot) -> FinishedSentence:
-        if not slot.finished:  # not one finite score: nothing of it may stay in the tables
+    def _finish(self, slot: Slot, *, may_hold_nan: bool) -> FinishedSentence:
+        if may_hold_nan:  # no row has a finite score: nothing of them may stay in the tables
             self._network.clear(slot)
         self._remove(slot)
         return FinishedSentence(

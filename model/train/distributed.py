@@ -201,7 +201,9 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
     try:
         yield Group(rank=distributed.get_rank(), size=distributed.get_world_size())
     finally:
-        if distributed.is_initialized():  # not left in order: an error
+        # Not left in order: an error. NCCL would wait here for the others, which may be waiting
+        # for this worker; so it ends as it is, and torchrun ends the others.
+        if distributed.is_initialized() and device.type != "cuda":
             distributed.destroy_process_group()
 
 

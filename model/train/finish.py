@@ -14,7 +14,7 @@ from statistics import mean
 import torch
 
 from model.config import SearchConfig
-from model.errors import TrainingError
+from model.errors import DecodingError, TrainingError
 from model.evaluate import Evaluation, evaluate
 from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
@@ -222,7 +222,11 @@ def _choose(
             failures.append(error)
             continue
         transformer.load_state_dict(tensors)
-        value = mean(values_of(judge, name, text=text, transformer=transformer))
+        try:
+            value = mean(values_of(judge, name, text=text, transformer=transformer))
+        except DecodingError as error:
+            LOGGER.warning("%s: %s", name, error)
+            value = -math.inf
         values[name] = value if math.isfinite(value) else -math.inf
     if not values:
         raise failures[0]

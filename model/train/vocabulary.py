@@ -191,6 +191,8 @@ def _train(
                 num_threads=1,
                 minloglevel=2,
             )
+    except OSError as error:
+        raise DataError(f"{path}: the vocabulary cannot be trained: {error.strerror}") from error
     except RuntimeError as error:
         leave_if(should_stop)  # SentencePiece makes this one of whatever its lines raise
         raise DataError(

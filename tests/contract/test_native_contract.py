@@ -178,7 +178,12 @@ def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) 
         ({"beam": 5}, "field beam is unknown", "beam", None),
         ({"слово": 5}, "a field is unknown", 5, None),
         ({"texts": 5}, "texts must be a string or a list of strings", None, "string or list"),
-        ({"texts": [5] * 128}, "texts must be a string or a list of strings", None, "string or list"),
+        (
+            {"texts": [5] * 128},
+            "texts must be a string or a list of strings",
+            None,
+            "string or list",
+        ),
         (
             {"texts": ["a", 5]},
             "texts must be a string or a list of strings",

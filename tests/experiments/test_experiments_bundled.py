@@ -60,6 +60,38 @@ def test_teacher_text_and_students(tmp_path: Path) -> None:
     assert "checkpoint/model.safetensors" not in teacher
 
 
+def test_what_the_same_teacher_has_translated_is_not_translated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (student,) = read_experiment(EXPERIMENTS / "en-zh-student.yaml").data.directions
+    for corpus in student.train:
+        write_corpus(tmp_path / "data" / "en-zh" / "train", corpus.name, [("a", "b")])
+    made: list[Path] = []
+
+    def translate(commands: Sequence[Sequence[str]]) -> None:
+        for words in commands:
+            output = Path(words[words.index("--output") + 1])
+            output.write_bytes(gzip.compress(b"x\n" * len(student.train)))
+            made.append(output)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bundled, "run_all", translate)
+    checksums = tmp_path / "runs" / "bundled" / "en-zh-teacher" / "checkpoint" / "checksums.sha256"
+    checksums.parent.mkdir(parents=True)
+    checksums.write_text("one teacher")
+    run_stages(monkeypatch, "--stages", "text")
+    both = {"en-zh.zh.gz", "zh-en.en.gz"}
+    assert {output.name for output in made} == both
+    run_stages(monkeypatch, "--stages", "text")
+    assert len(made) == 2
+    made.pop().unlink()
+    run_stages(monkeypatch, "--stages", "text")
+    assert {output.name for output in made} == both
+    checksums.write_text("another teacher")
+    run_stages(monkeypatch, "--stages", "text")
+    assert len(made) == 4
+
+
 def packed(folder: Path, name: str) -> set[str]:
     """What is in an archive, below its one folder."""
     with tarfile.open(folder / f"{name}.tar") as archive:

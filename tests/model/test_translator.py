@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from model.checkpoint.manifest import LengthLimits
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
 from model.errors import InputError
@@ -41,3 +42,13 @@ def test_a_beam_wider_than_the_session_is_named(directory: Path) -> None:
     translator = Translator(load_checkpoint(directory), max_rows=2)
     with pytest.raises(InputError, match="beam_size is 4; this translator has 2 rows"):
         translator.translate(["A cat."], EN_ZH, SearchConfig(beam_size=4))
+
+
+def test_a_long_segment_may_become_as_long_as_the_checkpoint_allows(tmp_path: Path) -> None:
+    limits = LengthLimits(max_source_length=400, max_target_length=700)
+    checkpoint = load_checkpoint(write_tiny_checkpoint(tmp_path / "tiny", limits=limits))
+    translator = Translator(checkpoint)
+    prepared = translator.pipeline.prepare("cat " * 150, EN_ZH)
+    (request,) = translator.requests(prepared, EN_ZH, SearchConfig())
+    assert len(request.source_ids) > 150
+    assert request.search.max_length == min(700, 2 * len(request.source_ids) + 16)

@@ -338,7 +338,9 @@ def test_what_is_wrong_with_a_request_that_offers_another_protocol_is_refused_al
             b"CONNECT a:80 HTTP/1.1\r\nhost: a\r\n\r\n",
         ):
             assert problem_of(await served.exchange(request, b"0\r\n\r\n")) == (400, "invalid_http")
-        assert problem_of(await served.exchange(get("/", *OFFER, b"x: " + b"v" * LIMIT))) == TOO_LARGE
+        assert (
+            problem_of(await served.exchange(get("/", *OFFER, b"x: " + b"v" * LIMIT))) == TOO_LARGE
+        )
         assert served.app.num_requests == 0
 
     run(scenario, leave_seconds=0.5)
@@ -348,7 +350,9 @@ def test_a_trailer_never_passes_for_a_header(run: Callable[..., None]) -> None:
     head = post("/headers", CLOSE, b"transfer-encoding: chunked")
 
     async def scenario(served: Served) -> None:
-        answer = await served.exchange(head + b"1\r\na\r\n0\r\nx-forwarded-for: 203.0.113.1\r\n\r\n")
+        answer = await served.exchange(
+            head + b"1\r\na\r\n0\r\nx-forwarded-for: 203.0.113.1\r\n\r\n"
+        )
         assert answer.endswith(b"connection host transfer-encoding")
 
     run(scenario)

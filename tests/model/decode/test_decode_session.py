@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from model.config import SearchConfig
+from model.decode.cached import CachedNetwork
+from model.decode.eager import EagerBackend
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
 from model.errors import CapacityError
 from model.nn.transformer import Transformer
@@ -145,6 +147,30 @@ def test_a_sentence_without_finite_scores_fails_alone() -> None:
     assert_equals_reference(transformer, healthy, finished[second])
     session.admit([healthy])  # in the rows that the poisoned one has left
     assert_equals_reference(transformer, healthy, run_until_idle(session)[0].hypotheses)
+
+
+def test_what_turns_nan_after_its_first_hypothesis_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cleared: list[int] = []
+    monkeypatch.setattr(CachedNetwork, "clear", lambda _, slot: cleared.append(slot.slot_id))
+    transformer = small_transformer(eos_bias=1.0)
+    rng = random.Random(3)
+    finished: list[FinishedSentence] = []
+    while not finished:
+        backend = EagerBackend(transformer, tokens=TOKENS, limits=LIMITS)
+        backend.admit([7], [random_request(rng, SearchConfig(beam_size=4, max_length=20))])
+        (slot,) = backend._table._by_id.values()
+        while not finished and not slot.finished:
+            finished = backend.step()
+        if finished:  # it ended with its first hypothesis
+            finished.clear()
+            cleared.clear()
+            continue
+        backend._scores.fill_(torch.nan)
+        finished = backend.step()
+    assert [sentence.slot_id for sentence in finished] == cleared == [7]
+    assert finished[0].hypotheses
 
 
 def test_n_best_are_the_n_best_and_in_order() -> None:

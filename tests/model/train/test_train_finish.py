@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.errors import TrainingError
+from model.errors import DecodingError, TrainingError
 from model.loading import Runnable, load_for_decoding
 from model.train.averaging import average_snapshots
 from model.train.experiment import Experiment, RunConfig
@@ -179,3 +179,19 @@ def test_a_candidate_whose_loss_is_not_a_number_loses(
     losses = iter([float("nan"), 2.0, 1.0])  # the best snapshot; the last two; the last three
     monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: next(losses))
     assert finish(data_folder, folder) == "the average of the last 3 snapshots"
+
+
+def test_a_candidate_that_translates_into_nothing_loses(
+    data_folder: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def losses(_: object, candidate: str, **__: object) -> list[float]:
+        if candidate.startswith("the snapshot"):
+            raise DecodingError("the network gave no finite score for a segment")
+        return [-1.0]
+
+    monkeypatch.setattr("model.train.finish._dev_losses", losses)
+    assert finish(data_folder, folder) == "the average of the last 2 snapshots"
+    assert "the network gave no finite score for a segment" in caplog.text

@@ -1,0 +1,34 @@
+"""Notes beside files that take long to make: digests of what each was made of.
+
+Owns the form of such a note, which is that of `sha256sum`. Does not own what is made.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from model.train.files import write_whole
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file.
+
+    Raises:
+        SystemExit: It cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise SystemExit(f"{path}: {error.strerror}") from error
+
+
+def read_note(path: Path) -> dict[str, str]:
+    """Digests by what they are of; empty if there is no note."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return {key: value for value, _, key in (line.partition("  ") for line in lines)}
+
+
+def write_note(path: Path, made_of: Mapping[str, str]) -> None:
+    """Write digests by what they are of."""
+    write_whole(path, "".join(f"{value}  {key}\n" for key, value in made_of.items()).encode())
