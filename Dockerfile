@@ -48,6 +48,11 @@ WORKDIR /build
 RUN command -v g++ || { apt-get update \
       && apt-get install --yes --no-install-recommends g++ \
       && rm -rf /var/lib/apt/lists/*; }
+# Whoever cloned the sources may have kept them to themselves; the image's user is another.
+COPY LICENSE /files/
+COPY checkpoints /files/checkpoints
+COPY experiments /files/experiments
+RUN chmod -R a+rX /files
 COPY constraints.txt ./
 RUN --mount=type=bind,from=wheels,target=/wheels \
     python3 -m venv --without-pip /opt/dragoman \
@@ -72,10 +77,8 @@ RUN groupadd --gid 10001 dragoman \
     && install --directory --owner 10001 --group 10001 /app/runs
 WORKDIR /app
 COPY --from=dependencies /opt/dragoman /opt/dragoman
+COPY --from=package /files ./
 COPY --from=package /package /
-COPY LICENSE ./
-COPY checkpoints checkpoints
-COPY experiments experiments
 
 # USER: some libraries ask for the user's name, which a foreign uid has not.
 ENV PATH=/opt/dragoman/bin:${PATH} \

@@ -21,7 +21,9 @@ install: $(INSTALLED) ## Make .venv with everything in it
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/*)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,bench,train]'
+	$(BIN)/pip install --quiet --constraint constraints.txt pybind11 setuptools
+	rm -f model/native/_kernels*.so
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,bench,train]'
 	@touch $@
 
 serve: install ## Serve the bundled checkpoints; HOST=… and PORT=… say where
@@ -52,10 +54,7 @@ test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMA
 	$(BIN)/pytest -m parity -s
 
 test-asan: install ## Run the kernels' tests under AddressSanitizer, then build them again without
-	CFLAGS='-fsanitize=address -g' LDFLAGS=-fsanitize=address $(BIN)/python setup.py -q build_ext --inplace --force
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/pytest tests/model/native
-	$(BIN)/python setup.py -q build_ext --inplace --force
+	BIN=$(BIN) .ci/test-asan
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python -m benchmarks.served
@@ -67,7 +66,7 @@ bench-report: install ## Write docs/benchmarks.md and the README's table from th
 	$(BIN)/python -m benchmarks.peers.report
 
 bench-gpu: install ## Measure everything on a CUDA device in nine minutes; DRAGOMAN_DATA for BLEU
-	$(BIN)/python -m benchmarks.gpu $(if $(DRAGOMAN_DATA),--data $(DRAGOMAN_DATA)) $(BENCH_FLAGS)
+	$(BIN)/python -m benchmarks.gpu $(if $(DRAGOMAN_DATA),--data "$(DRAGOMAN_DATA)") $(BENCH_FLAGS)
 
 fuzz: install ## Send 10,000 generated requests to a running service
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.fuzz

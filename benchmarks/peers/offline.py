@@ -35,6 +35,8 @@ _SETTLE_SECONDS = 0.05
 _TUNING_TARGET_LENGTH = 12
 _NUM_WARM_UP = 8
 _ROWS = (64, 128, 256)
+_MIN_ROUNDS = 3
+"""Rounds of the two that every mark compares, however long they take: a median needs as many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,7 @@ class Entry:
         spec: Whose process answers.
         candidates: Settings to choose from.
         max_rounds: Rounds it takes part in.
+        min_rounds: Those of them that the budget does not cut.
         stopping: When our search stops; the others have their own rule.
         is_warmed_by_sample: All of the work would take too long to be done once more.
         num_sentences: Evenly chosen from the work, for who would need too long; None for all.
@@ -55,6 +58,7 @@ class Entry:
     spec: Spec
     candidates: Sequence[Settings]
     max_rounds: int
+    min_rounds: int = 1
     stopping: StoppingRule = "first"
     is_warmed_by_sample: bool = False
     num_sentences: int | None = None
@@ -73,6 +77,8 @@ class Point:
         workload: "equal", "file" or "text".
         facts: More about it, for the results.
         sample: What settings are chosen with and slow rivals warmed up.
+        group: The same for CTranslate2, where that has to get sentences of one length a call: a
+            sample of all lengths would leave nothing of its batches.
         task: For BLEU, where the text is real.
     """
 
@@ -81,7 +87,12 @@ class Point:
     work: Work
     sample: Work
     entries: Sequence[Entry]
+    group: Work | None = None
     task: TextTask | None = None
+
+    def sample_for(self, spec: Spec) -> Work:
+        """What a rival's settings are chosen with."""
+        return self.group if self.group is not None and spec.name == CTRANSLATE2 else self.sample
 
 
 def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> list[Result]:
@@ -94,7 +105,7 @@ def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> 
     """
     budget = Budget.of(plan.budget_seconds, time.perf_counter)
     specs = all_specs(num_threads)
-    results = []
+    results: list[Result] = []
     stages = [
         *((str(v), small_points(plan, specs, v), 0.2) for v in reversed(plan.vocabularies)),
         ("bundled", text_points(plan, specs, models["bundled"] / "checkpoint"), 0.25),
@@ -107,7 +118,7 @@ def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> 
             part = budget.part(share)
             for number, point in enumerate(points):
                 left = part.part(1 / (len(points) - number))
-                results.append(measure_point(point, rivals, left))
+                results.append(measure_point(point, rivals, left, first=len(results)))
     return results
 
 
@@ -128,6 +139,7 @@ def small_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> l
                     spec=spec,
                     candidates=_small_candidates(spec, count),
                     max_rounds=plan.max_slow_rounds if _is_slow(spec) else plan.max_rounds,
+                    min_rounds=_min_rounds(spec),
                     is_warmed_by_sample=_is_slow(spec),
                 )
                 for spec in specs
@@ -152,12 +164,14 @@ def file_points(plan: OfflinePlan, specs: Sequence[Spec]) -> list[Point]:
                 facts={"vocabulary": vocabulary},
                 work=work,
                 sample=work.sample(plan.num_sample_sentences),
+                group=work.largest_group(plan.num_group_sentences),
                 entries=[
                     Entry(
                         name=spec.name,
                         spec=spec,
                         candidates=_file_candidates(spec),
                         max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
+                        min_rounds=_min_rounds(spec),
                         is_warmed_by_sample=True,
                         num_sentences=(
                             plan.num_slow_file_sentences if spec.name == DRAGOMAN_FLOAT32 else None
@@ -184,6 +198,7 @@ def text_points(plan: OfflinePlan, specs: Sequence[Spec], checkpoint: Path) -> l
                 facts={"text": lines.name, "num_lines": len(lines.sources)},
                 work=work,
                 sample=work.sample(min(plan.num_sample_sentences, len(work.sources))),
+                group=work.largest_group(plan.num_group_sentences),
                 entries=list(_text_entries(plan, specs, beam_size)),
                 task=task,
             )
@@ -201,15 +216,20 @@ def _text_entries(plan: OfflinePlan, specs: Sequence[Spec], beam_size: int) -> I
             spec=spec,
             candidates=_file_candidates(spec),
             max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
+            min_rounds=_min_rounds(spec),
             is_warmed_by_sample=True,
         )
         yield entry
         if spec.name == DRAGOMAN_INT8 and beam_size > 1:
-            yield replace(entry, name=spec.name + EXACT_SUFFIX, stopping="exact")
+            yield replace(entry, name=spec.name + EXACT_SUFFIX, min_rounds=1, stopping="exact")
 
 
 def _is_slow(spec: Spec) -> bool:
     return spec.name == HUGGINGFACE
+
+
+def _min_rounds(spec: Spec) -> int:
+    return _MIN_ROUNDS if spec.name in {DRAGOMAN_INT8, CTRANSLATE2} else 1
 
 
 def _small_candidates(spec: Spec, count: int) -> list[Settings]:
@@ -240,7 +260,7 @@ def _file_candidates(spec: Spec) -> list[Settings]:
     num_threads = int(spec.settings["inter_threads"]) * int(spec.settings["intra_threads"])
     layouts = [(1, num_threads)]
     layouts += [(num_threads, 1)] if num_threads > 1 else []
-    batches = [("examples", 16), ("examples", 32), ("tokens", 1024)]
+    batches = [("examples", 16), ("examples", 32), ("examples", 64), ("tokens", 1024)]
     return [
         ctranslate2_settings(
             inter_threads=inter_threads,
@@ -253,8 +273,17 @@ def _file_candidates(spec: Spec) -> list[Settings]:
     ]
 
 
-def measure_point(point: Point, rivals: Mapping[str, Rival], budget: Budget) -> Result:
-    """Choose settings, warm up, then rounds until they are enough or the time is over."""
+def measure_point(
+    point: Point, rivals: Mapping[str, Rival], budget: Budget, *, first: int = 0
+) -> Result:
+    """Choose settings, warm up, then rounds until they are enough or the time is over.
+
+    Args:
+        point: What is measured.
+        rivals: Their processes, by name.
+        budget: The time for rounds that may be left out.
+        first: Which rival begins the first round.
+    """
     settings, sweeps = {}, {}
     for entry in point.entries:
         settings[entry.name], sweeps[entry.name] = choose(entry, point, rivals)
@@ -262,11 +291,10 @@ def measure_point(point: Point, rivals: Mapping[str, Rival], budget: Budget) -> 
     bleu: dict[str, object] = {}
     last_seconds = 0.0
     for number in range(max(entry.max_rounds for entry in point.entries)):
-        if number and not budget.allows(last_seconds):
-            break
+        is_affordable = number == 0 or budget.allows(last_seconds)
+        taking_part = taking_part_in(number, point.entries, is_affordable=is_affordable)
         started = time.perf_counter()
-        taking_part = [entry for entry in point.entries if number < entry.max_rounds]
-        for entry in rotated(taking_part, number):
+        for entry in rotated(taking_part, first + number):
             timing, run = _timed(entry, point, settings[entry.name], rivals)
             runs[entry.name].append(run)
             if point.task is not None and number == 0:
@@ -289,12 +317,21 @@ def measure_point(point: Point, rivals: Mapping[str, Rival], budget: Budget) -> 
     }
 
 
+def taking_part_in(number: int, entries: Sequence[Entry], *, is_affordable: bool) -> list[Entry]:
+    """Who takes part in a round, counted from 0; those that are compared, whatever it costs."""
+    return [
+        entry
+        for entry in entries
+        if number < (entry.max_rounds if is_affordable else min(entry.min_rounds, entry.max_rounds))
+    ]
+
+
 def choose(
     entry: Entry, point: Point, rivals: Mapping[str, Rival]
 ) -> tuple[Settings, list[dict[str, object]]]:
     """The fastest settings on the sample, and how fast all were; leaves the rival warm."""
     rival = rivals[entry.spec.name]
-    sample = replace(point.sample, stopping=entry.stopping)
+    sample = replace(point.sample_for(entry.spec), stopping=entry.stopping)
     few = sample.sample(min(_NUM_WARM_UP, len(sample.sources)))
     tried: list[dict[str, object]] = []
     for candidate in entry.candidates:

@@ -21,8 +21,9 @@ class OfflinePlan:
         num_text_lines: Of the real text.
         max_file_rounds: Of file and text.
         num_sample_sentences: Of the file or text, for choosing settings.
+        num_group_sentences: The same for CTranslate2: sentences of one length, at most.
         budget_seconds: For everything, start to end. The first round of anything is not subject
-            to it.
+            to it, nor the first three of our int8 and of CTranslate2.
     """
 
     vocabularies: tuple[int, ...] = (58_101, 32_000)
@@ -35,6 +36,7 @@ class OfflinePlan:
     num_text_lines: int = 2_000
     max_file_rounds: int = 3
     num_sample_sentences: int = 128
+    num_group_sentences: int = 192
     budget_seconds: float = 680.0
 
 
@@ -98,6 +100,7 @@ QUICK = Plan(
         num_text_lines=24,
         max_file_rounds=1,
         num_sample_sentences=4,
+        num_group_sentences=4,
         budget_seconds=60.0,
     ),
     served=ServedPlan(

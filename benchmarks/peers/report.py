@@ -21,7 +21,8 @@ _FAIRNESS = """## How it is kept fair
 
 Every rival has the same weights and the same two cores, in a process of its own that is started
 once; they take turns within each round, another one first each time, after a warm-up; the number
-shown is the median of the rounds, and the results file has all of them. Sentences go in as token
+shown is the median of the rounds, at least three of our int8 and of CTranslate2, and the results
+file has all of them. Sentences go in as token
 ids and come out as token ids; target tokens are counted with EOS for everybody, also where an
 engine stops one step earlier because its cap counts none. Every rival has its fastest settings,
 chosen by a short trial within the run. While one runs, the processor time of those that wait is
@@ -31,6 +32,7 @@ watched (last column of the settings).
   in calls of their own, all posted at once, so forced lengths waste nothing there.
 - Both engines' searches stop when as many hypotheses are finished as there are beams. Our default,
   *exact search*, goes on until nothing better can follow, and stands beside it on real text.
+- "Bundled" and "real text" are the bundled network from English as it was at the results' commit.
 - Random networks have lengths that are forced: every engine takes as many steps, but for that one.
 - Served, both have the same HTTP stack, tokenizer and segments; the server around CTranslate2 has a
   queue, dynamic batches and a window, tuned in the run, and neither limits, deadlines nor metrics.

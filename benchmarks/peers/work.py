@@ -49,6 +49,15 @@ class Work:
         chosen = slice(0, step * num_sentences, step)
         return replace(self, sources=self.sources[chosen], max_lengths=self.max_lengths[chosen])
 
+    def largest_group(self, num_sentences: int) -> "Work":
+        """Sentences of the most frequent length of answers, so many at most."""
+        chosen = max(self.groups(), key=len)[:num_sentences]
+        return replace(
+            self,
+            sources=tuple(self.sources[index] for index in chosen),
+            max_lengths=tuple(self.max_lengths[index] for index in chosen),
+        )
+
     def shortened(self, max_length: int) -> "Work":
         """The same sentences with shorter answers."""
         lengths = tuple(min(length, max_length) for length in self.max_lengths)

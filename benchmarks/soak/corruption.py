@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.soak.outcome import Outcome
 from benchmarks.soak.plan import Plan
-from benchmarks.soak.server import BUNDLED, Served, serving
+from benchmarks.soak.server import ONE_BUNDLED, Served, serving
 from benchmarks.soak.texts import sentences
 from benchmarks.soak.traffic import Client
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
@@ -62,14 +62,14 @@ async def _refused(served: Served, num_before: int) -> bool:
 async def run(plan: Plan, folder: Path) -> Outcome:  # noqa: ARG001  # every scenario has it
     """Measure and judge."""
     outcome = Outcome()
-    original = next(path for path in sorted(BUNDLED.iterdir()) if path.is_dir())
+    original = ONE_BUNDLED
     texts = sentences(NUM_TEXTS)
     checkpoint = folder / "damaged"
     shutil.copytree(original, checkpoint)
     num_refused = 0
     with serving(folder / "corruption.jsonl", checkpoint=checkpoint) as served:
         client = Client(served.port)
-        right = [(await client.translate(text)).translation for text in texts]
+        right = [await client.answer(text) for text in texts]
         cases = [(False, case) for case in _damages(original)]
         cases += [(True, case) for case in _deeper_damages(original)]
         for is_sealed, (damage, name, data) in cases:

@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.soak.losses import right_answers
 from benchmarks.soak.outcome import Outcome, spread
 from benchmarks.soak.plan import Plan
-from benchmarks.soak.server import BUNDLED, Served, serving
+from benchmarks.soak.server import ONE_BUNDLED, Served, serving
 from benchmarks.soak.texts import sentences
 from benchmarks.soak.traffic import Client, closed_loop, wait_for, wait_idle
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
@@ -60,7 +60,7 @@ async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure and judge."""
     outcome = Outcome()
     texts = sentences(NUM_TEXTS)
-    original = next(path for path in sorted(BUNDLED.iterdir()) if path.is_dir())
+    original = ONE_BUNDLED
     other, link = folder / "other", folder / "link"
     _renamed_copy(original, other)
     _point(link, original)

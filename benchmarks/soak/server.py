@@ -17,6 +17,8 @@ from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLED = ROOT / "checkpoints"
+ONE_BUNDLED = BUNDLED / "en-zh-small"
+"""Where one is enough: it translates what `traffic` asks for."""
 STOP_SECONDS = 60.0
 
 

@@ -79,6 +79,17 @@ class Client:
             ended=ended,
         )
 
+    async def answer(self, text: str) -> str:
+        """A translation that has to come.
+
+        Raises:
+            RuntimeError: It did not, or there is nothing in it: nothing could be compared with it.
+        """
+        reply = await self.translate(text)
+        if reply.status != 200 or not reply.translation:
+            raise RuntimeError(f"a right answer was expected, and {reply} came")
+        return reply.translation
+
     async def get(self, path: str) -> tuple[int, str]:
         """Status and body of a GET; `NO_REPLY` when there is none."""
         try:

@@ -99,3 +99,12 @@ def test_the_latest_of_every_benchmark_is_read(folder: Path) -> None:
     assert found["memory"] == {"rivals": {}, "file": later.name}
     assert set(found) == {"offline", "served", "memory"}
     assert latest(folder) == {}
+
+
+def test_the_readme_and_the_page_are_of_the_latest_results() -> None:
+    root = Path(__file__).parents[2]
+    results = latest(root / "benchmarks" / "results")
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert report.between_markers(readme, report.readme_table(results)) == readme
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert all(found["file"] in page for found in results.values())

@@ -3,6 +3,8 @@ import statistics
 
 import pytest
 
+from benchmarks.peers.offline import Entry, taking_part_in
+from benchmarks.peers.rivals import all_specs
 from benchmarks.peers.rounds import Budget, median, percentile, rotated
 
 
@@ -41,3 +43,22 @@ def test_a_budget_is_over_at_its_deadline_and_parts_share_what_is_left() -> None
     assert not half.allows(10.1)
     now[0] = 170.0
     assert not budget.part(1.0).allows(0.1)
+
+
+def test_those_that_are_compared_have_their_rounds_whatever_they_cost() -> None:
+    ours, other, *_ = all_specs(1)
+    entries = [
+        Entry(name="ours", spec=ours, candidates=(), max_rounds=5, min_rounds=3),
+        Entry(name="quick run", spec=ours, candidates=(), max_rounds=1, min_rounds=3),
+        Entry(name="slow", spec=other, candidates=(), max_rounds=2),
+    ]
+
+    def names(number: int, *, is_affordable: bool) -> list[str]:
+        found = taking_part_in(number, entries, is_affordable=is_affordable)
+        return [entry.name for entry in found]
+
+    assert names(0, is_affordable=False) == ["ours", "quick run", "slow"]
+    assert names(1, is_affordable=True) == ["ours", "slow"]
+    assert names(1, is_affordable=False) == names(2, is_affordable=False) == ["ours"]
+    assert names(3, is_affordable=True) == ["ours"]
+    assert names(3, is_affordable=False) == []

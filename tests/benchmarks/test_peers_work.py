@@ -71,3 +71,11 @@ def test_tokens_are_counted_with_one_eos_a_sentence() -> None:
 
 def test_caps_are_rounded_up_within_the_limit() -> None:
     assert [rounded_cap(cap, 100) for cap in (1, 16, 17, 98)] == [16, 16, 32, 100]
+
+
+def test_the_largest_group_has_one_length_and_no_more_than_is_asked_for() -> None:
+    work = file_work(400, vocab_size=100, beam_size=1)
+    group = work.largest_group(50)
+    assert len(group.sources) == 50
+    assert len(set(group.max_lengths)) == 1
+    assert len(work.largest_group(1000).sources) == max(map(len, work.groups()))

@@ -158,7 +158,9 @@ def test_prometheus_evaluates_every_rule_and_none_fires_for_a_server_that_is_wel
     assert [rule["name"] for rule in loaded] == [rule["alert"] for rule in rules()]
     for rule in loaded:
         assert (rule["health"], rule.get("lastError")) == ("ok", None), rule
-        assert rule["state"] in ("inactive", "pending")
+        # What was sent has errors of the server's in it, and it began before Prometheus did.
+        may_wait = rule["name"] in ("DragomanErrorRateHigh", "DragomanDown")
+        assert rule["state"] == "inactive" or (may_wait and rule["state"] == "pending"), rule
 
 
 def test_what_was_sent_is_what_prometheus_has_seen(prometheus: LivePrometheus) -> None:
