@@ -11,6 +11,7 @@ from typing import Literal
 
 import torch
 
+from model.checkpoint.checksums import unreplaced
 from model.checkpoint.manifest import Manifest, read_manifest
 from model.checkpoint.stored import open_weights
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
@@ -65,7 +66,13 @@ def load_for_decoding(
         CheckpointError: A file is missing, damaged or inconsistent.
         UnsupportedVariantError: What is asked for cannot be had here.
     """
-    device = torch.device(device)
+    with unreplaced(directory):
+        return _load(directory, torch.device(device), compute_type, num_threads)
+
+
+def _load(
+    directory: Path, device: torch.device, compute_type: ComputeType, num_threads: int | None
+) -> Runnable:
     manifest = read_manifest(directory)
     problem = _find_int8_problem(manifest, device)
     if compute_type == "int8" and problem is not None:

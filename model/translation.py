@@ -165,6 +165,11 @@ def target_cap(num_source_tokens: int, limits: LengthLimits) -> int:
     return min(limits.max_target_length, 2 * num_source_tokens + 16)
 
 
+def without_surrogates(text: str) -> str:
+    """`text` with every lone surrogate, which is no character, replaced by U+FFFD."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
+
+
 class TextPipeline:
     """Prepares texts for one checkpoint and joins what comes back.
 
@@ -186,7 +191,7 @@ class TextPipeline:
             text: Anything; empty and blank texts have no segments.
             pair: A pair of the checkpoint.
         """
-        text = _LONE_SURROGATE.sub("\ufffd", text)
+        text = without_surrogates(text)
         segments: list[Segment] = []
         separators: list[str] = []
         done = 0

@@ -5,9 +5,13 @@ what the files mean. Imports no torch.
 """
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from model.errors import CheckpointError
 
@@ -23,11 +27,8 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
     Raises:
         CheckpointError: The file is missing, unreadable or larger than `max_bytes`.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(max_bytes + 1)
-    except OSError as error:
-        raise CheckpointError(path, _reason(error)) from error
+    with _opened(path) as file:
+        data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise CheckpointError(path, f"has more than the {max_bytes} bytes that are allowed")
     return data
@@ -58,7 +59,7 @@ def verify_checksums(directory: Path) -> frozenset[str]:
     lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n") if data else []
     for number, line in enumerate(lines, 1):
         match = _LINE.fullmatch(line)
-        if match is None or match[2] in expected:
+        if match is None or not match[2].isprintable() or match[2] in expected:
             raise CheckpointError(listing, f"line {number} is not `sha256  name`, once per name")
         expected[match[2]] = match[1]
     if not expected:
@@ -83,12 +84,45 @@ def fingerprint(directory: Path) -> str:
     return _sha256(directory / CHECKSUMS_FILE)
 
 
-def _sha256(path: Path) -> str:
+@contextmanager
+def unreplaced(directory: Path) -> Iterator[None]:
+    """Read a checkpoint, file by file, from one and the same directory.
+
+    Raises:
+        CheckpointError: Another one has taken its place meanwhile.
+    """
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        before = fingerprint(directory)
+    except CheckpointError:
+        before = ""  # whoever reads it says what is wrong
+    yield
+    if fingerprint(directory) != before:
+        raise CheckpointError(directory, "was replaced while it was read; load it again")
+
+
+def _sha256(path: Path) -> str:
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Read a file, and nothing else: a pipe would be waited for, and a device has no end.
+
+    Raises:
+        CheckpointError: It is missing, unreadable or no file.
+    """
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as file:  # its opener
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise CheckpointError(path, "is not a file")
+            yield file
     except OSError as error:
         raise CheckpointError(path, _reason(error)) from error
+
+
+def _open_without_waiting(name: str, flags: int) -> int:
+    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def _reason(error: OSError) -> str:

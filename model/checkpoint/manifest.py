@@ -6,6 +6,7 @@ reading and writing, and the checks between its parts. It does not own checksums
 (`model.text.tokenizer`). Imports no torch: the front process reads it too.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ MAX_CONFIG_BYTES = 32 * 2**20
 MAX_VOCABULARY_SIZE = 2**24
 MAX_WIDTH = 2**20
 MAX_LAYERS = 2**10
+MAX_HEADS = 2**10
+MAX_LENGTH = 2**17
 SCALE_SUFFIX = ".scale"
 
 TensorType = Literal["float32", "float16", "bfloat16", "int8"]
@@ -269,9 +272,9 @@ def _size_problems(network: ModelConfig) -> list[str]:
         "target_vocab_size": MAX_VOCABULARY_SIZE,
         "num_encoder_layers": MAX_LAYERS,
         "num_decoder_layers": MAX_LAYERS,
+        "num_heads": MAX_HEADS,
         **dict.fromkeys(
-            ("d_model", "num_heads", "d_ff", "d_k", "d_v", "position_offset", "max_positions"),
-            MAX_WIDTH,
+            ("d_model", "d_ff", "d_k", "d_v", "position_offset", "max_positions"), MAX_WIDTH
         ),
     }
     return [
@@ -318,11 +321,11 @@ def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
                 continue
             if tag != canonical:
                 problems.append(f"pairs[{index}].{side} is {tag!r}; it must be {canonical!r}")
-    directions = [(pair.source, pair.target) for pair in pairs]
+    directions = Counter((pair.source, pair.target) for pair in pairs)
     problems += [
-        f"pairs has {source} → {target} {directions.count((source, target))} times"
-        for source, target in sorted(set(directions))
-        if directions.count((source, target)) > 1
+        f"pairs has {source} → {target} {count} times"
+        for (source, target), count in sorted(directions.items())
+        if count > 1
     ]
     return problems
 
@@ -336,6 +339,19 @@ def _limit_problems(manifest: Manifest) -> list[str]:
             f"limits.max_source_length is {limits.max_source_length}; it must be at least"
             f" {longest + 2} (the longest prefix, one piece and EOS)"
         )
+    prefixes = [
+        each for pair in manifest.pairs for each in (pair.source_prefix, pair.target_prefix)
+    ]
+    lengths = {
+        "limits.max_source_length": limits.max_source_length,
+        "limits.max_target_length": limits.max_target_length,
+        "the longest prefix of pairs": max(map(len, prefixes), default=0),
+    }
+    problems += [
+        f"{name} is {length}; at most {MAX_LENGTH} is read"
+        for name, length in lengths.items()
+        if length > MAX_LENGTH
+    ]
     if limits.max_target_length < 1:
         problems.append(
             f"limits.max_target_length is {limits.max_target_length}; it must be at least 1"

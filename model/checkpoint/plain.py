@@ -7,6 +7,8 @@ does not own what the values mean together; that is `model.checkpoint.manifest`.
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, is_dataclass
 from types import NoneType, UnionType
@@ -18,29 +20,33 @@ T = TypeVar("T")
 
 _UNREADABLE = object()
 _MAX_SHOWN_CHARACTERS = 60
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+"""How JSON writes half a character; two of them that belong together are one."""
 
 
 def parse_json(data: bytes) -> object:
-    """Parse strict JSON: UTF-8, no key twice in an object, no NaN or infinity.
+    """Parse strict JSON: UTF-8, no half characters, no key twice in an object, no NaN or infinity.
 
     Raises:
         ConfigError: The bytes are not that; the message says where.
     """
     try:
-        return cast(
+        text = data.decode("utf-8")
+        value = cast(
             "object",
-            json.loads(
-                data.decode("utf-8"),
-                object_pairs_hook=_unique_keys,
-                parse_constant=_no_constant,
-            ),
+            json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant),
         )
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise ConfigError(f"not UTF-8 at byte {error.start}") from error
+    except UnicodeEncodeError as error:
+        raise ConfigError("not readable JSON: a string has half a character in it") from error
     except RecursionError as error:
         raise ConfigError("not readable JSON: nested too deeply") from error
     except ValueError as error:
         raise ConfigError(f"not readable JSON: {error}") from error
+    return value
 
 
 def format_json(value: object) -> bytes:
@@ -66,8 +72,8 @@ def read_dataclass(kind: type[T], value: object, problems: list[str]) -> T | Non
 def _unique_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = sorted({_shown(key) for key in keys if keys.count(key) > 1})
+        counts = Counter(key for key, _ in pairs)
+        twice = sorted(_shown(key) for key, count in counts.items() if count > 1)
         raise ValueError(f"key {', '.join(twice)} stands twice in one object")
     return result
 

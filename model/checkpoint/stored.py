@@ -58,15 +58,23 @@ class StoredWeights:
     def __init__(self, path: Path, entries: Mapping[str, TensorEntry]) -> None:
         self._path = path
         self._entries = entries
+        self._expected = _layout(entries)
 
     def _read(self, name: str) -> Tensor:
         # Opened anew each time: an open file stays mapped, and every page read from it counts as
         # this process's memory, so that loading would peak at twice the network.
-        with (
-            utf8_name(self._path) as opened,
-            safe_open(opened, framework="pt", device="cpu") as file,
-        ):
-            value: Tensor = file.get_tensor(name)
+        try:
+            with (
+                utf8_name(self._path) as opened,
+                safe_open(opened, framework="pt", device="cpu") as file,
+            ):
+                piece = file.get_slice(name)
+                found = f"{piece.get_dtype()} {piece.get_shape()}"
+                value: Tensor = file.get_tensor(name)
+        except FileNotFoundError:
+            found = ""
+        if found != self._expected[name]:
+            raise CheckpointError(self._path, "was replaced while it was read; load it again")
         return value
 
     def __contains__(self, name: str) -> bool:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums, unreplaced
 from model.checkpoint.manifest import (
     CONFIG_FILE,
     SCALE_SUFFIX,
@@ -37,7 +37,7 @@ from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
-from model.paths import flush
+from model.paths import exists, flush
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
 
@@ -191,13 +191,14 @@ def load_checkpoint(
         CheckpointError: A file is missing, damaged, of another version or shape, or has a
             weight that is not finite; the error names the file and lists what is wrong.
     """
-    manifest = read_manifest(directory)
-    tokenizer = Tokenizer.load(directory, manifest)
-    transformer = empty_network(directory, manifest)
-    state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
-    transformer.load_state_dict(
-        {name: tensor.to(device) for name, tensor in state}, strict=True, assign=True
-    )
+    with unreplaced(directory):
+        manifest = read_manifest(directory)
+        tokenizer = Tokenizer.load(directory, manifest)
+        transformer = empty_network(directory, manifest)
+        state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
+        transformer.load_state_dict(
+            {name: tensor.to(device) for name, tensor in state}, strict=True, assign=True
+        )
     return Checkpoint(manifest=manifest, transformer=transformer.eval(), tokenizer=tokenizer)
 
 
@@ -270,7 +271,7 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
     """A directory to fill, which becomes `directory` when the block ends without an error."""
     directory = directory.absolute()
     is_checkpoint = (directory / CONFIG_FILE).is_file() and not directory.is_symlink()
-    if directory.exists() and not is_checkpoint:
+    if exists(directory, CheckpointError) and not is_checkpoint:
         raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
     mark = uuid.uuid4().hex
     partial = directory.with_name(f".{directory.name}.{mark}.partial")

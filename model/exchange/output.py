@@ -10,9 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from safetensors import SafetensorError
+
 from model.checkpoint.manifest import Manifest
 from model.config import ModelConfig
 from model.errors import CheckpointError, UnsupportedVariantError
+from model.paths import exists
 
 MIN_POSITIONS = 1024
 
@@ -70,14 +73,14 @@ def new_directory(output: Path) -> Iterator[Path]:
         CheckpointError: `output` exists, or cannot be written.
     """
     output = output.absolute()
-    if output.exists() or output.is_symlink():
+    if exists(output, CheckpointError) or output.is_symlink():
         raise CheckpointError(output, "exists; an export replaces nothing")
     partial = output.with_name(f".{output.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.mkdir()
         yield partial
         partial.rename(output)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise CheckpointError(output, f"cannot be written: {error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

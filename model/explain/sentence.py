@@ -15,7 +15,7 @@ from model.checkpoint.manifest import LanguagePair, SpecialTokens
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.errors import DecodingError, InputError
-from model.translation import PreparedText, TextPipeline
+from model.translation import PreparedText, TextPipeline, without_surrogates
 from model.translator import Translator
 
 MAX_PIECES = 48
@@ -101,7 +101,8 @@ def explain_sentence(
     if target is None:
         target_ids, translation = _translated(checkpoint, prepared, search or SearchConfig())
     else:
-        target_ids, translation = tokenizer.encode_target(target), target
+        translation = without_surrogates(target)
+        target_ids = tokenizer.encode_target(translation)
     whole_ids = [*tokenizer.target_prefix(pair), *target_ids]
     _check_length("target", len(whole_ids) - 1)
     maps = checkpoint.transformer.attention_maps(
@@ -109,7 +110,7 @@ def explain_sentence(
     )
     target_names = tokenizer.target_pieces()
     return ExplainedSentence(
-        source=sentence,
+        source=without_surrogates(sentence),
         translation=translation,
         is_given=target is not None,
         source_pieces=_named(source_ids, tokenizer.source_pieces(), tokens),

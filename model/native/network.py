@@ -154,8 +154,10 @@ class _Packer:
     def _positions(self, name: str, length: int) -> Floats:
         config = self._config
         if config.position == "learned":
-            vectors = self._weights.floats(f"{name}.vectors.weight")
-            return np.ascontiguousarray(vectors[config.position_offset :])
+            vectors = self._weights.floats(f"{name}.vectors.weight")[config.position_offset :]
+            # The last token of all is never fed: it may have no row, and the session wants one.
+            missing = max(0, length - len(vectors))
+            return np.ascontiguousarray(np.pad(vectors, ((0, missing), (0, 0))))
         positions = torch.arange(length) + config.position_offset
         return sinusoidal_table(config.position, positions, config.d_model).numpy()
 

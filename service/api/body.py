@@ -6,7 +6,6 @@ forms to `service.api.forms`. Whatever comes in, what goes out is a value or a `
 
 import asyncio
 import json
-import re
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NoReturn
@@ -20,8 +19,6 @@ from service.errors import ClientGoneError, RequestError, body_timeout, invalid,
 _MAX_INLINE_BYTES = 16 * 1024
 
 _MAX_DIGITS = 18
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +180,3 @@ def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, obj
     if len(value) < len(pairs):
         raise invalid("an object in the body has a name twice")
     return value
-
-
-def without_surrogates(text: str) -> str:
-    """`text` with every unpaired surrogate (from a JSON escape) replaced by U+FFFD."""
-    return _SURROGATE.sub("\ufffd", text)

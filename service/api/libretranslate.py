@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request
 
 from model.checkpoint.manifest import LanguagePair
+from model.translation import without_surrogates
 from service.api.access import DOCUMENTED, Access
-from service.api.body import BodyReader, without_surrogates
+from service.api.body import BodyReader
 from service.api.checks import check_number, default_priority, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
 from service.api.libretranslate_schema import (

@@ -10,8 +10,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.translation import without_surrogates
 from service.api.access import DOCUMENTED, Access
-from service.api.body import BodyReader, without_surrogates
+from service.api.body import BodyReader
 from service.api.checks import (
     MAX_ALTERNATIVES,
     MAX_INTERACTIVE_TEXTS,

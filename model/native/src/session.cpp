@@ -296,6 +296,10 @@ void Session::attend_to_memories(int num_rows, int layer, bool with_weights) {
 }
 
 void Session::find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked) {
+  if (num_layers_ == 0) {  // nobody looked at anything
+    std::fill_n(looked, num_rows, 0);
+    return;
+  }
   for (int row = 0; row < num_rows; ++row) {
     const float* weights = weights_.row(row);
     looked[row] = std::max_element(weights, weights + memory_lengths_[rows[row].slot]) - weights;

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 
 namespace dragoman {
 namespace {
@@ -31,12 +34,22 @@ std::uint32_t loop_of(std::uint64_t ticket) {
 }  // namespace
 
 Team::Team(int num_threads) : next_alone_(kFirstAlone) {
-  for (int thread = 1; thread < num_threads; ++thread) {
-    workers_.emplace_back([this, thread] { work(thread); });
+  try {
+    for (int thread = 1; thread < num_threads; ++thread) {
+      workers_.emplace_back([this, thread] { work(thread); });
+    }
+  } catch (const std::system_error& error) {
+    const std::size_t num_started = workers_.size() + 1;
+    stop();
+    throw std::runtime_error("only " + std::to_string(num_started) + " of " +
+                             std::to_string(num_threads) + " threads can be started: " +
+                             error.what());
   }
 }
 
-Team::~Team() {
+Team::~Team() { stop(); }
+
+void Team::stop() {
   is_over_.store(true);
   loop_.fetch_add(1);
   loop_.notify_all();

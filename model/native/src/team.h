@@ -7,6 +7,7 @@
 // waiting for held-up threads costs more than they bring, the team goes on alone for a while.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -34,11 +35,19 @@ class Team {
       for (int task = 0; task < num_tasks; ++task) body(task, 0);
       return;
     }
-    share(num_tasks,
-          [](void* context, int task, int thread) {
-            (*static_cast<Plain*>(context))(task, thread);
-          },
-          const_cast<void*>(static_cast<const void*>(&body)));
+    struct Part {
+      Plain* body;
+      int first;
+    };
+    for (int first = 0; first < num_tasks; first += kMostTasks) {
+      Part part{&body, first};
+      share(std::min(kMostTasks, num_tasks - first),
+            [](void* context, int task, int thread) {
+              const Part& own = *static_cast<Part*>(context);
+              (*own.body)(own.first + task, thread);
+            },
+            &part);
+    }
   }
 
   // Marks the begin and the end of a piece of work (a step, a batch of sentences to encode):
@@ -51,6 +60,9 @@ class Team {
   std::int64_t num_alone() const { return total_alone_; }
 
  private:
+  // Tasks that are handed out at once; a ticket has room for twice as many.
+  static constexpr int kMostTasks = 1 << 19;
+
   using Clock = std::chrono::steady_clock;
   using Call = void (*)(void* context, int task, int thread);
   struct Job {
@@ -61,6 +73,7 @@ class Team {
   bool is_alone() const { return workers_.empty() || num_alone_ > 0; }
   void share(int num_tasks, Call call, void* context);
   void work(int thread);
+  void stop();
   bool take_one(int thread);
   bool sleep_until_next(std::uint32_t seen);
 

@@ -1,3 +1,4 @@
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -97,3 +98,16 @@ def test_no_more_than_the_limit_is_read(directory: Path) -> None:
     assert read_limited(directory / "b.bin", 2000) == b"\x00\xff" * 1000
     with pytest.raises(CheckpointError, match="more than the 1999 bytes"):
         read_limited(directory / "b.bin", 1999)
+
+
+def test_what_is_no_file_is_neither_waited_for_nor_read_without_end(directory: Path) -> None:
+    for path in (directory / "a.txt", directory / CHECKSUMS_FILE):
+        path.unlink()
+        os.mkfifo(path)
+        with pytest.raises(CheckpointError, match="is not a file") as caught:
+            read_limited(path, 100)
+        path.unlink()
+        path.symlink_to("/dev/zero")
+        with pytest.raises(CheckpointError, match="is not a file") as caught:
+            verify_checksums(directory) if path.name != "a.txt" else read_limited(path, 100)
+        assert caught.value.path == path

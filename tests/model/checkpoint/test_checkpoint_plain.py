@@ -141,3 +141,16 @@ def test_what_is_not_strict_json_is_refused(data: bytes, problem: str) -> None:
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     with contextlib.suppress(ConfigError):
         read(parse_json(data))
+
+
+def test_half_a_character_is_refused_and_a_pair_is_one() -> None:
+    assert parse_json(rb'["\ud83d\ude00", "\\ud83d"]') == ["😀", "\\ud83d"]
+    for text in (rb'{"a": ["\ud83d"]}', rb'{"\uDC00": 1}'):
+        with pytest.raises(ConfigError, match="a string has half a character in it"):
+            parse_json(text)
+
+
+def test_one_key_twice_among_many_is_found_at_once() -> None:
+    keys = "".join(f'"{number}": 1, ' for number in range(200_000))
+    with pytest.raises(ConfigError, match="key '7' stands twice in one object"):
+        parse_json(f'{{{keys}"7": 2}}'.encode())

@@ -12,12 +12,14 @@ from torch import Tensor
 
 from model.checkpoint import weights
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.manifest import CONFIG_FILE, SpecialTokens
+from model.checkpoint.manifest import CONFIG_FILE, Manifest, SpecialTokens
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError
+from model.loading import load_for_decoding
 from model.nn.transformer import Transformer
 from model.text.pieces import PieceModel
+from model.text.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_LICENCES,
@@ -419,3 +421,26 @@ def test_a_moved_checkpoint_still_loads(directory: Path, tmp_path: Path) -> None
 def test_a_config_is_a_network_of_its_own(directory: Path) -> None:
     network: ModelConfig = load_checkpoint(directory).transformer.config
     assert network == tiny_network()
+
+
+@pytest.mark.parametrize("load", [load_checkpoint, load_for_decoding])
+@pytest.mark.parametrize("seed", [6, None])
+def test_a_checkpoint_that_is_replaced_while_it_is_read_is_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    load: Callable[[Path], object],
+    seed: int | None,
+) -> None:
+    directory = write_tiny_checkpoint(tmp_path / "tiny", quantise=True)
+    original = Tokenizer.load
+
+    def load_and_replace(folder: Path, manifest: Manifest) -> Tokenizer:
+        tokenizer = original(folder, manifest)
+        shutil.rmtree(folder)
+        if seed is not None:
+            write_tiny_checkpoint(folder, quantise=True, seed=seed)
+        return tokenizer
+
+    monkeypatch.setattr(Tokenizer, "load", load_and_replace)
+    with pytest.raises(CheckpointError, match=r"was replaced while it was read|cannot be read: No"):
+        load(directory)

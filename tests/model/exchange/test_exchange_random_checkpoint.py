@@ -53,11 +53,12 @@ def test_the_network_is_of_base_size(checkpoint: Checkpoint) -> None:
 def test_every_search_runs_to_its_cap(checkpoint: Checkpoint, beam_size: int) -> None:
     translator = Translator(checkpoint, max_rows=4)
     pair = checkpoint.manifest.pairs[0]
-    search = SearchConfig(beam_size=beam_size, max_length=13)
+    search = SearchConfig(beam_size=beam_size)
     prepared = translator.pipeline.prepare(TEXT, pair)
-    ((best,),) = translator.search(translator.requests(prepared, pair, search))
+    (request,) = translator.requests(prepared, pair, search)
+    ((best,),) = translator.search([request])
     assert best.is_truncated
-    assert len(best.token_ids) == 12
+    assert len(best.token_ids) == 2 * len(request.source_ids) + 16 - 1
     assert len(set(best.token_ids)) > 3
     assert not set(best.token_ids) & {TOKENS.pad_id, TOKENS.eos_id, TOKENS.unk_id}
 

@@ -109,3 +109,9 @@ def test_relative_positions_have_maps_too(tmp_path: Path) -> None:
         explain_sentence(checkpoint, EN_ZH, SENTENCE)
     found = explain_sentence(checkpoint, EN_ZH, SENTENCE, target=TARGET)
     np.testing.assert_allclose(found.cross[0].sum(axis=-1), 1.0, rtol=1e-5)
+
+
+def test_half_characters_are_replaced(checkpoint: Checkpoint) -> None:
+    found = explain_sentence(checkpoint, EN_ZH, "A cat \udce9.", target="猫\udce9")
+    assert found.source == "A cat \ufffd."
+    assert found.translation == "猫\ufffd"

@@ -46,6 +46,8 @@ SHAPES = {
     "many pieces, wide heads": {"vocab_size": 700, "d_model": 96, "num_heads": 1, "d_ff": 64},
     "learned positions": {"position": "learned", "max_positions": 40, "position_offset": 2},
     "one layer": {"num_encoder_layers": 0, "num_decoder_layers": 1},
+    "no decoder layer": {"num_encoder_layers": 1, "num_decoder_layers": 0},
+    "as many learned positions as are fed": {"position": "learned", "max_positions": 37},
 }
 
 
@@ -335,3 +337,24 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         wrong = (*request[:place], value, *request[place + 1 :])
         with pytest.raises((IndexError, ValueError), match=error):
             session.admit([wrong])
+
+
+def test_a_decoder_without_layers_looks_at_nothing() -> None:
+    request = random_request(random.Random(2), SearchConfig(max_length=8, with_alignment=True))
+    (best, *_) = alone(packed({"num_decoder_layers": 0}), request)
+    assert best.alignment == (0,) * len(best.token_ids)
+
+
+def test_a_loop_of_more_tasks_than_a_ticket_counts_is_done_whole() -> None:
+    shape = {"d_model": 4, "num_heads": 1024, "d_k": 1, "d_v": 1, "num_encoder_layers": 1}
+    requests = [random_request(random.Random(5), SearchConfig(beam_size=1, max_length=2))] * 1030
+    limits = replace(LIMITS, max_rows=1030, max_slots=1030)
+    found = []
+    for num_threads in (1, 2):
+        session = DecodingSession(
+            packed(shape, num_threads=num_threads), tokens=TOKENS, limits=limits
+        )
+        session.admit(requests)  # 1030 sentences times 1024 heads: more than 2 ** 20
+        found.append([one.hypotheses for _ in range(2) for one in session.step()])
+    assert found[0] == found[1]
+    assert len(found[0]) == 1030

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from starlette.types import Message
 
-from service.api.body import BodyReader, decode_object, without_surrogates
+from model.translation import without_surrogates
+from service.api.body import BodyReader, decode_object
 from service.errors import ClientGoneError, RequestError
 
 
