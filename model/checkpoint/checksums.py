@@ -10,8 +10,9 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+
 
 from model.errors import CheckpointError
 
@@ -106,7 +107,7 @@ def _sha256(path: Path) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[BufferedReader]:
     """Read a file, and nothing else: a pipe would be waited for, and a device has no end.
 
     Raises:

@@ -172,7 +172,10 @@ def change_pairs(*pairs: LanguagePair) -> Callable[[Manifest], Manifest]:
         (change_limits(1, 64), "limits.max_source_length is 1; it must be at least 2"),
         (change_limits(10**7, 64), "limits.max_source_length is 10000000; at most 131072"),
         (change_limits(64, 10**12), "limits.max_target_length is 1000000000000; at most"),
-        (change_network(num_heads=2**20, d_k=1, d_v=1), "network.num_heads is 1048576; at most 1024"),
+        (
+            change_network(num_heads=2**20, d_k=1, d_v=1),
+            "network.num_heads is 1048576; at most 1024",
+        ),
         (change_limits(64, 0), "limits.max_target_length is 0; it must be at least 1"),
         (change_pairs(), "pairs is empty"),
         (change_pairs(EN_ZH, EN_ZH), "pairs has en → zh-Hans 2 times"),
