@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
-
 from model.errors import CheckpointError
 
 CHECKSUMS_FILE = "checksums.sha256"
