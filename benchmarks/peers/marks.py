@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8
+from benchmarks.peers.rounds import median
 
 SMALL_SPEEDUP, LARGE_SPEEDUP = 2.0, 1.6
 LARGE_COUNT = 32
@@ -68,6 +69,24 @@ def ratio(value: float | None, other: float | None) -> float | None:
     return value / other if value is not None and other else None
 
 
+def speedup(point: Result, name: str, other: str) -> float | None:
+    """How much faster a rival is than another: the median of the rounds that both were in.
+
+    Two runs of one round follow each other closely, so a machine that changes its speed between
+    rounds, as shared ones do, does not move their quotient; the quotient of two medians may come
+    from different rounds.
+    """
+    ours, theirs = (point["rivals"].get(rival, {}).get("rounds", []) for rival in (name, other))
+    quotients = [
+        _tokens_per_second(a) / _tokens_per_second(b) for a, b in zip(ours, theirs, strict=False)
+    ]
+    return median(quotients) if quotients else None
+
+
+def _tokens_per_second(run: Result) -> float:
+    return float(run["num_tokens"]) / float(run["seconds"])
+
+
 def point_name(point: Mapping[str, object]) -> str:
     """What a point is called in a line."""
     search = "greedy" if point["beam_size"] == 1 else f"beam {point['beam_size']}"
@@ -89,14 +108,10 @@ def offline_marks(result: Result) -> list[Mark]:
 
 def _speed_marks(points: Sequence[Result]) -> Iterator[Mark]:
     for point in points:
-        rivals = point["rivals"]
         is_small = point["workload"] == "equal" and point["num_sentences"] < LARGE_COUNT
         yield Mark(
             name=f"tokens/s, {point_name(point)}",
-            value=ratio(
-                rivals[DRAGOMAN_INT8]["tokens_per_second"],
-                rivals[CTRANSLATE2]["tokens_per_second"],
-            ),
+            value=speedup(point, DRAGOMAN_INT8, CTRANSLATE2),
             target=SMALL_SPEEDUP if is_small else LARGE_SPEEDUP,
             is_minimum=True,
         )

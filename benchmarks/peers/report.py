@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.peers import tables
-from benchmarks.peers.marks import all_marks, point_name, ratio
+from benchmarks.peers.marks import all_marks, point_name, ratio, speedup
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.plots import draw_all
 from benchmarks.peers.results import RESULTS, Result, latest
@@ -22,7 +22,8 @@ _FAIRNESS = """## How it is kept fair
 Every rival has the same weights and the same two cores, in a process of its own that is started
 once; they take turns within each round, another one first each time, after a warm-up; the number
 shown is the median of the rounds, at least three of our int8 and of CTranslate2, and the results
-file has all of them. Sentences go in as token
+file has all of them. Two engines are compared within each round, and the median of those quotients
+is shown, which need not be the quotient of the numbers beside it. Sentences go in as token
 ids and come out as token ids; target tokens are counted with EOS for everybody, also where an
 engine stops one step earlier because its cap counts none. Every rival has its fastest settings,
 chosen by a short trial within the run. While one runs, the processor time of those that wait is
@@ -92,11 +93,10 @@ def _readme_offline(results: Mapping[str, Result]) -> Iterator[list[str]]:
         if point["beam_size"] == 1 or point.get("vocabulary") not in vocabularies[:1]:
             continue
         names = (DRAGOMAN_INT8, CTRANSLATE2, HUGGINGFACE)
-        ours, theirs, others = (tables.speed(point, name) for name in names)
         yield [
             f"tokens/s, {point_name(point)}",
-            *map(tables.number, (ours, theirs, others)),
-            tables.times(ratio(ours, theirs)),
+            *(tables.number(tables.speed(point, name)) for name in names),
+            tables.times(speedup(point, DRAGOMAN_INT8, CTRANSLATE2)),
         ]
 
 

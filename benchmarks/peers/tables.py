@@ -6,7 +6,7 @@ Owns what columns there are and how numbers are rounded. Where they are put is
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from benchmarks.peers.marks import Mark, point_name, ratio
+from benchmarks.peers.marks import Mark, point_name, speedup
 from benchmarks.peers.offline import EXACT_SUFFIX
 from benchmarks.peers.results import Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8, HUGGINGFACE
@@ -46,17 +46,15 @@ def speed(point: Result, name: str) -> float | None:
 def offline_table(points: Sequence[Result]) -> str:
     """Tokens a second of everybody, and our int8 by CTranslate2 and Hugging Face."""
     names = [name for name in COLUMNS if any(name in point["rivals"] for point in points)]
-    rows = []
-    for point in points:
-        ours = speed(point, DRAGOMAN_INT8)
-        rows.append(
-            [
-                point_name(point),
-                *(number(speed(point, name)) for name in names),
-                times(ratio(ours, speed(point, CTRANSLATE2))),
-                times(ratio(ours, speed(point, HUGGINGFACE))),
-            ]
-        )
+    rows = [
+        [
+            point_name(point),
+            *(number(speed(point, name)) for name in names),
+            times(speedup(point, DRAGOMAN_INT8, CTRANSLATE2)),
+            times(speedup(point, DRAGOMAN_INT8, HUGGINGFACE)),
+        ]
+        for point in points
+    ]
     return table(["tokens/s", *names, "int8 / CTranslate2", "int8 / Hugging Face"], rows)
 
 

@@ -2,8 +2,8 @@ import pytest
 
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
-from benchmarks.peers.marks import Mark, all_marks, ratio
-from support.peers_results import RIVAL, all_results, memory, offline, served
+from benchmarks.peers.marks import Mark, all_marks, ratio, speedup
+from support.peers_results import DRAGOMAN, REFERENCE, RIVAL, all_results, memory, offline, served
 
 
 def test_every_mark_has_its_ratio_its_target_and_its_verdict() -> None:
@@ -59,6 +59,18 @@ def test_better_bleu_is_a_difference_too() -> None:
     ]
     assert mark.value == pytest.approx(0.3)
     assert not mark.is_reached
+
+
+def test_engines_are_compared_within_the_rounds_that_both_were_in() -> None:
+    """Ours is twice as fast throughout, on a machine that halves its speed from time to time."""
+
+    def rounds(*seconds: float) -> dict[str, object]:
+        return {"rounds": [{"seconds": value, "num_tokens": 100} for value in seconds]}
+
+    point = {"rivals": {DRAGOMAN: rounds(1, 2, 2, 2), RIVAL: rounds(2, 4, 2)}}
+    assert speedup(point, DRAGOMAN, RIVAL) == 2.0
+    assert speedup(point, RIVAL, DRAGOMAN) == 0.5
+    assert speedup(point, DRAGOMAN, REFERENCE) is None
 
 
 def test_a_ratio_to_nothing_is_none() -> None:

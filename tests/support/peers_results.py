@@ -32,7 +32,7 @@ def rival(speed: float, *, bleu: float | None = None) -> dict[str, Any]:
         "tokens_per_second": speed,
         "median_seconds": 1.0,
         "num_tokens": int(speed),
-        "rounds": [{"seconds": 1.0, "idle_cpu_seconds": 0.01}],
+        "rounds": [{"seconds": 1.0, "num_tokens": int(speed), "idle_cpu_seconds": 0.01}],
         "settings": {"max_rows": 128},
         "tuning": [],
         "bleu": None if bleu is None else {"score": bleu, "signature": "s"},
