@@ -109,14 +109,14 @@ def plan_epoch(
     pairs = generator.permutation(np.repeat(np.arange(len(copies)), copies))
     order = np.lexsort((source_lengths[pairs], target_lengths[pairs]))
     pairs = pairs[order]
+    widths: list[int] = np.maximum(source_lengths[pairs], target_lengths[pairs]).tolist()
     batches = []
     begin, widest = 0, 0
-    for end, pair in enumerate(pairs):
-        width = max(widest, int(source_lengths[pair]), int(target_lengths[pair]))
-        if end > begin and width * (end + 1 - begin) > max_tokens:
+    for end, width in enumerate(widths):
+        widest = max(widest, width)
+        if end > begin and widest * (end + 1 - begin) > max_tokens:
             batches.append(pairs[begin:end])
-            begin, width = end, int(max(source_lengths[pair], target_lengths[pair]))
-        widest = width
+            begin, widest = end, width
     batches.append(pairs[begin:])
     return [batches[number] for number in generator.permutation(len(batches))]
 
@@ -187,8 +187,15 @@ class BatchStream:
 
     @property
     def position(self) -> BatchPosition:
-        """The next batch."""
-        return self._position
+        """The next batch, the first of another epoch where one has just ended."""
+        if self._position.index < len(self._plan):
+            return self._position
+        return BatchPosition(epoch=self._position.epoch + 1)
+
+    @property
+    def epoch(self) -> int:
+        """That of the latest batch."""
+        return self._position.epoch
 
     def __iter__(self) -> Iterator[Batch]:
         return self

@@ -64,6 +64,14 @@ def check_run(
                 f"run.update_freq is {experiment.run.update_freq}; {num_workers} workers need at"
                 f" least {num_workers}, a batch each"
             )
+    if experiment.run.update_freq % num_workers:
+        LOGGER.warning(
+            "run.update_freq is %d for %d workers: some have a batch less than others in every"
+            " update, and wait; a multiple of %d has no such gap",
+            experiment.run.update_freq,
+            num_workers,
+            num_workers,
+        )
     with places.blame("network"):
         check_memory(experiment, memory_limit(device))
     if start_from is not None:

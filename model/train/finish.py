@@ -22,7 +22,7 @@ from model.train.averaging import average_snapshots, last_snapshots
 from model.train.card import CardFacts, write_card
 from model.train.experiment import Experiment
 from model.train.export import export_checkpoint, memory_checkpoint
-from model.train.memory import naming_corpus
+from model.train.memory import naming_corpus, naming_dev_loss
 from model.train.reading import ReportText, RunText, choosing_names
 from model.train.report import Scored
 from model.train.state import (
@@ -240,14 +240,17 @@ def _dev_losses(
 
     Raises:
         StoppedError: The judge was asked to stop.
+        TrainingError: There was not enough memory.
     """
     run = judge.experiment.run
     values = []
-    for name, dev in text.dev.items():
-        if dev.is_choosing:
-            loss = dev_loss(transformer, dev.pairs, run, judge.should_stop)
-            LOGGER.info("%s: dev/%s loss %.4f", candidate, name, loss)
-            values.append(-loss)
+    for name in choosing_names(judge.experiment):
+        pairs = text.report[name].pairs
+        assert pairs is not None  # the metric is the loss
+        with naming_dev_loss(name, run, judge.device):
+            loss = dev_loss(transformer, pairs, run, judge.should_stop)
+        LOGGER.info("%s: %s loss %.4f", candidate, name, loss)
+        values.append(-loss)
     return values
 
 

@@ -52,7 +52,8 @@ def projected_loss(
     """`label_smoothed_loss(hidden @ weight.T + bias, labels)` without keeping the logits.
 
     The gradients are made together with the loss, `chunk_size` tokens at a time, so that what
-    is worked on stays in the processor's cache.
+    is worked on stays in the processor's cache. Where none are asked for, the loss is made by the
+    definition, as many tokens at a time.
 
     Args:
         hidden: (N, D) decoder states of target tokens that are not padding.
@@ -65,10 +66,33 @@ def projected_loss(
         chunk_size: Tokens worked on at a time.
         fixed_id: Row of `weight` that gets no gradient (padding in a tied table), or None.
     """
+    if not torch.is_grad_enabled():
+        return _sum_of_chunks(
+            hidden, weight, bias, labels, smoothing, compute_dtype=compute_dtype, size=chunk_size
+        )
     loss: Tensor = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]  # torch's own
         hidden, weight, bias, labels, smoothing, compute_dtype, chunk_size, fixed_id
     )
     return loss
+
+
+def _sum_of_chunks(
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    labels: Tensor,
+    smoothing: float,
+    *,
+    compute_dtype: torch.dtype,
+    size: int,
+) -> Tensor:
+    weight, bias = weight.to(compute_dtype), None if bias is None else bias.to(compute_dtype)
+    total = hidden.new_zeros(())
+    for begin in range(0, hidden.shape[0], size):
+        chunk, chunk_labels = (t[begin : begin + size] for t in (hidden, labels))
+        logits = functional.linear(chunk.to(compute_dtype), weight, bias).to(hidden.dtype)
+        total += label_smoothed_loss(logits, chunk_labels, smoothing=smoothing)
+    return total
 
 
 class _ProjectedLoss(torch.autograd.Function):

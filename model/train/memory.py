@@ -114,6 +114,22 @@ def naming_batches(
     )
 
 
+def naming_dev_loss(
+    name: str, run: RunConfig, device: torch.device
+) -> AbstractContextManager[None]:
+    """Around the loss of a dev corpus, as `naming_batches` around an update.
+
+    Raises:
+        TrainingError: There was not enough memory; the message names the corpus and
+            `run.batch_tokens`.
+    """
+    return _telling(
+        f"{name}: out of memory on {device} while its loss was computed; run.batch_tokens is"
+        f" {run.batch_tokens}: smaller batches need less, in a run that begins anew or with"
+        " --start-from"
+    )
+
+
 def naming_corpus(
     name: str, *, key: str, beam_size: int, device: torch.device
 ) -> AbstractContextManager[None]:

@@ -100,8 +100,7 @@ def batch_loss(
 ) -> Tensor:
     """Sum of the smoothed cross-entropies of a batch, over labels that are not padding.
 
-    When training on a CPU, the output projection and the loss are one function that never holds
-    all logits.
+    On a CPU, the output projection and the loss are one function that never holds all logits.
 
     Args:
         transformer: The network.
@@ -118,7 +117,7 @@ def batch_loss(
     source_mask = padding_mask(source_ids, transformer.config.pad_id)
     memory = stacks.encoder(transformer.embed_source(source_ids), source_mask)
     hidden = stacks.decoder(transformer.embed_target(target_ids), memory, source_mask)
-    if batch.labels.device.type == "cpu" and torch.is_grad_enabled():
+    if batch.labels.device.type == "cpu" and (torch.is_grad_enabled() or not rdrop_alpha):
         return _fused_loss(
             transformer, hidden, batch.labels, smoothing=smoothing, rdrop_alpha=rdrop_alpha
         )

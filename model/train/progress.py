@@ -81,7 +81,7 @@ class ProgressReporter:
             Fields of a "progress" event, about the updates since the last report.
         """
         fields: dict[str, Value] = {
-            "epoch": progress.position.epoch + 1,
+            "epoch": self._window.epoch + 1,
             **self._window.fields(),
             "tokens_per_second": round(self._speed(progress), 1),
             "num_source_tokens": progress.num_source_tokens,
@@ -91,7 +91,7 @@ class ProgressReporter:
             "seconds_left": round(self._time_left.seconds(progress, fraction)),
             "next_evaluation_seconds": round(self._time_left.seconds_to_evaluation(progress)),
         }
-        line = f"{self._brief(progress, fraction)} epoch {progress.position.epoch + 1}"
+        line = f"{self._brief(progress, fraction)} epoch {self._window.epoch + 1}"
         line += f" rate {self._window.learning_rate:.2e} norm {self._window.gradient_norm:.2f}"
         if progress.num_skipped_updates:
             line += f" skipped {progress.num_skipped_updates}"
@@ -140,6 +140,7 @@ class _Window:
     """Means over some updates; figures that are not finite are left out of them."""
 
     def __init__(self) -> None:
+        self.epoch = 0
         self.learning_rate = 0.0
         self._loss_sum = 0.0
         self._num_tokens = 0
@@ -148,6 +149,7 @@ class _Window:
         self._max_norm = math.nan
 
     def add(self, result: UpdateResult) -> None:
+        self.epoch = result.epoch
         self.learning_rate = result.learning_rate
         if math.isfinite(result.loss):
             self._loss_sum += result.loss * result.num_target_tokens

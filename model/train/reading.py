@@ -50,10 +50,17 @@ _VOCABULARY_KEYS = ("vocabulary.size", "vocabulary.normalisation", "data.train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportText:
-    """Text to score at the end, and its direction."""
+    """Text to score at the end.
+
+    Attributes:
+        text: All of its lines, however many are scored while training.
+        pair: Its direction.
+        pairs: Its tokens, where its loss chooses the weights; None elsewhere.
+    """
 
     text: ParallelText
     pair: LanguagePair
+    pairs: TokenisedPairs | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +148,7 @@ def read_text(
         reports=stored.reports,
         pairs=pairs,
         dev=dev,
-        report=_report_texts(experiment, held_out),
+        report=_report_texts(experiment, held_out, vocabularies),
     )
 
 
@@ -242,13 +249,19 @@ def _dev_texts(
 
 
 def _report_texts(
-    experiment: Experiment, held_out: Mapping[tuple[DirectionConfig, str], ParallelText]
+    experiment: Experiment,
+    held_out: Mapping[tuple[DirectionConfig, str], ParallelText],
+    vocabularies: Vocabularies,
 ) -> dict[str, ReportText]:
     found = {}
     for direction in experiment.data.directions:
+        chosen_by = direction.dev_corpora[0] if experiment.run.metric == "loss" else None
         for corpus in (direction.dev_corpora[0], *direction.report_corpora):
+            text, pairs = held_out[direction, corpus.name], None
+            if corpus == chosen_by:
+                pairs = _tokenise(experiment, direction, vocabularies, text)
             found[_held_out_name(experiment, direction, corpus.name)] = ReportText(
-                text=held_out[direction, corpus.name], pair=direction_pair(experiment, direction)
+                text=text, pair=direction_pair(experiment, direction), pairs=pairs
             )
     return found
 

@@ -8,7 +8,7 @@ import logging
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -341,6 +341,7 @@ def _prepare(
         start_id=START_ID,
         position=progress.position,
     )
+    progress = replace(progress, position=stream.position)
     trainer = Trainer(
         transformer,
         optimiser,

@@ -7,6 +7,7 @@ code: the state is loaded with `weights_only=True`, snapshots are safetensors.
 
 import logging
 import pickle
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence, Set
@@ -29,6 +30,9 @@ LOGGER = logging.getLogger("dragoman.train")
 STATE_FILE = "state.pt"
 PREVIOUS_STATE_FILE = "state-previous.pt"
 """The save before the latest one, for the case that that one cannot be read."""
+
+_NUMBER = re.compile(r"\d{8,}")
+"""Of an update, in the names of weights."""
 
 _UNREADABLE = (
     OSError,
@@ -294,13 +298,19 @@ def save_average(folder: Path, transformer: nn.Module, update: int) -> Path:
 
 
 def list_snapshots(folder: Path) -> list[Path]:
-    """Snapshots of a run, oldest first."""
-    return sorted(folder.glob("snapshot-*.safetensors"))
+    """Snapshots of a run, oldest first; files that people put beside them are none."""
+    return _list_weights(folder, "snapshot")
 
 
 def list_averages(folder: Path) -> list[Path]:
-    """Moving averages of a run, oldest first."""
-    return sorted(folder.glob("ema-*.safetensors"))
+    """Moving averages of a run, oldest first, likewise."""
+    return _list_weights(folder, "ema")
+
+
+def _list_weights(folder: Path, kind: str) -> list[Path]:
+    paths = folder.glob(f"{kind}-*.safetensors")
+    numbered = (path for path in paths if _NUMBER.fullmatch(path.stem.removeprefix(f"{kind}-")))
+    return sorted(numbered, key=update_of)
 
 
 def update_of(path: Path) -> int:
@@ -351,4 +361,5 @@ def _save_weights(path: Path, transformer: nn.Module) -> Path:
     tensors = {name: t.detach().cpu().contiguous() for name, t in transformer.state_dict().items()}
     with whole_file(path, "a snapshot") as partial:
         save_file(tensors, partial)
+        partial.chmod(0o644)  # safetensors hides it from other users
     return path

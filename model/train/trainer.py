@@ -202,7 +202,7 @@ class Trainer:
         self._optimiser.zero_grad(set_to_none=True)
         return UpdateResult(
             update=update,
-            epoch=self._stream.position.epoch,
+            epoch=self._stream.epoch,
             loss=loss,
             gradient_norm=norm,
             learning_rate=rate,
@@ -223,7 +223,7 @@ class Trainer:
         """
         num_target = sum(batch.num_target_tokens for batch in batches)
         config = self._optimiser_config
-        total = 0.0
+        losses = []
         for batch in self._group.deal(batches):
             with compute_context(self._device, self._run.precision):
                 loss = batch_loss(
@@ -234,8 +234,9 @@ class Trainer:
                     stacks=self._stacks,
                 )
             (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
-            total += loss.item()
+            losses.append(loss.detach().double())
         self._group.sum_gradients(self._transformer.parameters())
+        total = torch.stack(losses).sum().item()  # one wait for the device
         return self._group.sum(total, self._device) / num_target
 
     def _clip(self) -> float:

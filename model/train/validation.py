@@ -20,7 +20,7 @@ from model.train.batching import make_batch, plan_epoch
 from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import Experiment, Metric, RunConfig
 from model.train.export import language_pairs, memory_checkpoint
-from model.train.memory import naming_corpus
+from model.train.memory import naming_corpus, naming_dev_loss
 from model.train.objective import batch_loss, compute_context
 from model.train.stopping import ShouldStop, leave_if, never
 from model.train.vocabulary import START_ID, Vocabularies
@@ -134,27 +134,29 @@ class Validator:
             TrainingError: There was not enough memory.
         """
         was_training = transformer.training
-        device = transformer.target_embedding.weight.device
-        beam_size = self._experiment.run.dev_beam_size
         found: dict[str, DevScore] = {}
         transformer.eval()
         try:
             for name, dev in self._dev.items():
-                with naming_corpus(
-                    f"dev/{name}", key="dev_beam_size", beam_size=beam_size, device=device
-                ):
-                    found[name] = self._score(transformer, dev, should_stop)
+                found[name] = self._score(transformer, name, dev, should_stop)
         finally:
             transformer.train(was_training)
         return found
 
-    def _score(self, transformer: Transformer, dev: DevText, should_stop: ShouldStop) -> DevScore:
+    def _score(
+        self, transformer: Transformer, name: str, dev: DevText, should_stop: ShouldStop
+    ) -> DevScore:
         run = self._experiment.run
-        loss = dev_loss(transformer, dev.pairs, run, should_stop)
+        device = transformer.target_embedding.weight.device
+        with naming_dev_loss(f"dev/{name}", run, device):
+            loss = dev_loss(transformer, dev.pairs, run, should_stop)
         if not run.score_dev:
             return DevScore(loss=loss)
         search = SearchConfig(beam_size=run.dev_beam_size)
-        found = self.translate(transformer, dev, search, should_stop).scores
+        with naming_corpus(
+            f"dev/{name}", key="dev_beam_size", beam_size=run.dev_beam_size, device=device
+        ):
+            found = self.translate(transformer, dev, search, should_stop).scores
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
 
     def translate(

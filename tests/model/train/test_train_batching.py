@@ -86,6 +86,20 @@ def test_a_stream_goes_on_exactly_where_another_one_stood() -> None:
     assert whole.position == resumed.position
 
 
+def test_an_epoch_is_over_with_its_last_batch() -> None:
+    pairs = some_pairs(30)
+    whole = stream(pairs)
+    for _ in plan(pairs):
+        assert whole.position.epoch == 0
+        next(whole)
+    assert whole.position == BatchPosition(epoch=1)
+    assert whole.epoch == 0
+    old = stream(pairs, BatchPosition(epoch=0, index=len(plan(pairs))))
+    assert old.position == whole.position
+    assert torch.equal(next(whole).source_ids, next(old).source_ids)
+    assert whole.epoch == 1
+
+
 def test_the_decoder_reads_the_start_token_and_says_the_target_with_eos() -> None:
     pairs = TokenisedPairs([[7, 8, 1], [9, 1]], [[4, 1], [5, 6, 3, 1]])
     batch = make_batch(pairs, [0, 1], pad_id=0, start_id=2)

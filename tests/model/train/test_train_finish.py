@@ -11,6 +11,7 @@ import torch
 from model.errors import DecodingError, TrainingError
 from model.loading import Runnable, load_for_decoding
 from model.train.averaging import average_snapshots
+from model.train.data import TokenisedPairs
 from model.train.experiment import Experiment, RunConfig
 from model.train.state import STATE_FILE, list_snapshots, snapshot_path, update_of
 from model.train.validation import DevScore, Validator
@@ -179,6 +180,24 @@ def test_a_candidate_whose_loss_is_not_a_number_loses(
     losses = iter([float("nan"), 2.0, 1.0])  # the best snapshot; the last two; the last three
     monkeypatch.setattr("model.train.finish.dev_loss", lambda *_, **__: next(losses))
     assert finish(data_folder, folder) == "the average of the last 3 snapshots"
+
+
+def test_the_choice_by_loss_is_on_all_of_the_dev_text(
+    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = set()
+
+    def loss(_: object, pairs: TokenisedPairs, *__: object) -> float:
+        sizes.add(len(pairs))
+        return 1.0
+
+    monkeypatch.setattr("model.train.finish.dev_loss", loss)
+    few = replace(LOSS, run=replace(LOSS.run, max_dev_sentences=1))
+    assert run(data_folder, tmp_path / "run", experiment=few)
+    (direction,) = few.data.directions
+    (dev,) = direction.dev_corpora
+    path = data_folder / dev.folder / dev.split / f"{dev.corpus}.{direction.source_language}"
+    assert sizes == {len(path.read_text(encoding="utf-8").splitlines())}
 
 
 def test_a_candidate_that_translates_into_nothing_loses(

@@ -1,6 +1,9 @@
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.train.loss import IGNORED, label_smoothed_loss, projected_loss
 
@@ -58,6 +61,16 @@ def test_the_fused_loss_has_the_plain_losss_value_and_gradients(
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
     for mine, other in zip(fused, plain, strict=True):
         torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=1e-12)
+    with torch.no_grad():
+        alone = projected_loss(
+            *leaves[:2],
+            leaves[2] if has_bias else None,
+            labels,
+            smoothing=smoothing,
+            compute_dtype=torch.float64,
+            chunk_size=chunk_size,
+        )
+    torch.testing.assert_close(alone, expected, rtol=0, atol=1e-11)
 
 
 def test_the_fused_loss_survives_logits_that_would_overflow() -> None:
@@ -89,3 +102,26 @@ def test_bfloat16_products_stay_close_to_float32() -> None:
         for dtype in (torch.float32, torch.bfloat16)
     )
     torch.testing.assert_close(low, exact, rtol=1e-2, atol=0)
+
+
+class _Largest(TorchDispatchMode):
+    """Remembers the size of the largest tensor that anything returned."""
+
+    num_elements = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, Tensor):
+            self.num_elements = max(self.num_elements, found.numel())
+        return found
+
+
+@pytest.mark.parametrize("has_gradients", [True, False])
+def test_all_logits_never_exist_at_once(*, has_gradients: bool) -> None:
+    hidden, weight = torch.randn(1000, 4), torch.randn(300, 4, requires_grad=True)
+    labels = torch.randint(0, 300, (1000,))
+    with torch.set_grad_enabled(has_gradients), _Largest() as largest:
+        projected_loss(hidden, weight, None, labels, smoothing=0.1, chunk_size=10)
+    assert largest.num_elements <= 4000  # the decoder's states

@@ -23,6 +23,7 @@ from model.train.memory import (
     matrix_weights,
     memory_limit,
     naming_batches,
+    naming_dev_loss,
 )
 from model.train.report import format_experiment
 from support.tiny_runs import EXPERIMENT, run
@@ -186,3 +187,16 @@ def test_an_update_names_its_batches_only_where_memory_is_the_trouble(
         f" --start-from; {str(error).partition(chr(10))[0] or 'MemoryError'}"
     )
     assert left[0]() is None
+
+
+def test_a_dev_loss_names_its_corpus_and_its_batches() -> None:
+    config = RunConfig(max_updates=1, batch_tokens=4096)
+    with (
+        pytest.raises(TrainingError) as caught,
+        naming_dev_loss("dev/news", config, torch.device("cpu")),
+    ):
+        raise MemoryError
+    assert str(caught.value) == (
+        "dev/news: out of memory on cpu while its loss was computed; run.batch_tokens is 4096:"
+        " smaller batches need less, in a run that begins anew or with --start-from; MemoryError"
+    )

@@ -18,10 +18,12 @@ class Terminal(io.StringIO):
         return True
 
 
-def result(update: int, *, loss: float, norm: float, num_tokens: int) -> UpdateResult:
+def result(
+    update: int, *, loss: float, norm: float, num_tokens: int, epoch: int = 0
+) -> UpdateResult:
     return UpdateResult(
         update=update,
-        epoch=0,
+        epoch=epoch,
         loss=loss,
         gradient_norm=norm,
         learning_rate=1e-3 * update,
@@ -98,8 +100,10 @@ def test_a_second_report_is_about_what_came_since(caplog: pytest.LogCaptureFixtu
     with reporter_of(io.StringIO(), begin, fraction=0.4, evaluate_every=50) as reporter:
         progress = run(reporter, [result(41, loss=9.0, norm=1.0, num_tokens=100)], begin)
         reporter.report(progress, fraction=0.41)
-        progress = run(reporter, [result(42, loss=1.0, norm=2.0, num_tokens=300)], progress)
+        later = result(42, loss=1.0, norm=2.0, num_tokens=300, epoch=7)
+        progress = run(reporter, [later], progress)
         fields = reporter.report(progress, fraction=0.42)
+    assert fields["epoch"] == 8  # that of the update, not of what comes next
     assert fields["loss"] == 1.0
     assert fields["gradient_norm"] == 2.0
     assert fields["tokens_per_second"] == 40.0

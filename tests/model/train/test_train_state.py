@@ -12,10 +12,12 @@ from model.train.state import (
     PREVIOUS_STATE_FILE,
     STATE_FILE,
     Progress,
+    list_averages,
     list_snapshots,
     load_snapshot,
     load_state,
     prune,
+    save_average,
     save_snapshot,
     save_state,
     snapshot_path,
@@ -187,6 +189,21 @@ def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
     assert torch.equal(load_snapshot(snapshot_path(tmp_path, 15))["weight"], layer.weight)
     prune(list_snapshots(tmp_path), num_kept=2, keep={5})
     assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
+
+
+def test_files_beside_the_snapshots_are_left_alone(tmp_path: Path) -> None:
+    layer, _ = parts()
+    path = save_snapshot(tmp_path, layer, 123_456_789)
+    average = save_average(tmp_path, layer, 5)
+    for name in ("snapshot-00000005-copy", "snapshot-best", "snapshot-5", "ema-00000005 (1)"):
+        path.with_name(f"{name}.safetensors").write_bytes(b"mine")
+    assert list_snapshots(tmp_path) == [path]
+    assert list_averages(tmp_path) == [average]
+
+
+def test_other_users_may_read_weights_as_they_may_the_state(tmp_path: Path) -> None:
+    path = save_snapshot(tmp_path, parts()[0], 5)
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_damaged_snapshot_is_named(tmp_path: Path) -> None:
