@@ -19,6 +19,7 @@ from pathlib import Path
 
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
+from commands import one_line_errors
 from model.config import SearchConfig
 from model.evaluate import score
 from model.loading import load_for_decoding
@@ -77,19 +78,20 @@ def main() -> None:
     scores.set_defaults(run=print_scores)
     arguments = parser.parse_args()
     run: Callable[[argparse.Namespace], None] = arguments.run
-    run(arguments)
+    with one_line_errors():
+        run(arguments)
 
 
 def write_text(arguments: argparse.Namespace) -> None:
     """Write every corpus, both sides."""
     for split, names in CORPORA.items():
         folder = arguments.output / "multi30k" / split
-        folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             for language in LANGUAGES:
                 clean = MosesLine(language)
                 lines = read_original(arguments.data, split, name, language)
                 text = "".join(f"{clean(line)}\n" for line in lines)
+                folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{name}.{language}").write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -17,7 +17,7 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from model.errors import DataError, TrainingError
-from model.paths import is_file
+from model.paths import exists, is_file
 from model.train.data import find_text, iterate_lines, iterate_parallel
 from model.train.data_config import CorpusConfig, DataConfig, DirectionConfig, tag_piece
 from model.train.files import naming_files, write_whole
@@ -269,7 +269,8 @@ def _find_side(
         return find_text(data_folder / direction.folder / "train", corpus.name, language)
     path = Path(override)
     if not is_file(path):
-        raise DataError(f"{path}: no such file; data.train names it for {corpus.name!r}")
+        problem = "is no file" if exists(path) else "no such file"
+        raise DataError(f"{path}: {problem}; data.train names it for {corpus.name!r}")
     return path
 
 

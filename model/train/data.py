@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.errors import DataError
-from model.paths import is_file
+from model.paths import exists, is_file
 
 Encode = Callable[[list[str]], list[list[int]]]
 """Texts → token ids without EOS."""
@@ -53,7 +53,8 @@ def find_text(folder: Path, corpus: str, language: str) -> Path:
     for path in (plain, plain.with_name(f"{plain.name}.gz")):
         if is_file(path):
             return path
-    raise DataError(f"{plain}: no such file, nor with .gz")
+    problem = "is no file" if exists(plain) else "no such file, nor with .gz"
+    raise DataError(f"{plain}: {problem}")
 
 
 def iterate_lines(path: Path) -> Iterator[str]:

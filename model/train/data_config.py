@@ -38,7 +38,10 @@ class CorpusConfig:
     target_file: str | None = None
 
     def __post_init__(self) -> None:
-        """Reject a number of copies that cannot be."""
+        """Reject an empty name or licence, and a number of copies that cannot be."""
+        for name, value in (("name", self.name), ("licence", self.licence)):
+            if not value.strip():
+                raise ConfigError(f"data.train.{name} is {value!r}; it must not be empty")
         if not _MIN_COPIES <= self.copies <= _MAX_COPIES:
             raise ConfigError(
                 f"data.train.copies is {self.copies:g}; it must be from {_MIN_COPIES:f} to"

@@ -34,6 +34,7 @@ MAX_BEAM_SIZE = 128
 """Rows of the `Translator` that scores."""
 
 _MAX_PIECES = 1_000_000  # SentencePiece has no limit of its own, and fails in odd ways far above
+_MAX_UPDATE_FREQ = 100_000  # all batches of an update are made before its first
 _AVERAGE_COUNTS = (5, 10)
 _SPECIAL_PIECE = re.compile(r"<pad>|</?s>|<unk>|<0x[0-9A-Fa-f]{2}>")
 
@@ -75,10 +76,10 @@ class VocabularyConfig:
         _at_least("vocabulary.max_lines", self.max_lines, 0)
         for symbol in self.user_symbols:
             is_repeated = self.user_symbols.count(symbol) > 1
-            if is_repeated or not symbol or any(map(str.isspace, symbol)):
+            if is_repeated or not symbol or "\0" in symbol or any(map(str.isspace, symbol)):
                 raise ConfigError(
                     f"vocabulary.user_symbols has {symbol!r}; symbols are not empty, have no space"
-                    " and occur once"
+                    " and no NUL, and occur once"
                 )
             if _SPECIAL_PIECE.fullmatch(symbol):
                 raise ConfigError(
@@ -86,6 +87,9 @@ class VocabularyConfig:
                 )
         if "" in self.denormalisation:
             raise ConfigError("vocabulary.denormalisation has '' as a key; it must be some text")
+        for text in (*self.denormalisation, *self.denormalisation.values()):
+            if "\0" in text:
+                raise ConfigError(f"vocabulary.denormalisation has {text!r}; text has no NUL here")
         if not 0.9 <= self.character_coverage <= 1.0:
             raise ConfigError(
                 f"vocabulary.character_coverage is {self.character_coverage};"
@@ -267,6 +271,10 @@ class RunConfig:
         }
         for name, minimum in minima.items():
             _at_least(f"run.{name}", getattr(self, name), minimum)
+        if self.update_freq > _MAX_UPDATE_FREQ:
+            raise ConfigError(
+                f"run.update_freq is {self.update_freq}; it must be at most {_MAX_UPDATE_FREQ}"
+            )
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"run.seed is {self.seed}; it must be from 0 to 2^63 - 1")
         for name in ("dev_beam_size", "final_beam_size"):

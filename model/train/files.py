@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from safetensors import SafetensorError
 
@@ -70,6 +71,18 @@ def remove(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def check_writable(folder: Path) -> None:
+    """Try to write into a folder, of which nothing is left.
+
+    Raises:
+        TrainingError: It cannot be done.
+    """
+    try:
+        TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise unwritable(folder, error) from error
 
 
 @contextmanager

@@ -104,7 +104,8 @@ def finish_run(
         The final evaluations by corpus, in the card's order; None if it was stopped.
 
     Raises:
-        TrainingError: No snapshot is left that can be read, or there was not enough memory.
+        TrainingError: No snapshot is left that can be read, none has a finite score, or there was
+            not enough memory.
     """
     judge = _Judge(
         experiment=experiment,
@@ -209,7 +210,7 @@ def _choose(
     One whose files cannot be read, or whose value is not finite, loses to any other.
 
     Raises:
-        TrainingError: None can be read.
+        TrainingError: None can be read, or no value is finite.
     """
     values: dict[str, float] = {}
     failures: list[TrainingError] = []
@@ -230,6 +231,10 @@ def _choose(
         values[name] = value if math.isfinite(value) else -math.inf
     if not values:
         raise failures[0]
+    if max(values.values()) == -math.inf:
+        raise TrainingError(
+            f"{', '.join(values)}: none has a finite score on dev text; the run has diverged"
+        )
     return max(values, key=values.__getitem__)
 
 

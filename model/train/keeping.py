@@ -18,7 +18,7 @@ from model.checkpoint.manifest import CONFIG_FILE
 from model.errors import TrainingError
 from model.nn.transformer import Transformer
 from model.train.averaging import MovingAverage
-from model.train.files import PARTIAL_SUFFIX, naming_files, remove, taken
+from model.train.files import PARTIAL_SUFFIX, check_writable, naming_files, remove, taken
 from model.train.state import (
     Progress,
     average_path,
@@ -261,8 +261,10 @@ def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:
     """Refuse to begin a run where another one is, to resume none, or to find no place at the end.
 
     Raises:
-        TrainingError: The message says what to do.
+        TrainingError: The message says what to do; or nothing can be written there.
     """
+    if folder.is_dir():
+        check_writable(folder)
     checkpoint = folder / CHECKPOINT_FOLDER
     is_checkpoint = (checkpoint / CONFIG_FILE).is_file() and not checkpoint.is_symlink()
     if os.path.lexists(checkpoint) and not is_checkpoint:

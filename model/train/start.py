@@ -16,7 +16,7 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
-from model.paths import exists, is_file, utf8_name
+from model.paths import exists, is_file, is_folder, utf8_name
 from model.text.pieces import PieceModel
 from model.train.experiment import Experiment, NetworkConfig, VocabularyConfig
 from model.train.files import write_whole
@@ -28,7 +28,7 @@ from model.train.vocabulary import (
     piece_kind,
     vocabulary_paths,
 )
-from model.train.yaml_config import read_section
+from model.train.yaml_config import differences, read_section
 from model.train.yaml_lines import KeyPlaces
 
 NETWORK_SHAPE = (
@@ -56,13 +56,15 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
         places: Where its keys stand.
 
     Raises:
-        ConfigError: The vocabulary is of another kind or size.
-        DataError: The vocabulary is not there, or is joint where the experiment's is not; or the
-            system does not tell what is there.
+        ConfigError: The vocabulary is of another kind or size, or a run's was trained otherwise.
+        DataError: There is no such folder, or no vocabulary, or it is joint where the experiment's
+            is not; or the system does not tell what is there.
         TrainingError: There are no weights, or they are of another network; the message names
             the first difference.
         CheckpointError: The checkpoint is damaged.
     """
+    if not is_folder(start):
+        raise DataError(f"{start}: there is no such folder to start from")
     manifest = read_manifest(start) if _is_checkpoint(start) else None
     paths = _find_vocabularies(start, experiment.vocabulary, manifest, places)
     sizes = [_check_pieces(path, experiment.vocabulary, places) for path in paths]
@@ -71,6 +73,7 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
         return
     path = start / EXPERIMENT_FILE
     if exists(path):
+        _compare_vocabularies(start, experiment.vocabulary, path, places)
         found = read_section(path, "network", NetworkConfig)
         _compare_networks(start, experiment.network, found, "run", places)
     wanted = experiment.network.build(
@@ -177,6 +180,19 @@ def _check_pieces(path: Path, config: VocabularyConfig, places: KeyPlaces) -> in
                     f" {found!r}"
                 )
     return size
+
+
+def _compare_vocabularies(
+    start: Path, wanted: VocabularyConfig, path: Path, places: KeyPlaces
+) -> None:
+    """Refuse what the vocabulary was not trained with: nothing of it would come true.
+
+    Of a checkpoint's vocabulary only the kind, the size and whether it is joint are known.
+    """
+    found = read_section(path, "vocabulary", VocabularyConfig)
+    for key, difference in differences(wanted, found, "vocabulary", {"max_lines"}):
+        with places.blame(key):
+            raise ConfigError(f"{start}: another vocabulary: {key} {difference}")
 
 
 def _compare_networks(

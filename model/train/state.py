@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from model.errors import TrainingError
@@ -33,6 +33,9 @@ PREVIOUS_STATE_FILE = "state-previous.pt"
 
 _NUMBER = re.compile(r"\d{8,}")
 """Of an update, in the names of weights."""
+
+_SUM = "crc32"
+"""What a snapshot keeps the checksum of its weights under: safetensors has none of its own."""
 
 _UNREADABLE = (
     OSError,
@@ -225,6 +228,7 @@ def previous_best_update(folder: Path) -> int | None:
 
 def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, Any]]:
     latest, previous = folder / STATE_FILE, folder / PREVIOUS_STATE_FILE
+    _check_readable(latest)
     try:
         return latest, _read_state(latest, device)
     except TrainingError as error:
@@ -234,6 +238,20 @@ def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, An
         update = state["progress"]["update"]
         LOGGER.warning("%s; going on from %s, of update %d", error, previous.name, update)
         return previous, state
+
+
+def _check_readable(path: Path) -> None:
+    """Tell a file that may not be read from one that is damaged: this one may be whole.
+
+    Raises:
+        TrainingError: It is there, and the system does not open it.
+    """
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise TrainingError(f"{path}: cannot be read: {reason_of(error)}") from error
 
 
 def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
@@ -345,21 +363,33 @@ def load_latest_snapshot(folder: Path, transformer: nn.Module) -> None:
 
 
 def load_snapshot(path: Path) -> Mapping[str, Tensor]:
-    """Read the weights of a snapshot.
+    """Read the weights of a snapshot, every byte of them checked.
 
     Raises:
         TrainingError: The file is missing or damaged.
     """
     try:
-        with utf8_name(path) as name:
-            return load_file(name)
+        with utf8_name(path) as name, safe_open(name, framework="pt") as opened:
+            facts = opened.metadata() or {}
+            tensors = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118  # no mapping
     except (OSError, SafetensorError) as error:
         raise TrainingError(f"{path}: not a snapshot: {error}") from error
+    if facts.get(_SUM) not in {None, _checksum(tensors)}:  # older ones have none
+        raise TrainingError(f"{path}: not a snapshot: its weights are damaged")
+    return tensors
 
 
 def _save_weights(path: Path, transformer: nn.Module) -> Path:
     tensors = {name: t.detach().cpu().contiguous() for name, t in transformer.state_dict().items()}
     with whole_file(path, "a snapshot") as partial:
-        save_file(tensors, partial)
+        save_file(tensors, partial, metadata={_SUM: _checksum(tensors)})
         partial.chmod(0o644)  # safetensors hides it from other users
     return path
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> str:
+    """CRC-32 of all values, by the tensors' names."""
+    found = 0
+    for _, tensor in sorted(tensors.items()):
+        found = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, found)
+    return f"{found:08x}"

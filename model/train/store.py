@@ -34,9 +34,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from model.errors import DataError
+from model.errors import DataError, TrainingError
 from model.paths import exists, is_folder
-from model.train.files import taken
+from model.train.files import check_writable, taken
 from model.train.filtering import CorpusReport
 from model.train.stopping import ShouldStop, leave_if, never
 
@@ -130,10 +130,15 @@ def check_cache(cache: Path) -> None:
     """Refuse what cannot be a folder of stores, before the hours of work that would be stored.
 
     Raises:
-        DataError: It is no folder, or its name cannot be one's.
+        DataError: It is no folder, or its name cannot be one's, or nothing can be written there.
     """
     if exists(cache) and not is_folder(cache):
         raise DataError(f"{cache}: is not a directory, so text cannot be stored there")
+    there = next(folder for folder in (cache, *cache.parents) if is_folder(folder))
+    try:
+        check_writable(there)
+    except TrainingError as error:
+        raise DataError(f"{error}, so text cannot be stored there") from error
 
 
 def open_or_build(

@@ -6,6 +6,8 @@ for.
 
 import hashlib
 import json
+import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import mean
@@ -14,6 +16,7 @@ import torch
 
 from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
+from model.errors import DecodingError
 from model.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.nn.transformer import Transformer
 from model.train.batching import make_batch, plan_epoch
@@ -25,6 +28,8 @@ from model.train.objective import batch_loss, compute_context
 from model.train.stopping import ShouldStop, leave_if, never
 from model.train.vocabulary import START_ID, Vocabularies
 from model.translator import Translator
+
+LOGGER = logging.getLogger("dragoman.train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +61,8 @@ class DevScore:
 
     Attributes:
         loss: Cross-entropy per target token without smoothing, in nats.
-        bleu: Of its translations, or None where they were not asked for.
+        bleu: Of its translations, or None where they were not asked for; NaN where the network had
+            no finite score for one of them.
         chrf: Likewise.
     """
 
@@ -156,7 +162,11 @@ class Validator:
         with naming_corpus(
             f"dev/{name}", key="dev_beam_size", beam_size=run.dev_beam_size, device=device
         ):
-            found = self.translate(transformer, dev, search, should_stop).scores
+            try:
+                found = self.translate(transformer, dev, search, should_stop).scores
+            except DecodingError as error:  # weights that training may yet skip or leave behind
+                LOGGER.warning("dev/%s: not scored: %s", name, error)
+                return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
 
     def translate(

@@ -59,13 +59,30 @@ def read_section(path: Path, name: str, kind: type[T]) -> T:
     return converted
 
 
+class _Loader(yaml.SafeLoader):
+    """Says where a value stands that looks like a date or a number and is none."""
+
+    def construct_object(  # type: ignore[no-untyped-def]  # PyYAML has no types here
+        self,
+        node: yaml.Node,
+        deep: bool = False,  # noqa: FBT001, FBT002  # its signature
+    ):
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            problem = str(error).partition(";")[0]
+            raise yaml.constructor.ConstructorError(
+                problem=problem, problem_mark=node.start_mark
+            ) from error
+
+
 def _load(path: Path) -> tuple[object, dict[str, int]]:
     """A file's document and the lines of its keys."""
     data = b""
     try:
         data = path.read_bytes()
         text = data.decode("utf-8")
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
         return document, key_lines(text)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from error
@@ -80,7 +97,7 @@ def _load(path: Path) -> tuple[object, dict[str, int]]:
         mark = error.problem_mark or error.context_mark
         problem = f"not YAML: {error.problem or error.context}"
         raise ConfigError(placed(path, mark.line + 1 if mark else None, problem)) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a 13th month, endless brackets
+    except (yaml.YAMLError, RecursionError) as error:  # endless brackets
         raise ConfigError(placed(path, None, f"not YAML: {error}")) from error
     except ConfigError as error:
         raise ConfigError(placed(path, None, str(error))) from error

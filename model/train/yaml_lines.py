@@ -18,6 +18,8 @@ from model.errors import ConfigError, DataError, InputError, TrainingError
 _SUBJECT = re.compile(
     r"(?:unknown key |missing key )?([\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*)"
 )
+_MAX_KEYS = 100_000
+_NO_TEXT = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "timestamp")}
 _LIST_PARTS = re.compile(r"\[\d+\]|\.pairs\b")
 
 
@@ -85,11 +87,13 @@ def key_lines(text: str) -> dict[str, int]:
         text: A YAML document that can be read.
 
     Raises:
-        ConfigError: A key is written twice, or a value contains itself.
+        ConfigError: A key is written twice, a value contains itself, or there are too many.
     """
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     found: dict[str, int] = {}
     for path, line in _walk(node, "", frozenset()):
+        if len(found) == _MAX_KEYS:  # aliases of aliases can be any number
+            raise ConfigError(f"there are more than {_MAX_KEYS} keys and list items: line {line}")
         if path in found:
             raise ConfigError(f"{path} is written twice, on lines {found[path]} and {line}")
         found[path] = line
@@ -120,6 +124,13 @@ def _walk(node: yaml.Node | None, path: str, above: Set[yaml.Node]) -> Iterator[
     above = above | {node}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
+            if key.tag in _NO_TEXT:
+                raise ConfigError(
+                    f"{path}: "
+                    * bool(path)
+                    + f"the key {key.value} is no text, but in quotes: line"
+                    f" {key.start_mark.line + 1}"
+                )
             below = f"{path}.{key.value}" if path else str(key.value)
             yield below, key.start_mark.line + 1
             yield from _walk(value, below, above)

@@ -63,7 +63,7 @@ def test_every_set_has_three_scores(data: Path, tmp_path: Path, flags: tuple[str
 
 def test_scores_of_the_references_themselves() -> None:
     code = (
-        "from experiments.multi30k import PlainLine, two_scores\n"
+        "from multi30k import PlainLine, two_scores\n"
         f"line = {LINES['de'].strip()!r}\n"
         "print(two_scores([line], [line]))\n"
         "print(two_scores([PlainLine('de')('zwei junge weiße männer sind hier .')],"
@@ -71,9 +71,18 @@ def test_scores_of_the_references_themselves() -> None:
     )
     command = [sys.executable, "-c", code]
     same, lower = subprocess.run(
-        command, check=True, capture_output=True, text=True, cwd=SCRIPT.parents[1]
+        command, check=True, capture_output=True, text=True, cwd=SCRIPT.parent
     ).stdout.splitlines()
     assert [round(float(value)) for value in same.strip("()").split(",")] == [100, 100]
     cased, uncased = (float(value) for value in lower.strip("()").split(","))
     assert cased < 50
     assert round(uncased) == 100
+
+
+@pytest.mark.parametrize("words", [("text", "data", "text"), ("score", "data", "checkpoint")])
+def test_what_is_missing_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
+    command = [sys.executable, str(SCRIPT), *words]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert not [*tmp_path.iterdir()]

@@ -79,6 +79,7 @@ RICH_EXPERIMENT = replace(
     run=replace(
         EXPERIMENT.run,
         max_updates=100,
+        precision="bfloat16",
         batch_tokens=400,
         update_freq=2,
         score_dev=True,

@@ -239,7 +239,17 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
             "12: data.regularisation.nbest_size is 16; it must be -1 where vocabulary.kind is",
         ),
         ("  folder: en-zh\n", "  folder: [en-zh\n", "6: not YAML: expected"),
-        ("  folder: en-zh\n", "  folder: 2026-13-01\n", " not YAML: month must be"),
+        ("  folder: en-zh\n", "  folder: 2026-13-01\n", "5: not YAML: month must be"),
+        ("name: tiny\n", "name: 2026-13-01\n", "2: not YAML: month must be in 1..12$"),
+        ("max_updates: 10", f"max_updates: {'9' * 5000}", "10: not YAML: Exceeds the limit .*5000"),
+        ("name: tiny\n", "~: tiny\n", " the key ~ is no text, but in quotes: line 2"),
+        ("  folder: en-zh\n", "  3: en-zh\n", " data: the key 3 is no text, .*: line 5"),
+        ("licence: CC0-1.0, copies", "licence: '', copies", "8: data.train.0..licence is ''; it"),
+        (
+            "max_updates: 10",
+            "max_updates: 10, update_freq: 100001",
+            "10: run.update_freq is 100001",
+        ),
         ("name: tiny\n", "name: ti\x07ny\n", "2: not YAML: U.0007 is not allowed"),
         ("name: tiny\n", "name: &a [*a]\n", " name.0. contains itself: line 2"),
         ("  folder: en-zh\n", "", "4: missing key data.folder"),
@@ -253,6 +263,13 @@ def test_the_line_of_a_wrong_key_is_named(tmp_path: Path, old: str, new: str, pl
     assert old in MINIMAL
     with pytest.raises(ConfigError, match=f"tiny\\.yaml:{place}"):
         read(tmp_path, MINIMAL.replace(old, new))
+
+
+def test_aliases_of_aliases_are_too_many_keys(tmp_path: Path) -> None:
+    lines = ["a0: &a0 [0, 1, 2, 3, 4, 5, 6, 7, 8]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    with pytest.raises(ConfigError, match=r"tiny\.yaml: there are more than 100000 keys and list"):
+        read(tmp_path, "\n".join(lines))
 
 
 def test_a_missing_file_and_broken_yaml_are_named(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.errors import TrainingError
+from model.errors import DataError, TrainingError
 from model.train.averaging import MovingAverage
 from model.train.experiment import OptimiserConfig
 from model.train.keeping import RunFiles, check_folder, forget_retired, opened_folder
@@ -21,6 +21,7 @@ from model.train.state import (
     snapshot_path,
     update_of,
 )
+from model.train.store import check_cache
 from model.train.trainer import build_optimiser
 from support.training import network
 
@@ -293,6 +294,20 @@ def test_a_run_begins_only_where_its_checkpoint_can_be_put(tmp_path: Path) -> No
                 check_folder(tmp_path, has_state=resume, resume=resume)
     (checkpoint / "config.json").write_bytes(b"{}")
     check_folder(tmp_path, has_state=True, resume=True)
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("model.train.files.TemporaryFile", refuse)
+    with pytest.raises(TrainingError, match=r"cannot be written: Permission denied$"):
+        check_folder(tmp_path, has_state=False, resume=False)
+    for cache in (tmp_path, tmp_path / "none" / "yet"):
+        with pytest.raises(DataError, match=rf"{tmp_path}: cannot be written: .*cannot be stored"):
+            check_cache(cache)
 
 
 def test_a_run_begins_only_where_there_is_none_and_resumes_only_where_there_is_one(

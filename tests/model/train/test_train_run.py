@@ -392,3 +392,29 @@ def test_what_the_dev_loss_leaves_out_is_said(
         "held-out: the dev loss leaves out 2 of 5 pairs, with a side that is empty when normalised,"
         " or of more tokens than data.max_length (128)"
     ) in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("peak", "message"),
+    [
+        (1e10, "the run has diverged"),  # its updates are skipped, with snapshots among them
+        (1e4, "none has a finite score on dev text; the run has diverged"),
+    ],
+)
+def test_a_run_that_diverges_is_told_as_one_and_leaves_no_checkpoint(
+    data_folder: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    peak: float,
+    message: str,
+) -> None:
+    experiment = replace(
+        EXPERIMENT,
+        schedule=ScheduleConfig(peak=peak, warmup_updates=1),
+        run=replace(EXPERIMENT.run, max_updates=30, precision="float32"),
+    )
+    with pytest.raises(TrainingError, match=message):
+        run(data_folder, tmp_path / "run", experiment=experiment)
+    assert "the network gave no finite score for a segment" in caplog.text
+    assert not (tmp_path / "run" / "checkpoint").exists()

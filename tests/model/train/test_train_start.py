@@ -69,7 +69,7 @@ def test_a_run_cannot_begin_with_nothing_or_with_another_shape(
 
 def test_a_beginning_whose_name_cannot_be_is_one_error(data_folder: Path, tmp_path: Path) -> None:
     start = tmp_path / ("a" * 300)
-    with pytest.raises(DataError, match=r"/a{300}/config\.json: File name too long$"):
+    with pytest.raises(DataError, match=r"/a{300}: File name too long$"):
         run(data_folder, tmp_path / "run", start_from=start)
     assert not (tmp_path / "run").exists()
 
@@ -125,6 +125,28 @@ def test_another_vocabulary_is_no_beginning(
         with pytest.raises(ConfigError, match=rf"\.spm: another vocabulary: {message}"):
             run(data_folder, tmp_path / "run", experiment=other, start_from=start)
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"denormalisation": {}}, r"vocabulary\.denormalisation is {}, the run's is {',': '，'}"),
+        ({"byte_fallback": False}, r"vocabulary\.byte_fallback is False, the run's is True"),
+        ({"user_symbols": ("<ph>",)}, r"vocabulary\.user_symbols is \['<ph>'\], the run's is \[\]"),
+    ],
+)
+def test_a_run_whose_vocabulary_was_trained_otherwise_is_no_beginning(
+    data_folder: Path, whole_run: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    other = replace(EXPERIMENT, vocabulary=replace(EXPERIMENT.vocabulary, **changes))
+    with pytest.raises(ConfigError, match=f"another vocabulary: {message}"):
+        run(data_folder, tmp_path / "run", experiment=other, start_from=whole_run)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_beginning_that_is_not_there_is_named(data_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="/none: there is no such folder to start from"):
+        run(data_folder, tmp_path / "run", start_from=tmp_path / "none")
 
 
 def test_a_vocabulary_that_cannot_be_copied_is_one_error(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from model.errors import TrainingError
@@ -89,6 +90,15 @@ def test_a_crash_while_saving_leaves_the_old_state(
         save(tmp_path, layer, optimiser)
     assert not (tmp_path / "state.partial").exists()
     assert (tmp_path / STATE_FILE).read_bytes() == before
+
+
+def test_a_state_that_may_not_be_read_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    layer, optimiser = parts()
+    save(tmp_path, layer, optimiser)
+    (tmp_path / STATE_FILE).rename(tmp_path / PREVIOUS_STATE_FILE)
+    (tmp_path / STATE_FILE).symlink_to(tmp_path / STATE_FILE)
+    with pytest.raises(TrainingError, match=r"state\.pt: cannot be read: Too many levels of"):
+        load(tmp_path, layer, optimiser)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +199,21 @@ def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
     assert torch.equal(load_snapshot(snapshot_path(tmp_path, 15))["weight"], layer.weight)
     prune(list_snapshots(tmp_path), num_kept=2, keep={5})
     assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
+
+
+def test_a_flipped_bit_in_a_snapshot_is_noticed(tmp_path: Path) -> None:
+    path = save_snapshot(tmp_path, parts()[0], 1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(TrainingError, match="not a snapshot: its weights are damaged"):
+        load_snapshot(path)
+
+
+def test_snapshots_of_older_versions_have_no_checksum(tmp_path: Path) -> None:
+    layer, _ = parts()
+    path = snapshot_path(tmp_path, 1)
+    save_file(dict(layer.state_dict()), path)
+    assert torch.equal(load_snapshot(path)["weight"], layer.weight)
 
 
 def test_files_beside_the_snapshots_are_left_alone(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.errors import TrainingError
 from model.train.experiment import Experiment
 from model.train.journal import read_journal
@@ -91,7 +92,7 @@ def assert_same_end(output: Path, unbroken: Path) -> None:
     assert not list(output.glob("*.partial"))
     stored = {path.name for path in (unbroken / "checkpoint").iterdir()}
     assert {path.name for path in (output / "checkpoint").iterdir()} == stored
-    told = {"card.md", "SHA256SUMS"}  # the card tells minutes
+    told = {"card.md", CHECKSUMS_FILE}  # the card tells minutes
     for name in (*names[1], *(f"checkpoint/{name}" for name in stored - told)):
         assert (output / name).read_bytes() == (unbroken / name).read_bytes(), name
 
