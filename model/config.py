@@ -31,6 +31,9 @@ ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
     {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}
 )
 
+MAX_THREADS = 1024
+"""Of a CPU that anything may be asked to run on; far more cannot even be started."""
+
 
 def _require(condition: object, message: str) -> None:
     if not condition:

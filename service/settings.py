@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from model.config import ComputeType, StoppingRule
+from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError
 from service.addresses import Network, parse_network
 from service.keys import MAX_LIMIT
@@ -119,7 +119,7 @@ class Settings(BaseSettings):
     checkpoint: Path = Path("checkpoints")
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
-    num_threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128
     max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
-from model.errors import UnsupportedVariantError
+from model.errors import ConfigError, UnsupportedVariantError
 from model.native import kernels
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.positions import sinusoidal_table
@@ -61,6 +61,7 @@ def pack(
 
     Raises:
         UnsupportedVariantError: The kernels are not there, or do not run this network.
+        ConfigError: So many threads cannot be started here.
     """
     if config.position not in ABSOLUTE_POSITIONS:
         raise UnsupportedVariantError(
@@ -130,7 +131,11 @@ class _Packer:
             packed.set_final_norms(
                 self._norm("encoder.final_norm"), self._norm("decoder.final_norm")
             )
-        return Int8Network(config=config, packed=packed, team=self._kernels.team(num_threads))
+        try:
+            team = self._kernels.team(num_threads)
+        except RuntimeError as error:
+            raise ConfigError(str(error)) from error
+        return Int8Network(config=config, packed=packed, team=team)
 
     def _tables(self) -> "tuple[_kernels.Matrix, _kernels.Matrix, _kernels.Matrix]":
         """Source table, target table, output projection; what is tied is one matrix."""

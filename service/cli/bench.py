@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from model.config import SearchConfig
 from model.errors import ConfigError
-from service.cli.offline import add_arithmetic_arguments
+from service.cli.offline import add_arithmetic_arguments, check_threads
 
 if TYPE_CHECKING:
     from model.decode.session import DecodeRequest
@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     from model.loading import load_for_decoding
     from service.engine.loading import resolve_device
 
-    for name in ("sentences", "source_length", "rounds", "threads"):
+    check_threads(arguments.threads)
+    for name in ("sentences", "source_length", "rounds"):
         if getattr(arguments, name) < 1:
             flag = "--" + name.replace("_", "-")
             raise ConfigError(f"{flag} is {getattr(arguments, name)}; it must be at least 1")

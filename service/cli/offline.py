@@ -7,7 +7,7 @@ Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device
 import argparse
 from typing import TYPE_CHECKING, get_args
 
-from model.config import ComputeType, SearchConfig
+from model.config import MAX_THREADS, ComputeType, SearchConfig
 from model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -71,15 +71,24 @@ def set_threads(arguments: argparse.Namespace) -> None:
     """Give torch the threads that the flag asks for.
 
     Raises:
-        ConfigError: There are fewer than one.
+        ConfigError: There are fewer than one, or more than any machine is good for.
     """
     import torch
 
     if arguments.threads is None:
         return
-    if arguments.threads < 1:
-        raise ConfigError(f"--threads is {arguments.threads}; it must be at least 1")
+    check_threads(arguments.threads)
     torch.set_num_threads(arguments.threads)
+
+
+def check_threads(num_threads: int) -> None:
+    """Refuse what `--threads` cannot be.
+
+    Raises:
+        ConfigError: It is that.
+    """
+    if not 1 <= num_threads <= MAX_THREADS:
+        raise ConfigError(f"--threads is {num_threads}; it must be from 1 to {MAX_THREADS}")
 
 
 def chosen_pair(arguments: argparse.Namespace, manifest: "Manifest") -> "LanguagePair":

@@ -14,6 +14,7 @@ from typing import TextIO
 
 from model.errors import ConfigError, DragomanError
 from model.paths import is_folder
+from service.cli.offline import set_threads
 from service.logs import JsonFormatter
 
 HELP = "train a network as an experiment file says"
@@ -76,8 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
         DeviceError: There is no GPU, or none for this worker.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
-    import torch
-
     from model.allocator import keep_freed_memory
     from model.train.distributed import FirstWorkerError, joined_group, local_device
     from model.train.experiment import read_placed_experiment
@@ -96,12 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         with stop_request, joined_group(os.environ, device) as group:
             with group.first_goes_first(device):  # what is wrong for all of them is told once
                 experiment, places = read_placed_experiment(arguments.experiment)
-                if arguments.threads is not None:
-                    if arguments.threads < 1:
-                        raise ConfigError(
-                            f"--threads is {arguments.threads}; it must be at least 1"
-                        )
-                    torch.set_num_threads(arguments.threads)
+                set_threads(arguments)
                 data_folder = _data_folder(arguments.data)
             is_complete = train(
                 experiment,

@@ -1,5 +1,8 @@
 """Where the kernels are refused, and in which words."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,32 @@ def test_stored_rows_are_packed_as_they_are(tmp_path: Path) -> None:
     directory = write_tiny_checkpoint(tmp_path / "tiny")
     assert load_for_decoding(directory).compute_type == "int8"
     assert load_for_decoding(directory, compute_type="float32").compute_type == "float32"
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
+def test_threads_that_cannot_be_started_are_one_error(tmp_path: Path) -> None:
+    """In a process of its own, which has room for the stacks of a few threads more."""
+    write_tiny_checkpoint(tmp_path / "tiny")
+    code = f"""
+import resource
+import re
+import subprocess
+import sys
+from pathlib import Path
+from model.errors import ConfigError
+from model.loading import load_for_decoding
+
+load = lambda num_threads: load_for_decoding(
+    Path({str(tmp_path / "tiny")!r}), compute_type="int8", num_threads=num_threads
+)
+load(2)
+num_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (num_bytes + 2**29,) * 2)
+try:
+    load(1000)
+except ConfigError as error:
+    print(error)
+load(2)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert re.fullmatch(r"only \d+ of 1000 threads can be started: .+\n", ended.stdout)

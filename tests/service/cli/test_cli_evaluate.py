@@ -49,7 +49,8 @@ def test_the_tokenizer_follows_the_target_language(
         (["--beam-size", "0"], "beam_size is 0"),
         (["--output", "/nowhere/out"], "/nowhere/out: No such file or directory"),
         (["--output", "a" * 300], f"{'a' * 300}: File name too long"),
-        (["--threads", "0"], "--threads is 0"),
+        (["--threads", "0"], "--threads is 0; it must be from 1 to 1024"),
+        (["--threads", "99999999999"], "--threads is 99999999999; it must be from 1 to 1024"),
     ],
 )
 def test_foreseen_errors_are_one_line(
