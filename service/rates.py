@@ -112,8 +112,10 @@ def _open_redis(url: str) -> _Redis:
     except ImportError as error:
         raise ConfigError(
             "DRAGOMAN_REDIS_URL is set, but the Redis client is not installed:"
-            " pip install 'dragoman[redis]'"
+            " pip install -e '.[redis]'"
         ) from error
+    if not url.startswith(("redis://", "rediss://", "unix://")):
+        raise ConfigError("DRAGOMAN_REDIS_URL must begin with redis://, rediss:// or unix://")
     try:
         pool = BlockingConnectionPool.from_url(
             url,
@@ -122,18 +124,14 @@ def _open_redis(url: str) -> _Redis:
             socket_timeout=REDIS_SECONDS,
             socket_connect_timeout=REDIS_SECONDS,
         )
-    except ValueError:
-        raise ConfigError(
-            "DRAGOMAN_REDIS_URL must begin with redis://, rediss:// or unix://"
-        ) from None
+    except (TypeError, ValueError) as error:
+        raise _unusable("a part", error) from None
     try:
         # It opens nothing, and takes every option of the URL. Redis' client has no types here.
         pool.make_connection()  # type: ignore[no-untyped-call]
         pool.get_encoder().encode("text")  # type: ignore[no-untyped-call]
-    except (TypeError, ValueError, LookupError, RedisError) as error:
-        raise ConfigError(
-            f"DRAGOMAN_REDIS_URL has an option that cannot be used ({type(error).__name__})"
-        ) from None
+    except (AttributeError, TypeError, ValueError, LookupError, RedisError) as error:
+        raise _unusable("an option", error) from None
     windows = RedisStorage(
         "redis://",
         implementation="redispy",
@@ -141,6 +139,14 @@ def _open_redis(url: str) -> _Redis:
         connection_pool=pool,  # type: ignore[arg-type]  # passed on; its annotation forgets it
     )
     return _Redis(pool=pool, windows=windows, errors=(RedisError, OSError, TimeoutError))
+
+
+def _unusable(what: str, error: Exception) -> ConfigError:
+    """Without quoting: the URL can have a password."""
+    return ConfigError(
+        f"DRAGOMAN_REDIS_URL has {what} that cannot be used ({type(error).__name__}); in user name"
+        " and password write / as %2F, # as %23, ? as %3F, @ as %40 and : as %3A"
+    )
 
 
 async def _spend(

@@ -26,6 +26,6 @@ def open_tracing(settings: Settings) -> "Spans | None":
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"DRAGOMAN_TRACES is {settings.traces!r}, which needs the extra 'otel':"
-            f" there is no module {error.name}; pip install 'dragoman[otel]'"
+            f" there is no module {error.name}; pip install -e '.[otel]'"
         ) from error
     return otlp_spans()

@@ -37,7 +37,7 @@ from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
-from model.paths import exists, flush
+from model.paths import exists, flush, is_file
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
 
@@ -270,7 +270,7 @@ def _tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, 
 def _replaced_directory(directory: Path) -> Iterator[Path]:
     """A directory to fill, which becomes `directory` when the block ends without an error."""
     directory = directory.absolute()
-    is_checkpoint = (directory / CONFIG_FILE).is_file() and not directory.is_symlink()
+    is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError) and not directory.is_symlink()
     if exists(directory, CheckpointError) and not is_checkpoint:
         raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
     mark = uuid.uuid4().hex

@@ -32,9 +32,13 @@ def _open_empty_rows(mask: Tensor) -> tuple[Tensor, Tensor]:
     return mask | ~has_keys, has_keys
 
 
-def _suits_cpu_attention(keys: Tensor) -> bool:
-    """Whether the context is for training on a CPU, and the sentences are not long."""
-    return keys.device.type == "cpu" and keys.requires_grad and keys.shape[-2] < _LONG
+def _suits_cpu_attention(keys: Tensor, dropout: float) -> bool:
+    """Whether the context is for training on a CPU, and torch's kernel would hold as much.
+
+    It holds no weights, unless it drops some of them.
+    """
+    is_training = keys.device.type == "cpu" and keys.requires_grad
+    return is_training and (keys.shape[-2] < _LONG or dropout > 0.0)
 
 
 def _with_causal(mask: Tensor | None, queries: Tensor) -> Tensor:
@@ -194,7 +198,7 @@ class MultiHeadAttention(nn.Module):
             q, k = self.rotary(q), self.rotary(k)
         dropout = self.dropout if self.training else 0.0
         if bias is None and maps is None:
-            attend = cpu_attention if _suits_cpu_attention(k) else fused_attention
+            attend = cpu_attention if _suits_cpu_attention(k, dropout) else fused_attention
             context = attend(q, k, v, mask=mask, is_causal=is_causal, dropout=dropout)
         else:
             context, weights = plain_attention(

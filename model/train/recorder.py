@@ -134,6 +134,6 @@ class RunRecorder:
         if missing:
             LOGGER.warning(
                 "not installed: %s; figures are in metrics.jsonl all the same;"
-                " pip install 'dragoman[train]' adds what is missing",
+                " pip install -e '.[train]' adds what is missing",
                 ", ".join(missing),
             )

@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         raise ConfigError(
             f"explain needs a package that is not installed ({error.name});"
-            " pip install 'dragoman[train]'"
+            " pip install -e '.[train]'"
         ) from error
     from model.checkpoint.weights import load_checkpoint
     from model.explain.sentence import explain_sentence

@@ -4,12 +4,12 @@ Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interr
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
 from model.errors import DragomanError
 from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
+from service.cli.standard_output import close_output
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -67,8 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has enough; Python would complain again when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()  # whoever read it has enough
         return 141
     return status
 

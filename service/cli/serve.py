@@ -5,11 +5,10 @@ Owns the flags and the one line that says where it listens.
 
 import argparse
 import logging
-import os
-import sys
 from typing import get_args
 
 from model.config import ComputeType
+from service.cli.standard_output import close_output
 
 HELP = "serve translations over HTTP"
 
@@ -76,7 +75,6 @@ def _tell(line: str) -> None:
     try:
         print(line, flush=True)
     except (OSError, UnicodeError) as error:
-        # What stays in the buffer would be tried once more when the process ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
         fields = {"error": type(error).__name__}
         _LOGGER.warning("standard output lost", extra={"fields": fields})

@@ -173,10 +173,20 @@ def test_a_redis_that_never_answers_delays_little_and_is_not_asked_again_at_once
     assert "pass-word" not in repr(record.__dict__)
 
 
-@pytest.mark.parametrize("option", ["ssl=true", "hepl=1", "encoding=nonsense"])
+@pytest.mark.parametrize(
+    "option",
+    ["ssl=true", "hepl=1", "encoding=nonsense", "retry=5", "db=x", "max_connections=-3"],
+)
 def test_an_option_that_redis_has_not_is_refused_at_start(option: str) -> None:
-    with pytest.raises(ConfigError, match="DRAGOMAN_REDIS_URL has an option that") as caught:
+    with pytest.raises(ConfigError, match=r"DRAGOMAN_REDIS_URL has an? (option|part) ") as caught:
         RateLimiter(Clock(), f"redis://:pass-word@host?{option}")
+    assert "pass-word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rest", ["host:port/0", "pass#word@host", "[::1"])
+def test_a_url_that_cannot_be_read_says_how_to_write_a_password(rest: str) -> None:
+    with pytest.raises(ConfigError, match=r"has a part that .* # as %23") as caught:
+        RateLimiter(Clock(), f"redis://:pass-word{rest}")
     assert "pass-word" not in str(caught.value)
 
 

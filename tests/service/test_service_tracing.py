@@ -45,7 +45,7 @@ def test_without_the_extra_the_start_fails_and_says_what_to_install(
         open_tracing(Settings(traces="otlp"))
     assert str(caught.value) == (
         "DRAGOMAN_TRACES is 'otlp', which needs the extra 'otel':"
-        f" there is no module {missing}; pip install 'dragoman[otel]'"
+        f" there is no module {missing}; pip install -e '.[otel]'"
     )
 
 

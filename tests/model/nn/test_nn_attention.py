@@ -230,19 +230,27 @@ def test_attention_weights_are_dropped_in_training_only(
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_the_weights_of_long_sentences_are_not_held_for_the_backward_pass(is_causal: bool) -> None:
     attention = build()
+    assert largest_held(attention, 40, is_causal=is_causal) == 4 * 40 * 40
+    assert largest_held(attention, 400, is_causal=is_causal) == 400 * 16
 
-    def largest_held(length: int) -> int:
-        """Elements of the largest tensor that is kept."""
-        sizes = []
-        x = torch.randn(1, length, 16)
-        with torch.autograd.graph.saved_tensors_hooks(
-            lambda held: sizes.append(held.numel()) or held, lambda held: held
-        ):
-            attention(x, x, is_causal=is_causal)
-        return max(sizes)
 
-    assert largest_held(40) == 4 * 40 * 40
-    assert largest_held(400) == 400 * 16
+def test_weights_that_are_dropped_are_held_once_whatever_the_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Torch's kernel would hold them too, and be slower."""
+    monkeypatch.setattr("model.nn.attention.fused_attention", pytest.fail)
+    assert largest_held(build(attention_dropout=0.5), 400, is_causal=False) == 4 * 400 * 400
+
+
+def largest_held(attention: nn.Module, length: int, *, is_causal: bool) -> int:
+    """Elements of the largest tensor that is kept for the backward pass."""
+    sizes = []
+    x = torch.randn(1, length, 16)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda held: sizes.append(held.numel()) or held, lambda held: held
+    ):
+        attention(x, x, is_causal=is_causal)
+    return max(sizes)
 
 
 @pytest.mark.gpu

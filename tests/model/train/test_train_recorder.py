@@ -59,7 +59,7 @@ def test_without_the_extra_a_run_is_recorded_and_what_is_missing_is_said_once(
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
     (warning,) = caplog.messages
     assert "tensorboard (live events), matplotlib (curves.png)" in warning
-    assert "pip install 'dragoman[train]'" in warning
+    assert "pip install -e '.[train]'" in warning
 
 
 def test_a_picture_that_cannot_be_written_does_not_end_a_run(

@@ -48,5 +48,5 @@ def test_without_matplotlib_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "model.explain.labels", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # an import of it fails
     parsed = build_parser().parse_args(["explain", str(checkpoint), "She waits."])
-    with pytest.raises(ConfigError, match=r"pip install 'dragoman\[train\]'"):
+    with pytest.raises(ConfigError, match=r"pip install -e '\.\[train\]'"):
         parsed.run(parsed)
