@@ -72,15 +72,20 @@ def ratio(value: float | None, other: float | None) -> float | None:
 def speedup(point: Result, name: str, other: str) -> float | None:
     """How much faster a rival is than another: the median of the rounds that both were in.
 
-    Two runs of one round follow each other closely, so a machine that changes its speed between
-    rounds, as shared ones do, does not move their quotient; the quotient of two medians may come
-    from different rounds.
+    The two follow each other within a round, so a machine that changes its speed between rounds, as
+    shared ones do, moves their quotient little; the quotient of two medians may come from
+    different rounds.
     """
-    ours, theirs = (point["rivals"].get(rival, {}).get("rounds", []) for rival in (name, other))
-    quotients = [
-        _tokens_per_second(a) / _tokens_per_second(b) for a, b in zip(ours, theirs, strict=False)
-    ]
+    ours, theirs = (_rounds(point, rival) for rival in (name, other))
+    both = sorted(ours.keys() & theirs.keys())
+    quotients = [_tokens_per_second(ours[n]) / _tokens_per_second(theirs[n]) for n in both]
     return median(quotients) if quotients else None
+
+
+def _rounds(point: Result, name: str) -> dict[int, Result]:
+    runs = point["rivals"].get(name, {}).get("rounds", [])
+    # Older results do not say the round; nobody had missed one then.
+    return {run.get("round", place): run for place, run in enumerate(runs)}
 
 
 def _tokens_per_second(run: Result) -> float:

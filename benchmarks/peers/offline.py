@@ -25,7 +25,7 @@ from benchmarks.peers.rivals import (
     ctranslate2_settings,
     running,
 )
-from benchmarks.peers.rounds import Budget, median, rotated
+from benchmarks.peers.rounds import Budget, median, turns
 from benchmarks.peers.text import TextTask, read_lines
 from benchmarks.peers.work import Work, equal_work, file_work
 from model.config import StoppingRule
@@ -62,6 +62,11 @@ class Entry:
     stopping: StoppingRule = "first"
     is_warmed_by_sample: bool = False
     num_sentences: int | None = None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether a quotient is made of it, so that its rounds are not cut."""
+        return self.min_rounds >= _MIN_ROUNDS
 
     def part_of(self, work: Work) -> Work:
         """What this rival is given of a point's work."""
@@ -221,7 +226,7 @@ def _text_entries(plan: OfflinePlan, specs: Sequence[Spec], beam_size: int) -> I
         )
         yield entry
         if spec.name == DRAGOMAN_INT8 and beam_size > 1:
-            yield replace(entry, name=spec.name + EXACT_SUFFIX, min_rounds=1, stopping="exact")
+            yield replace(entry, name=spec.name + EXACT_SUFFIX, stopping="exact")
 
 
 def _is_slow(spec: Spec) -> bool:
@@ -290,13 +295,16 @@ def measure_point(
     runs: dict[str, list[dict[str, object]]] = {entry.name: [] for entry in point.entries}
     bleu: dict[str, object] = {}
     last_seconds = 0.0
+    is_affordable = True
     for number in range(max(entry.max_rounds for entry in point.entries)):
-        is_affordable = number == 0 or budget.allows(last_seconds)
+        is_affordable = is_affordable and (number == 0 or budget.allows(last_seconds))
         taking_part = taking_part_in(number, point.entries, is_affordable=is_affordable)
         started = time.perf_counter()
-        for entry in rotated(taking_part, first + number):
+        compared = [entry for entry in taking_part if entry.is_compared]
+        others = [entry for entry in taking_part if not entry.is_compared]
+        for entry in turns(compared, others, first + number):
             timing, run = _timed(entry, point, settings[entry.name], rivals)
-            runs[entry.name].append(run)
+            runs[entry.name].append({"round": number, **run})
             if point.task is not None and number == 0:
                 assert timing.targets is not None
                 bleu[entry.name] = point.task.bleu(timing.targets)

@@ -17,6 +17,16 @@ def rotated(items: Sequence[Item], round_number: int) -> list[Item]:
     return [*items[start:], *items[:start]]
 
 
+def turns(compared: Sequence[Item], others: Sequence[Item], round_number: int) -> list[Item]:
+    """Everybody's turns in a round: who is compared goes one right after the other.
+
+    Another one of them is first in every round, and every second round the others are.
+    """
+    parts = [rotated(compared, round_number), rotated(others, round_number)]
+    first, second = rotated(parts, round_number // 2)
+    return [*first, *second]
+
+
 def median(values: Sequence[float]) -> float:
     """Of one or more values."""
     return float(statistics.median(values))

@@ -71,6 +71,10 @@ def test_engines_are_compared_within_the_rounds_that_both_were_in() -> None:
     assert speedup(point, DRAGOMAN, RIVAL) == 2.0
     assert speedup(point, RIVAL, DRAGOMAN) == 0.5
     assert speedup(point, DRAGOMAN, REFERENCE) is None
+    point["rivals"][RIVAL]["rounds"] = [
+        {"round": number, **run} for number, run in zip((1, 3), rounds(4, 4)["rounds"], strict=True)
+    ]
+    assert speedup(point, DRAGOMAN, RIVAL) == 2.0
 
 
 def test_a_ratio_to_nothing_is_none() -> None:

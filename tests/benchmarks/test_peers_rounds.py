@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.peers.offline import Entry, taking_part_in
 from benchmarks.peers.rivals import all_specs
-from benchmarks.peers.rounds import Budget, median, percentile, rotated
+from benchmarks.peers.rounds import Budget, median, percentile, rotated, turns
 
 
 def test_everybody_is_first_equally_often_and_nobody_is_lost() -> None:
@@ -13,6 +13,12 @@ def test_everybody_is_first_equally_often_and_nobody_is_lost() -> None:
     assert [order[0] for order in rounds] == ["a", "b", "c"] * 2
     assert all(sorted(order) == ["a", "b", "c"] for order in rounds)
     assert rotated([], 3) == []
+
+
+def test_who_is_compared_goes_one_after_the_other_and_everybody_is_first() -> None:
+    rounds = ["".join(turns("ab", "xyz", number)) for number in range(4)]
+    assert rounds == ["abxyz", "bayzx", "zxyab", "xyzba"]
+    assert turns("ab", "", 1) == ["b", "a"]
 
 
 def test_percentiles_are_those_of_the_statistics_module() -> None:
