@@ -14,6 +14,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -92,7 +93,7 @@ class SegmentDrawer:
         self._word = re.compile(word, re.DOTALL)
         longest_first = sorted(map(re.escape, user_symbols), key=len, reverse=True)
         self._symbol = re.compile(f"({'|'.join(longest_first)})") if user_symbols else None
-        self._variants: dict[tuple[str, int], list[int]] = {}
+        self._remembered = lru_cache(maxsize=_MAX_VARIANTS)(self._drawn_ids)
 
     def draw(self, lines: Sequence[str], *, seed: Sequence[int]) -> list[list[int]]:
         """Token ids of `lines`; the same for the same lines and seed, in every process."""
@@ -118,20 +119,15 @@ class SegmentDrawer:
                 yield from self._word.findall(part)
 
     def _variant(self, word: str, pick: int) -> list[int]:
-        known = self._variants.get((word, pick))
-        if known is not None:
-            return known
         if word in self._symbols:
-            found = [self._symbols[word]]
-        else:
-            # Seeding by text is the same in every process; hash() is not.
-            chance = random.Random(f"{self._seed} {pick} {word}")  # noqa: S311  # no secret
-            found = self._table.numbers(self._drawn(word, chance))
-        if len(word) <= _MAX_REMEMBERED_LENGTH:
-            if len(self._variants) >= _MAX_VARIANTS:
-                self._variants.clear()
-            self._variants[word, pick] = found
-        return found
+            return [self._symbols[word]]
+        is_remembered = len(word) <= _MAX_REMEMBERED_LENGTH
+        return self._remembered(word, pick) if is_remembered else self._drawn_ids(word, pick)
+
+    def _drawn_ids(self, word: str, pick: int) -> list[int]:
+        # Seeding by text is the same in every process; hash() is not.
+        chance = random.Random(f"{self._seed} {pick} {word}")  # noqa: S311  # no secret
+        return self._table.numbers(self._drawn(word, chance))
 
     def _drawn(self, word: str, chance: random.Random) -> list[str]:
         alpha = self._config.alpha
