@@ -67,32 +67,17 @@ def projected_loss(
         fixed_id: Row of `weight` that gets no gradient (padding in a tied table), or None.
     """
     if not torch.is_grad_enabled():
-        return _sum_of_chunks(
-            hidden, weight, bias, labels, smoothing, compute_dtype=compute_dtype, size=chunk_size
-        )
+        low = weight.to(compute_dtype), None if bias is None else bias.to(compute_dtype)
+        total = hidden.new_zeros(())
+        for begin in range(0, hidden.shape[0], chunk_size):
+            chunk, chunk_labels = (t[begin : begin + chunk_size] for t in (hidden, labels))
+            logits = functional.linear(chunk.to(compute_dtype), *low).to(hidden.dtype)
+            total += label_smoothed_loss(logits, chunk_labels, smoothing=smoothing)
+        return total
     loss: Tensor = _ProjectedLoss.apply(  # type: ignore[no-untyped-call]  # torch's own
         hidden, weight, bias, labels, smoothing, compute_dtype, chunk_size, fixed_id
     )
     return loss
-
-
-def _sum_of_chunks(
-    hidden: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    labels: Tensor,
-    smoothing: float,
-    *,
-    compute_dtype: torch.dtype,
-    size: int,
-) -> Tensor:
-    weight, bias = weight.to(compute_dtype), None if bias is None else bias.to(compute_dtype)
-    total = hidden.new_zeros(())
-    for begin in range(0, hidden.shape[0], size):
-        chunk, chunk_labels = (t[begin : begin + size] for t in (hidden, labels))
-        logits = functional.linear(chunk.to(compute_dtype), weight, bias).to(hidden.dtype)
-        total += label_smoothed_loss(logits, chunk_labels, smoothing=smoothing)
-    return total
 
 
 class _ProjectedLoss(torch.autograd.Function):
