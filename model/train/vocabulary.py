@@ -4,7 +4,6 @@ Owns the training of pieces and the ids of the special ones: padding, also the s
 0, EOS is 1, unknown is 2, so that a piece's id is SentencePiece's own.
 """
 
-import io
 import os
 import re
 import tempfile
@@ -17,11 +16,12 @@ from typing import Literal
 
 import sentencepiece
 
-from model.errors import ConfigError, DataError
+from model.errors import ConfigError, DataError, TrainingError
 from model.text.pieces import parse_pieces
 from model.train.experiment import VocabularyConfig
 from model.train.files import write_whole
-from model.train.stopping import ShouldStop, leave_if, never, until_stopped
+from model.train.piece_training import train_pieces
+from model.train.stopping import ShouldStop, never
 from model.train.yaml_lines import KeyPlaces
 
 PAD_ID = 0
@@ -67,7 +67,7 @@ def train_vocabularies(
         source: Source lines of the training split.
         target: Target lines of the training split.
         tags: Pieces that stand for no text, on the source side.
-        should_stop: Asked while lines are read; nobody can stop SentencePiece once it has them.
+        should_stop: Asked again and again.
 
     Raises:
         DataError: The text cannot give so many pieces.
@@ -168,37 +168,36 @@ def _train(
     tags: Sequence[str],
     should_stop: ShouldStop,
 ) -> None:
-    output = io.BytesIO()
-    try:
-        with _rules_file(config.denormalisation) as rules:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=until_stopped(lines, should_stop),
-                model_writer=output,
-                vocab_size=config.size,
-                model_type=config.kind,
-                character_coverage=config.character_coverage,
-                byte_fallback=config.byte_fallback,
-                split_digits=config.split_digits,
-                normalization_rule_name=config.normalisation,
-                denormalization_rule_tsv=rules,
-                control_symbols=list(tags),
-                user_defined_symbols=list(config.user_symbols),
-                pad_id=PAD_ID,
-                eos_id=EOS_ID,
-                unk_id=UNK_ID,
-                bos_id=-1,
-                max_sentence_length=_MAX_LINE_BYTES,
-                num_threads=1,
-                minloglevel=2,
-            )
-    except OSError as error:
-        raise DataError(f"{path}: the vocabulary cannot be trained: {error.strerror}") from error
-    except RuntimeError as error:
-        leave_if(should_stop)  # SentencePiece makes this one of whatever its lines raise
-        raise DataError(
-            f"{path}: the vocabulary cannot be trained: {_problem(config, str(error))}"
-        ) from error
-    data, rules_path = output.getvalue(), rules.encode()
+    with _rules_file(config.denormalisation) as rules:
+        options = {
+            "vocab_size": config.size,
+            "model_type": config.kind,
+            "character_coverage": config.character_coverage,
+            "byte_fallback": config.byte_fallback,
+            "split_digits": config.split_digits,
+            "normalization_rule_name": config.normalisation,
+            "denormalization_rule_tsv": rules,
+            "control_symbols": list(tags),
+            "user_defined_symbols": list(config.user_symbols),
+            "pad_id": PAD_ID,
+            "eos_id": EOS_ID,
+            "unk_id": UNK_ID,
+            "bos_id": -1,
+            "max_sentence_length": _MAX_LINE_BYTES,
+            "num_threads": 1,
+            "minloglevel": 2,
+        }
+        try:
+            data = train_pieces(options, lines, should_stop)
+        except TrainingError as error:
+            raise DataError(
+                f"{path}: the vocabulary cannot be trained: {_problem(config, str(error))}"
+            ) from error
+        except OSError as error:
+            raise DataError(
+                f"{path}: the vocabulary cannot be trained: {error.strerror}"
+            ) from error
+    rules_path = rules.encode()
     if rules_path:  # the file tells where its rules lay; the same text has to give the same bytes
         data = data.replace(rules_path, b"rules.tsv".ljust(len(rules_path), b"_"))
     write_whole(path, data)
