@@ -84,7 +84,8 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: st
     try:
         bleu = BLEU(tokenize=tokenizer, force=tokenizer == "none")  # no word on its tokens
     except (ImportError, RuntimeError) as error:
-        raise ConfigError(f"tokenizer {tokenizer!r} cannot be used: {error}") from error
+        problem = " ".join(str(error).split())
+        raise ConfigError(f"tokenizer {tokenizer!r} cannot be used: {problem}") from error
     chrf = CHRF()
     values = [metric.corpus_score(hypotheses, [references]).score for metric in (bleu, chrf)]
     return Scores(

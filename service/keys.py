@@ -125,6 +125,8 @@ def load_keys(path: Path | None, text: str = "") -> KeyRing:
         raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
         try:
+            if path.exists() and not path.is_file():
+                raise ConfigError(f"the keys file {path} is no file")
             content = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8"
@@ -145,7 +147,7 @@ def parse_keys(text: str, source: str) -> tuple[ApiKey, ...]:
     """
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # of TOML; numbers and brackets without end
         # Its message can quote the line.
         place = re.search(r"\(at (line \d+, column \d+)\)", str(error))
         where = f" at {place[1]}" if place else ""

@@ -232,7 +232,7 @@ def _parse_manifest(path: Path, data: bytes) -> Manifest:
     problems: list[str] = []
     manifest = read_dataclass(Manifest, value, problems)
     if manifest is not None:
-        problems = manifest_problems(manifest)
+        problems += manifest_problems(manifest)
     if manifest is None or problems:
         raise CheckpointError(path, _listed("cannot be used", problems))
     return manifest

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.config import SearchConfig
-from model.errors import ConfigError
-from service.cli.offline import add_arithmetic_arguments, check_threads
+from model.config import MAX_THREADS, SearchConfig
+from service.cli.offline import MAX_BEAM_SIZE, MAX_ROWS, add_arithmetic_arguments, check_count
+from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from model.decode.session import DecodeRequest
@@ -23,6 +23,8 @@ HELP = "measure decoding speed and, with --profile, where the time goes"
 
 _FIRST_PIECE = 3  # after padding, EOS and unknown, wherever they usually stand
 _TOKEN_BUDGET = 4096
+_MAX_LENGTH = 65_536
+_MAX_ROUNDS = 100_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,16 +52,24 @@ def run(arguments: argparse.Namespace) -> int:
         UnsupportedVariantError: int8 is asked for and cannot be had.
         CapacityError: The checkpoint takes no sentences of this length.
     """
-    import torch
+    with leaving_at_once():
+        import torch
 
-    from model.loading import load_for_decoding
-    from service.engine.loading import resolve_device
+        from model.loading import load_for_decoding
+        from service.engine.loading import resolve_device
 
-    check_threads(arguments.threads)
-    for name in ("sentences", "source_length", "rounds"):
-        if getattr(arguments, name) < 1:
-            flag = "--" + name.replace("_", "-")
-            raise ConfigError(f"{flag} is {getattr(arguments, name)}; it must be at least 1")
+    for name, limit in (
+        ("threads", MAX_THREADS),
+        ("sentences", MAX_ROWS),
+        ("beam_size", MAX_BEAM_SIZE),
+        ("source_length", _MAX_LENGTH),
+        ("max_length", _MAX_LENGTH),
+        ("rounds", _MAX_ROUNDS),
+    ):
+        check_count("--" + name.replace("_", "-"), getattr(arguments, name), limit)
+    check_count(
+        "--sentences times --beam-size", arguments.sentences * arguments.beam_size, MAX_ROWS
+    )
     search = SearchConfig(beam_size=arguments.beam_size, max_length=arguments.max_length)
     runnable = load_for_decoding(
         arguments.checkpoint,
@@ -67,6 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
         compute_type=arguments.compute_type,
         num_threads=arguments.threads,
     )
+    limits = runnable.manifest.limits
+    check_count("--source-length", arguments.source_length, limits.max_source_length)
     torch.set_num_threads(1 if runnable.compute_type == "int8" else arguments.threads)
     rounds = Rounds(runnable, arguments, search)
     for _ in range(arguments.rounds + 1):

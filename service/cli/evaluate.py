@@ -5,10 +5,12 @@ Owns the flags and the printing. The scores are `model.evaluate`'s.
 
 import argparse
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
-from model.errors import DataError
+from service.cli.line_output import opened_output
 from service.cli.offline import add_search_arguments, chosen_pair, chosen_search, set_threads
+from service.cli.signals import leaving_at_once
 
 HELP = "score a checkpoint's translations by BLEU and chrF"
 
@@ -36,13 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The flags are impossible.
         DataError: The files cannot be read, are empty, or have different numbers of lines.
     """
-    from tqdm import tqdm
+    with leaving_at_once():
+        from tqdm import tqdm
 
-    from model.evaluate import evaluate
-    from model.loading import load_for_decoding
-    from model.train.data import iterate_parallel
-    from model.translator import Translator
-    from service.engine.loading import resolve_device
+        from model.evaluate import evaluate
+        from model.loading import load_for_decoding
+        from model.train.data import iterate_parallel
+        from model.translator import Translator
+        from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
@@ -55,7 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     pair = chosen_pair(arguments, checkpoint.manifest)
     is_hidden = not sys.stderr.isatty()
-    with tqdm(unit=" segments", disable=is_hidden, file=sys.stderr) as bar:
+    with ExitStack() as stack:
+        output = None
+        if arguments.output is not None:
+            output = stack.enter_context(opened_output(arguments.output, None))
+        bar = stack.enter_context(tqdm(unit=" segments", disable=is_hidden, file=sys.stderr))
 
         def advance(num_segments: int) -> None:
             bar.update(num_segments)
@@ -69,15 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             tokenizer=arguments.tokenize,
             on_finished=advance,
         )
+        if output is not None:
+            output.write(found.hypotheses)
     print(found.scores.bleu)
     print(found.scores.chrf)
-    if arguments.output is not None:
-        _write(arguments.output, found.hypotheses)
     return 0
-
-
-def _write(path: Path, lines: tuple[str, ...]) -> None:
-    try:
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from error

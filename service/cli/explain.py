@@ -10,7 +10,8 @@ from pathlib import Path
 
 from model.config import SearchConfig
 from model.errors import ConfigError
-from service.cli.offline import add_pair_arguments, chosen_pair
+from service.cli.offline import MAX_BEAM_SIZE, add_pair_arguments, check_count, chosen_pair
+from service.cli.signals import leaving_at_once
 
 HELP = "draw attention, positions and learning rates for one sentence"
 
@@ -43,10 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The flags are impossible, or matplotlib is missing.
         InputError: The sentence is several, or too long for a picture.
     """
+    check_count("--beam-size", arguments.beam_size, MAX_BEAM_SIZE)
     search = SearchConfig(beam_size=arguments.beam_size)
     try:
-        from model.explain.labels import installed_fonts
-        from model.explain.pages import write_pages
+        with leaving_at_once():
+            from model.explain.labels import installed_fonts
+            from model.explain.pages import write_pages
     except ImportError as error:
         raise ConfigError(
             f"explain needs a package that is not installed ({error.name});"

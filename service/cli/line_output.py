@@ -7,6 +7,7 @@ other inputs are never continued, and a command that was killed before the remov
 gives the same bytes.
 """
 
+import fcntl
 import gzip
 import os
 import shutil
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from model.errors import DataError
+from model.paths import exists, is_file, is_folder
 
 _BLOCK = 2**20
 
@@ -43,26 +45,50 @@ def opened_output(path: Path, identity: str | None) -> Iterator[LineOutput]:
 
     Args:
         path: The file; replaced if it is there. Packed if it ends in `.gz`.
-        identity: Of the input and the settings; None begins anew.
+        identity: Of the input and the settings; None begins anew, and leaves nothing to go on from.
 
     Raises:
-        DataError: The file cannot be written.
+        DataError: The file cannot be written, or another command writes it; or it is none: a device
+            would be replaced by a file.
     """
-    if not path.name:
+    if not path.name or is_folder(path):
         raise DataError(f"{path}: is a directory; it must be a file")
-    partial = path.with_name(f".{path.name}.{identity or 'new'}.partial")
+    if exists(path) and not is_file(path):
+        raise DataError(f"{path}: is no regular file; to write there, redirect standard output")
+    final = Path(os.path.realpath(path))  # a link stays one
+    partial = final.with_name(f".{final.name}.{identity or 'new'}.partial")
     try:
-        with partial.open("r+b" if identity and partial.exists() else "w+b") as stream:
-            num_done = _keep_whole_lines(stream)
-            yield LineOutput(stream, num_done)
-            os.fsync(stream.fileno())
-        if path.suffix == ".gz":
-            _pack(partial, path)
-            partial.unlink()
-        else:
-            partial.replace(path)
+        with _taken(partial) as stream:
+            try:
+                num_done = _keep_whole_lines(stream) if identity else stream.truncate()
+                yield LineOutput(stream, num_done)
+                os.fsync(stream.fileno())
+            except BaseException:
+                if identity is None:
+                    partial.unlink()
+                raise
+            if path.suffix == ".gz":
+                _pack(partial, final)
+                partial.unlink()
+            else:
+                partial.replace(final)
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _taken(partial: Path) -> Iterator[BinaryIO]:
+    """The file, made if it is missing, while no other process has it."""
+    handle = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(handle, "r+b") as stream:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.path.samestat(os.fstat(handle), partial.stat())
+        except (BlockingIOError, FileNotFoundError):
+            is_ours = False
+        if not is_ours:
+            raise DataError(f"{partial}: another command is writing it")
+        yield stream
 
 
 def _keep_whole_lines(stream: BinaryIO) -> int:

@@ -1,15 +1,17 @@
 """The command `dragoman`: finds the sub-command, and turns errors into one line.
 
-Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interrupted.
+Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interrupted, 141 nobody
+read on, 143 told to end.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from model.errors import DragomanError
+from model.errors import ConfigError, DragomanError
 from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
-from service.cli.standard_output import close_output
+from service.cli.signals import INTERRUPTED, ending_on_sigterm
+from service.cli.standard_streams import close_output, open_streams
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -34,7 +36,8 @@ def build_parser() -> argparse.ArgumentParser:
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
         tell = getattr(command, "tell_error", _tell_error)
-        subparser.set_defaults(run=command.run, tell=tell)
+        outlives = frozenset({"stdout", "stderr"} if command in {serve, train} else ())
+        subparser.set_defaults(run=command.run, tell=tell, may_be_closed=outlives)
     return parser
 
 
@@ -52,23 +55,35 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def _tell_error(error: DragomanError) -> None:
+def _tell_error(error: DragomanError | str) -> None:
     print(f"dragoman: {error}", file=sys.stderr)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; the exit status."""
-    arguments = build_parser().parse_args(argv)
+    closed = open_streams()
     try:
-        status: int = arguments.run(arguments)
+        arguments = build_parser().parse_args(argv)
+        with ending_on_sigterm():
+            for name in {"stdout", "stderr"}.intersection(closed) - arguments.may_be_closed:
+                raise ConfigError(f"{name} is closed; what is not wanted goes to /dev/null")
+            status: int = arguments.run(arguments)
+            sys.stdout.flush()
     except DragomanError as error:
         arguments.tell(error)
         return 1
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         close_output()  # whoever read it has enough
         return 141
+    except OSError as error:  # files are looked after where they are used
+        close_output()
+        _tell_error(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        return 1
+    except MemoryError as error:
+        _tell_error(f"not enough memory: {error or 'for this command'}")
+        return 1
     return status
 
 

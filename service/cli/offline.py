@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, get_args
 from model.config import MAX_THREADS, ComputeType, SearchConfig
 from model.errors import ConfigError
 
+MAX_BEAM_SIZE = 128
+MAX_ROWS = 65_536
+_LONG_NUMBER = 10**20
+
 if TYPE_CHECKING:
     from model.checkpoint.manifest import LanguagePair, Manifest
 
@@ -64,6 +68,7 @@ def chosen_search(arguments: argparse.Namespace) -> SearchConfig:
     Raises:
         ConfigError: It is impossible.
     """
+    check_count("--beam-size", arguments.beam_size, MAX_BEAM_SIZE)
     return SearchConfig(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
 
 
@@ -77,18 +82,22 @@ def set_threads(arguments: argparse.Namespace) -> None:
 
     if arguments.threads is None:
         return
-    check_threads(arguments.threads)
+    check_count("--threads", arguments.threads, MAX_THREADS)
     torch.set_num_threads(arguments.threads)
 
 
-def check_threads(num_threads: int) -> None:
-    """Refuse what `--threads` cannot be.
+def check_count(flag: str, value: int, limit: int) -> None:
+    """Refuse a number of something that a flag cannot be.
 
     Raises:
-        ConfigError: It is that.
+        ConfigError: It is not from 1 to `limit`.
     """
-    if not 1 <= num_threads <= MAX_THREADS:
-        raise ConfigError(f"--threads is {num_threads}; it must be from 1 to {MAX_THREADS}")
+    if not 1 <= value <= limit:
+        raise ConfigError(f"{flag} is {_shown(value)}; it must be from 1 to {limit}")
+
+
+def _shown(value: int) -> str:
+    return str(value) if abs(value) < _LONG_NUMBER else "a number of more than 20 digits"
 
 
 def chosen_pair(arguments: argparse.Namespace, manifest: "Manifest") -> "LanguagePair":

@@ -8,7 +8,7 @@ import logging
 from typing import get_args
 
 from model.config import ComputeType
-from service.cli.standard_output import close_output
+from service.cli.standard_streams import close_output
 
 HELP = "serve translations over HTTP"
 

@@ -17,8 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from model.errors import DataError
+from model.paths import exists, is_file, is_folder
 from service.cli.line_output import LineOutput, opened_output
-from service.cli.offline import add_search_arguments, chosen_pair, chosen_search, set_threads
+from service.cli.offline import (
+    MAX_ROWS,
+    add_search_arguments,
+    check_count,
+    chosen_pair,
+    chosen_search,
+    set_threads,
+)
+from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from model.checkpoint.manifest import LanguagePair
@@ -72,15 +81,17 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The languages or the search are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
-    from tqdm import tqdm
+    with leaving_at_once():
+        from tqdm import tqdm
 
-    from model.evaluate import nearest
-    from model.loading import load_for_decoding
-    from model.translator import Translator
-    from service.engine.loading import resolve_device
+        from model.evaluate import nearest
+        from model.loading import load_for_decoding
+        from model.translator import Translator
+        from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
+    check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     checkpoint = load_for_decoding(
         arguments.checkpoint,
         device=resolve_device(arguments.device),
@@ -105,7 +116,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.nearest_to is not None:
             references = stack.enter_context(_opened(arguments.nearest_to))
         rows = _rows(_lines(stream, arguments.file), references, arguments)
-        rows = islice(rows, 0 if output is None else output.num_done, None)
+        if output is not None:
+            _pass_over(rows, output.num_done, arguments)
         num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
         while chunk := list(islice(rows, num_lines)):
             lines = [line for line, _ in chunk]
@@ -118,6 +130,16 @@ def run(arguments: argparse.Namespace) -> int:
             choices = zip(found, chunk, strict=True)
             _write([nearest([t.text for t in own], row[1]) for own, row in choices], output)
     return 0
+
+
+def _pass_over(
+    rows: Iterator[tuple[str, str]], num_done: int, arguments: argparse.Namespace
+) -> None:
+    if sum(1 for _ in islice(rows, num_done)) < num_done:
+        raise DataError(
+            f"{arguments.output}: an interrupted command has left {num_done} lines of it, more than"
+            f" {arguments.file} has; remove its .partial file"
+        )
 
 
 def _write(lines: list[str], output: LineOutput | None) -> None:
@@ -149,14 +171,13 @@ def _rows(
 def _identity(
     arguments: argparse.Namespace, pair: "LanguagePair", search: "SearchConfig", compute_type: str
 ) -> str | None:
-    """Stands for everything the output depends on; None for standard input, which passes once."""
+    """Stands for everything the output depends on; None for a pipe, which passes once."""
     from model.checkpoint.checksums import CHECKSUMS_FILE
 
-    if arguments.file == "-":
+    inputs = [name for name in (arguments.file, arguments.nearest_to) if name is not None]
+    if any(name == "-" or _is_pipe(Path(name)) for name in inputs):
         return None
-    names = [str(arguments.checkpoint / CHECKSUMS_FILE), arguments.file]
-    if arguments.nearest_to is not None:
-        names.append(arguments.nearest_to)
+    names = [str(arguments.checkpoint / CHECKSUMS_FILE), *inputs]
     parts = [repr((pair, search, compute_type))]
     for name in names:
         try:
@@ -165,6 +186,10 @@ def _identity(
         except OSError as error:
             raise DataError(f"{name}: {error.strerror}") from error
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def _is_pipe(path: Path) -> bool:
+    return exists(path) and not is_file(path) and not is_folder(path)
 
 
 def _opened(name: str) -> TextIO:

@@ -1,3 +1,4 @@
+import os
 from hashlib import sha256
 from pathlib import Path
 
@@ -117,3 +118,16 @@ def test_a_file_that_is_missing_or_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="bytes cannot be read: not UTF-8"):
         load_keys(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("value", ["[" * 5000 + "]" * 5000, "9" * 5000])
+def test_values_without_end_are_no_keys_file(value: str) -> None:
+    with pytest.raises(ConfigError, match=r"^the file is not valid TOML$"):
+        parse_keys(f"a = {value}", "the file")
+
+
+def test_a_keys_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match=f"the keys file {path} is no file"):
+            load_keys(path)

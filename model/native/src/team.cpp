@@ -116,6 +116,7 @@ void Team::work(int thread) {
   std::uint32_t seen = 0;
   while (sleep_until_next(seen)) {
     seen = loop_.load();
+    if (is_over_.load()) return;  // the end may be what was seen: no other loop follows it
     while (take_one(thread)) {
     }
   }

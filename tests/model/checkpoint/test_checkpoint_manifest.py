@@ -67,6 +67,14 @@ def test_the_version_is_the_first_thing_in_the_file(good: Path) -> None:
     assert next(iter(json.loads((good / CONFIG_FILE).read_bytes()))) == "schema_version"
 
 
+@pytest.mark.parametrize("place", ["", "network"])
+def test_an_unknown_key_alone_is_refused_too(good: Path, tmp_path: Path, place: str) -> None:
+    def edit(value: Json) -> None:
+        (value[place] if place else value)["colour"] = 1
+
+    assert "colour is unknown" in problem_of(edited(good, tmp_path, edit))
+
+
 def test_all_missing_unknown_and_mistyped_keys_are_listed_at_once(
     good: Path, tmp_path: Path
 ) -> None:

@@ -48,6 +48,10 @@ def test_a_profile_accounts_for_all_the_time(
 def test_impossible_flags_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = write_tiny_checkpoint(tmp_path / "tiny")
     assert main(["bench", str(checkpoint), "--rounds", "0"]) == 1
-    assert "--rounds is 0; it must be at least 1" in capsys.readouterr().err
+    assert "--rounds is 0; it must be from 1 to 100000" in capsys.readouterr().err
     assert main(["bench", str(checkpoint), "--source-length", "65"]) == 1
-    assert "a source has 65 tokens; it may have 1 to 64" in capsys.readouterr().err
+    assert "--source-length is 65; it must be from 1 to 64" in capsys.readouterr().err
+    assert main(["bench", str(checkpoint), "--sentences", "9" * 30]) == 1
+    assert "--sentences is a number of more than 20 digits; it must" in capsys.readouterr().err
+    assert main(["bench", str(checkpoint), "--sentences", "60000"]) == 1
+    assert "--sentences times --beam-size is 240000; it must" in capsys.readouterr().err

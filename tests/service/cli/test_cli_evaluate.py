@@ -46,7 +46,7 @@ def test_the_tokenizer_follows_the_target_language(
     [
         (["--tokenize", "words"], "tokenizer is 'words'"),
         (["--to", "fr"], "0 language pairs fit --from en --to fr"),
-        (["--beam-size", "0"], "beam_size is 0"),
+        (["--beam-size", "0"], "--beam-size is 0; it must be from 1 to 128"),
         (["--output", "/nowhere/out"], "/nowhere/out: No such file or directory"),
         (["--output", "a" * 300], f"{'a' * 300}: File name too long"),
         (["--threads", "0"], "--threads is 0; it must be from 1 to 1024"),

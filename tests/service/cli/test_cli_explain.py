@@ -30,7 +30,7 @@ def test_foreseen_errors_are_one_line(
     output = ["--output", str(tmp_path / "out")]
     for arguments, message in (
         ([str(checkpoint), "She waits. Nobody waits."], "the text is 2 sentences"),
-        ([str(checkpoint), "She waits.", "--beam-size", "0"], "beam_size is 0"),
+        ([str(checkpoint), "She waits.", "--beam-size", "129"], "--beam-size is 129; it must be"),
         ([str(checkpoint), "She waits.", "--to", "de"], "0 language pairs fit"),
         ([str(checkpoint), "She waits.", "--experiment", "none.yaml"], "none.yaml: No such file"),
         ([str(tmp_path / "none"), "She waits."], "none"),

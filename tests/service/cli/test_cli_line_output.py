@@ -1,4 +1,5 @@
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,45 @@ def test_lines_without_an_identity_are_not_continued(tmp_path: Path) -> None:
     (tmp_path / ".out.txt.new.partial").write_bytes(b"of something else\n")
     assert write(tmp_path / "out.txt", identity=None) == 0
     assert (tmp_path / "out.txt").read_bytes() == CONTENT
+
+
+def test_what_failed_without_an_identity_leaves_nothing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with opened_output(tmp_path / "out.txt", None) as output:
+            output.write(LINES)
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        fail()
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("identity", ["same", None])
+def test_two_commands_do_not_write_one_file(tmp_path: Path, identity: str | None) -> None:
+    path = tmp_path / "out.txt"
+    with opened_output(path, identity) as output:
+        output.write(LINES)
+        with pytest.raises(DataError, match=r"partial: another command is writing it$"):
+            write(path, identity)
+    assert path.read_bytes() == CONTENT
+
+
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="pipe: is no regular file; to write there, redirect"):
+        write(pipe)
+    assert pipe.is_fifo()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(DataError, match="folder: is a directory; it must be a file"):
+        write(tmp_path / "folder")
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    link, file = tmp_path / "link", tmp_path / "below" / "file"
+    file.parent.mkdir()
+    link.symlink_to(file)
+    for _ in range(2):
+        write(link)
+        assert link.is_symlink()
+        assert file.read_bytes() == CONTENT

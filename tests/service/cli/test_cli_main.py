@@ -1,3 +1,5 @@
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +9,7 @@ import pytest
 from model.errors import ConfigError
 from service.cli import serve
 from service.cli.main import build_parser, main
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 COMMANDS = ("serve", "translate", "train", "evaluate", "export", "bench")
 
@@ -77,3 +80,92 @@ def test_the_parser_and_the_front_import_no_torch() -> None:
         "import service.server; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def shell(line: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["bash", "-c", f"exec {sys.executable} -m service.cli.main {line}"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("keys new a >/dev/full", "dragoman: standard output: No space left on device\n"),
+        ("keys new a >&-", "dragoman: stdout is closed; what is not wanted goes to /dev/null\n"),
+        ("keys new a 2>&-", ""),
+    ],
+)
+def test_output_that_goes_nowhere_is_one_line(line: str, message: str) -> None:
+    ended = shell(line)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", message)
+
+
+def test_a_closed_input_is_an_empty_one(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+    output = tmp_path / "out"
+    ended = shell(f"translate --checkpoint {checkpoint} --output {output} <&-")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    assert output.read_bytes() == b""
+
+
+def test_output_is_utf8_whatever_the_locale_says(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+    source = tmp_path / "source"
+    source.write_text("The cat sees the river.\n")
+    found = [
+        shell(f"translate {source} --checkpoint {checkpoint}", PYTHONIOENCODING=name).stdout
+        for name in ("ascii", "utf-8")
+    ]
+    assert found[0] == found[1] != ""
+
+
+@pytest.mark.parametrize("problem", [MemoryError(), MemoryError("std::bad_alloc")])
+def test_too_little_memory_is_one_line(
+    problem: MemoryError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise problem
+
+    monkeypatch.setattr(serve, "run", fail)
+    assert main(["serve"]) == 1
+    assert capsys.readouterr().err.startswith("dragoman: not enough memory: ")
+
+
+def test_sigterm_ends_a_command_as_an_error_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = []
+
+    def run(_: object) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            left.append("cleared")
+        return 0
+
+    monkeypatch.setattr(serve, "run", run)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as caught:
+        main(["serve"])
+    assert caught.value.code == 143
+    assert left == ["cleared"]
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_ctrl_c_while_libraries_are_imported_ends_at_once() -> None:
+    """Some of them swallow Python's own exception."""
+    code = """
+import os, signal
+from service.cli.signals import leaving_at_once
+with leaving_at_once():
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    except BaseException:
+        pass
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130

@@ -4,6 +4,7 @@ import pty
 import subprocess
 import sys
 import termios
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -118,24 +119,48 @@ def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_p
     assert output.read_text() == "7.30\n8.30\n"
 
 
-def test_lines_that_are_there_are_not_translated_again(checkpoint: Path, tmp_path: Path) -> None:
+def test_lines_that_are_there_are_not_translated_again(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
     source.write_text("".join(f"The cat sees {number} rivers.\n" for number in range(30)))
     command = ["translate", str(source), "--checkpoint", str(checkpoint), "--beam-size", "1"]
     arguments = [*command, "--output", str(output)]
-    blocked = tmp_path / "output.txt"
-    blocked.mkdir()  # the last step, giving the file its name, fails
-    (blocked / "file").touch()
-    assert main(arguments) == 1
+
+    def fail(*_: object) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched:  # the last step, giving the file its name, fails
+        patched.setattr(Path, "replace", fail)
+        assert main(arguments) == 1
     (partial,) = tmp_path.glob(".output.txt.*.partial")
     whole = partial.read_bytes()
     lines = whole.split(b"\n")
     partial.write_bytes(b"\n".join([b"kept", *lines[1:20], b"half a li"]))
-    (blocked / "file").unlink()
-    blocked.rmdir()
     assert main(arguments) == 0
     assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
     assert not partial.exists()
+    partial.write_bytes(b"foreign\n" * 31)
+    assert main(arguments) == 1
+    assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
+
+
+@pytest.mark.parametrize("is_reference", [False, True])
+def test_a_pipe_is_read_once_and_is_not_lost(
+    checkpoint: Path, source: Path, tmp_path: Path, *, is_reference: bool
+) -> None:
+    expected, output, pipe = (tmp_path / name for name in ("expected", "output", "pipe"))
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    rest = ["--nearest-to", str(source)] if is_reference else []
+    assert main(["translate", str(source), *flags, *rest, "--output", str(expected)]) == 0
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(pipe.write_bytes, source.read_bytes())
+        rest = ["--nearest-to", str(pipe)] if is_reference else []
+        name = str(source if is_reference else pipe)
+        assert main(["translate", name, *flags, *rest, "--output", str(output)]) == 0
+        written.result()
+    assert output.read_bytes() == expected.read_bytes()
 
 
 def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
@@ -165,7 +190,9 @@ def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
     ("flags", "error", "message"),
     [
         (["--to", "de"], ConfigError, "the checkpoint has en → zh-Hans"),
-        (["--beam-size", "0"], ConfigError, "beam_size is 0"),
+        (["--beam-size", "0"], ConfigError, "--beam-size is 0; it must be from 1 to 128"),
+        (["--beam-size", "100000"], ConfigError, "--beam-size is 100000; it must be"),
+        (["--max-rows", "-1"], ConfigError, "--max-rows is -1; it must be from 1 to 65536"),
         (["--checkpoint", "/nowhere"], CheckpointError, "/nowhere"),
         (["--checkpoint", "a" * 300], CheckpointError, "^a{300}: File name too long$"),
         (["--output", "a" * 300], DataError, "^a{300}: File name too long$"),

@@ -1,0 +1,39 @@
+"""Signals while a command runs that does nothing of its own about them.
+
+SIGTERM ends it as an error would, so that what it has begun to write is removed. Ctrl-C is
+Python's own `KeyboardInterrupt`, but not while libraries are imported: some of them swallow it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def ending_on_sigterm() -> Iterator[None]:
+    """SIGTERM is a `SystemExit` inside the block."""
+    previous = signal.signal(signal.SIGTERM, _exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def leaving_at_once() -> Iterator[None]:
+    """Ctrl-C ends the process inside the block, in which nothing is begun yet."""
+    previous = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _exit(number: int, _frame: object) -> NoReturn:
+    sys.exit(128 + number)
