@@ -125,12 +125,9 @@ def _walk(node: yaml.Node | None, path: str, above: Set[yaml.Node]) -> Iterator[
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if key.tag in _NO_TEXT:
-                raise ConfigError(
-                    f"{path}: "
-                    * bool(path)
-                    + f"the key {key.value} is no text, but in quotes: line"
-                    f" {key.start_mark.line + 1}"
-                )
+                where = f"{path}: " if path else ""
+                line = key.start_mark.line + 1
+                raise ConfigError(f"{where}the key {key.value} is no text: line {line}; quote it")
             below = f"{path}.{key.value}" if path else str(key.value)
             yield below, key.start_mark.line + 1
             yield from _walk(value, below, above)

@@ -5,6 +5,7 @@ read on, 143 told to end.
 """
 
 import argparse
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -12,6 +13,9 @@ from model.errors import ConfigError, DragomanError
 from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
 from service.cli.signals import INTERRUPTED, ending_on_sigterm
 from service.cli.standard_streams import close_output, open_streams
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What writing meets; who writes anywhere else says where."""
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -78,8 +82,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         close_output()  # whoever read it has enough
         return 141
     except OSError as error:  # files are looked after where they are used
-        close_output()
-        _tell_error(f"{error.filename or 'standard output'}: {error.strerror or error}")
+        named = error.filename
+        if named is None and error.errno in _NO_ROOM:
+            named = "standard output"
+            close_output()
+        _tell_error(f"{named}: {error.strerror}" if named else str(error))
         return 1
     except MemoryError as error:
         _tell_error(f"not enough memory: {error or 'for this command'}")

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
 
 
 @contextmanager
@@ -27,8 +26,13 @@ def ending_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def leaving_at_once() -> Iterator[None]:
-    """Ctrl-C ends the process inside the block, in which nothing is begun yet."""
-    previous = signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    """Ctrl-C ends the process inside the block, in which nothing is begun yet.
+
+    Where it is ignored, as in the background of a shell, it stays so.
+    """
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
     try:
         yield
     finally:

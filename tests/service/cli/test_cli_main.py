@@ -9,6 +9,7 @@ import pytest
 from model.errors import ConfigError
 from service.cli import serve
 from service.cli.main import build_parser, main
+from service.cli.signals import leaving_at_once
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 COMMANDS = ("serve", "translate", "train", "evaluate", "export", "bench")
@@ -169,3 +170,37 @@ with leaving_at_once():
         pass
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "a/b"), "a/b: No such file or dir"),
+        (OSError(98, "Address already in use"), "[Errno 98] Address already in use"),
+    ],
+)
+def test_an_error_of_the_system_is_one_line_and_does_not_blame_the_output(
+    problem: OSError,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(_: object) -> int:
+        sys.stdout.write("kept\n")
+        raise problem
+
+    monkeypatch.setattr(serve, "run", fail)
+    assert main(["serve"]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"dragoman: {message}")
+    assert shown.out == "kept\n"
+
+
+def test_an_ignored_ctrl_c_stays_ignored_while_libraries_are_imported() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with leaving_at_once():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
