@@ -1,9 +1,11 @@
 """The one part that is compiled: int8 kernels for CPUs with AVX-512 VNNI.
 
 Everything else about the package stands in pyproject.toml. The extension is optional: where no
-compiler or no such compiler is found, it is left out and the network runs in float32.
+compiler or no such compiler is found, it is left out and the network runs in float32. A build with
+DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel is for every machine.
 """
 
+import os
 from pathlib import Path
 
 from pybind11.setup_helpers import Pybind11Extension, build_ext
@@ -20,17 +22,17 @@ FLAGS = [
     "-Wno-maybe-uninitialized",
 ]
 
+KERNELS = Pybind11Extension(
+    "model.native._kernels",
+    SOURCES,
+    depends=HEADERS,
+    cxx_std=20,
+    extra_compile_args=FLAGS,
+    extra_link_args=["-pthread"],
+    optional=True,
+)
+
 setup(
-    ext_modules=[
-        Pybind11Extension(
-            "model.native._kernels",
-            SOURCES,
-            depends=HEADERS,
-            cxx_std=20,
-            extra_compile_args=FLAGS,
-            extra_link_args=["-pthread"],
-            optional=True,
-        )
-    ],
+    ext_modules=[] if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1" else [KERNELS],
     cmdclass={"build_ext": build_ext},
 )

@@ -24,6 +24,9 @@ PositionKind = Literal[
 ]
 StoppingRule = Literal["exact", "first", "heuristic", "bound"]
 ComputeType = Literal["auto", "int8", "float32", "bfloat16"]
+ComputeReason = Literal["best", "asked_for", "processor", "not_built", "positions"]
+"""Why a checkpoint has its arithmetic: there is none faster here; somebody asked for it; or the
+int8 kernels are not for this processor, were not built, or do not run the network's positions."""
 """Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
 else float32."""
 

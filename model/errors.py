@@ -6,6 +6,32 @@ This file owns the types and what they carry. It does not own HTTP status codes 
 
 from pathlib import Path
 
+MAX_SHOWN_CHARACTERS = 60
+MAX_MESSAGE_CHARACTERS = 2_000
+_MAX_PATH = 4_096
+
+
+def shown(value: object) -> str:
+    """A value that a stranger wrote, for a message: on one line and not long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a very long number"
+    if len(text) <= MAX_SHOWN_CHARACTERS:
+        return text
+    return text[:MAX_SHOWN_CHARACTERS] + "…"
+
+
+def one_line(message: str, *, max_characters: int = MAX_MESSAGE_CHARACTERS) -> str:
+    """A message without control characters and line ends, cut where it is too long."""
+    left_out = len(message) - max_characters
+    if left_out > 0:
+        message = f"{message[:max_characters]}… ({left_out} more characters)"
+    return "".join(
+        character if character == " " or character.isprintable() else repr(character)[1:-1]
+        for character in message
+    )
+
 
 class DragomanError(Exception):
     """Base of every deliberate error."""
@@ -34,6 +60,8 @@ class DecodingError(DragomanError):
 class CheckpointError(DragomanError):
     """A checkpoint file is missing, damaged or inconsistent.
 
+    Its message is one line of bounded length, whatever the file has in it.
+
     Attributes:
         path: The file at fault.
         problem: What is wrong with it, as a sentence fragment.
@@ -41,8 +69,8 @@ class CheckpointError(DragomanError):
 
     def __init__(self, path: Path, problem: str) -> None:
         self.path = path
-        self.problem = problem
-        super().__init__(f"{path}: {problem}")
+        self.problem = one_line(problem)
+        super().__init__(f"{one_line(str(path), max_characters=_MAX_PATH)}: {self.problem}")
 
 
 class DataError(DragomanError):

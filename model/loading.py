@@ -15,7 +15,7 @@ from model.checkpoint.checksums import unreplaced
 from model.checkpoint.manifest import Manifest, read_manifest
 from model.checkpoint.stored import open_weights
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
-from model.config import ABSOLUTE_POSITIONS, ComputeType
+from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType
 from model.decode.opening import Network
 from model.errors import UnsupportedVariantError
 from model.native import kernels
@@ -31,11 +31,15 @@ class Runnable:
         manifest: Its description.
         network: Packed int8, or a float network.
         tokenizer: Its tokenizer.
+        compute_reason: Why it has the arithmetic that it has.
+        compute_problem: What stands in the way of int8, in words; empty if nothing does.
     """
 
     manifest: Manifest
     network: Network
     tokenizer: Tokenizer
+    compute_reason: ComputeReason = "best"
+    compute_problem: str = ""
 
     @property
     def compute_type(self) -> Literal["int8", "float32", "bfloat16"]:
@@ -86,10 +90,14 @@ def _load(
         network = checkpoint.transformer
         if device.type != "cpu" and compute_type != "float32":
             network = network.to(torch.bfloat16)
+        reason = _float_reason(manifest, device) if compute_type == "auto" else "asked_for"
+        is_in_the_way = reason not in ("best", "asked_for")
         return Runnable(
             manifest=checkpoint.manifest,
             network=network,
             tokenizer=checkpoint.tokenizer,
+            compute_reason=reason,
+            compute_problem=problem or "" if is_in_the_way else "",
         )
     tokenizer = Tokenizer.load(directory, manifest)
     empty_network(directory, manifest)
@@ -101,7 +109,12 @@ def _load(
             suppressed_ids=manifest.tokens.suppressed_ids,
             num_threads=num_threads or torch.get_num_threads(),
         )
-    return Runnable(manifest=manifest, network=packed, tokenizer=tokenizer)
+    return Runnable(
+        manifest=manifest,
+        network=packed,
+        tokenizer=tokenizer,
+        compute_reason="best" if compute_type == "auto" else "asked_for",
+    )
 
 
 def as_served(checkpoint: Checkpoint) -> Runnable:
@@ -129,6 +142,15 @@ def _max_positions(manifest: Manifest) -> int:
     limits = manifest.limits
     longest_prefix = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
     return max(limits.max_source_length, limits.max_target_length + longest_prefix)
+
+
+def _float_reason(manifest: Manifest, device: torch.device) -> ComputeReason:
+    """Why a float network runs where nobody has asked for float32."""
+    if device.type != "cpu":
+        return "best"
+    if manifest.network.position not in ABSOLUTE_POSITIONS:
+        return "positions"
+    return "processor" if kernels.missing_flags() else "not_built"
 
 
 def _find_int8_problem(manifest: Manifest, device: torch.device) -> str | None:

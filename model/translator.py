@@ -4,11 +4,10 @@ Owns how a pile of segments is fed to a session: longest first, so that neighbou
 are alike, and continuously, so that the batch never runs empty while one sentence finishes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 
-from model.checkpoint.manifest import LanguagePair
+from model.checkpoint.manifest import LanguagePair, Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
@@ -17,6 +16,17 @@ from model.loading import Runnable
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
+
+
+def session_limits(manifest: Manifest, *, max_rows: int) -> SessionLimits:
+    """What a session of so many rows is allocated for: whatever the checkpoint allows."""
+    longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs) + 1
+    return SessionLimits(
+        max_rows=max_rows,
+        max_slots=max_rows,
+        max_source_length=manifest.limits.max_source_length,
+        max_target_length=manifest.limits.max_target_length + longest_prefix,
+    )
 
 
 class Translator:
@@ -37,7 +47,6 @@ class Translator:
             encoder_token_budget: Padded source tokens encoded at once.
         """
         manifest = checkpoint.manifest
-        longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs) + 1
         self.manifest = manifest
         self.pipeline = TextPipeline(checkpoint.tokenizer, manifest)
         self._max_rows = max_rows
@@ -45,12 +54,7 @@ class Translator:
         self._session = DecodingSession(
             checkpoint.network,
             tokens=manifest.tokens,
-            limits=SessionLimits(
-                max_rows=max_rows,
-                max_slots=max_rows,
-                max_source_length=manifest.limits.max_source_length,
-                max_target_length=manifest.limits.max_target_length + longest_prefix,
-            ),
+            limits=session_limits(manifest, max_rows=max_rows),
         )
 
     def translate(
@@ -59,7 +63,7 @@ class Translator:
         pair: LanguagePair,
         search: SearchConfig | None = None,
         *,
-        on_finished: Callable[[int], None] | None = None,
+        on_finished: Callable[[int], object] | None = None,
     ) -> list[Translation]:
         """Translate texts; the order is kept.
 
@@ -73,14 +77,26 @@ class Translator:
         Raises:
             DecodingError: If the network gives no finite score.
         """
-        search = search or SearchConfig()
-        prepared = [self.pipeline.prepare(text, pair) for text in texts]
-        requests = [request for text in prepared for request in self.requests(text, pair, search)]
-        best = (self._best(found) for found in self.search(requests, on_finished=on_finished))
-        return [
-            self.pipeline.finish(text, list(islice(best, len(text.network_segments))))
-            for text in prepared
-        ]
+        found = dict(self.translate_each(texts, pair, search, on_finished=on_finished))
+        return [found[index] for index in range(len(texts))]
+
+    def translate_each(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None = None,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> Iterator[tuple[int, Translation]]:
+        """Translate texts, each given when it is whole: its index, and its translation.
+
+        Whoever stops before the last of them needs another translator.
+
+        Args and errors as of `translate`.
+        """
+        for index, prepared, found in self._found(texts, pair, search, on_finished):
+            best = [self._best(hypotheses) for hypotheses in found]
+            yield index, self.pipeline.finish(prepared, best)
 
     def alternatives(
         self,
@@ -88,7 +104,7 @@ class Translator:
         pair: LanguagePair,
         search: SearchConfig,
         *,
-        on_finished: Callable[[int], None] | None = None,
+        on_finished: Callable[[int], object] | None = None,
     ) -> list[tuple[Translation, ...]]:
         """Several translations of each text, the most likely first; the order of texts is kept.
 
@@ -104,22 +120,55 @@ class Translator:
         Raises:
             DecodingError: If the network gives no finite score.
         """
-        prepared = [self.pipeline.prepare(text, pair) for text in texts]
-        requests = [request for text in prepared for request in self.requests(text, pair, search)]
-        found = iter(self.search(requests, on_finished=on_finished))
-        results = []
-        for text in prepared:
-            segments = list(islice(found, len(text.network_segments)))
-            for hypotheses in segments:
+        found = dict(self.alternatives_each(texts, pair, search, on_finished=on_finished))
+        return [found[index] for index in range(len(texts))]
+
+    def alternatives_each(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> Iterator[tuple[int, tuple[Translation, ...]]]:
+        """What `alternatives` finds, given as `translate_each` gives it."""
+        for index, prepared, found in self._found(texts, pair, search, on_finished):
+            for hypotheses in found:
                 self._best(hypotheses)
-            count = max(map(len, segments), default=1)
-            results.append(
+            count = max(map(len, found), default=1)
+            yield (
+                index,
                 tuple(
-                    self.pipeline.finish(text, [own[min(rank, len(own) - 1)] for own in segments])
+                    self.pipeline.finish(prepared, [own[min(rank, len(own) - 1)] for own in found])
                     for rank in range(count)
-                )
+                ),
             )
-        return results
+
+    def _found(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None,
+        on_finished: Callable[[int], object] | None,
+    ) -> Iterator[tuple[int, PreparedText, list[tuple[Hypothesis, ...]]]]:
+        """Each text once all of its network segments have been searched: their hypotheses."""
+        search = search or SearchConfig()
+        prepared = [self.pipeline.prepare(text, pair) for text in texts]
+        places, requests = [], []
+        for index, text in enumerate(prepared):
+            own = self.requests(text, pair, search)
+            places += [(index, rank) for rank in range(len(own))]
+            requests += own
+            if not own:
+                yield index, text, []
+        found: dict[int, dict[int, tuple[Hypothesis, ...]]] = {}
+        for number, hypotheses in self._search_each(requests, on_finished=on_finished):
+            index, rank = places[number]
+            by_rank = found.setdefault(index, {})
+            by_rank[rank] = hypotheses
+            if len(by_rank) == len(prepared[index].network_segments):
+                del found[index]
+                yield index, prepared[index], [by_rank[rank] for rank in range(len(by_rank))]
 
     @staticmethod
     def _best(hypotheses: tuple[Hypothesis, ...]) -> Hypothesis:
@@ -147,13 +196,20 @@ class Translator:
         self,
         requests: Sequence[DecodeRequest],
         *,
-        on_finished: Callable[[int], None] | None = None,
+        on_finished: Callable[[int], object] | None = None,
     ) -> list[tuple[Hypothesis, ...]]:
         """Run searches; results in the order of the requests.
 
         Raises:
             InputError: If a beam is wider than the session.
         """
+        found = dict(self._search_each(requests, on_finished=on_finished))
+        return [found[number] for number in range(len(requests))]
+
+    def _search_each(
+        self, requests: Sequence[DecodeRequest], *, on_finished: Callable[[int], object] | None
+    ) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
+        """Numbers of the requests with their results, in the order in which they are found."""
         widest = max((request.search.beam_size for request in requests), default=1)
         if widest > self._max_rows:
             raise InputError(
@@ -163,7 +219,6 @@ class Translator:
             )
         waiting = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
         running: dict[int, int] = {}
-        results: list[tuple[Hypothesis, ...]] = [()] * len(requests)
         while waiting or running:
             if waiting and self._session.free_rows * _REFILL_SHARE >= self._max_rows:
                 chosen = self._next_batch(waiting, requests)
@@ -171,10 +226,9 @@ class Translator:
                 running.update(zip(slots, chosen, strict=True))
             finished = self._session.step()
             for sentence in finished:
-                results[running.pop(sentence.slot_id)] = sentence.hypotheses
+                yield running.pop(sentence.slot_id), sentence.hypotheses
             if finished and on_finished is not None:
                 on_finished(len(finished))
-        return results
 
     def _next_batch(self, waiting: list[int], requests: Sequence[DecodeRequest]) -> list[int]:
         """Take the longest waiting sentences that fit; the first of them always does."""

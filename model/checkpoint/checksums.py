@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -40,18 +40,11 @@ def format_checksums(paths: Iterable[Path]) -> bytes:
     return "".join(lines).encode()
 
 
-def verify_checksums(directory: Path) -> frozenset[str]:
-    """Compare every listed file with its checksum.
-
-    A file of the directory that is not listed is left alone; whoever needs it asks whether
-    its name is among those returned.
-
-    Returns:
-        The names of the files that are as they were written.
+def read_listing(directory: Path) -> dict[str, str]:
+    """The checksum of every listed file, by name.
 
     Raises:
-        CheckpointError: The listing is missing or unreadable, or a file is missing or is not
-            what was written.
+        CheckpointError: The listing is missing or unreadable.
     """
     listing = directory / CHECKSUMS_FILE
     expected: dict[str, str] = {}
@@ -64,15 +57,49 @@ def verify_checksums(directory: Path) -> frozenset[str]:
         expected[match[2]] = match[1]
     if not expected:
         raise CheckpointError(listing, "is empty")
+    return expected
+
+
+def verify_files(
+    directory: Path,
+    expected: Mapping[str, str],
+    sizes: Mapping[str, tuple[int, int]],
+    *,
+    max_other_bytes: int,
+) -> None:
+    """Compare files with their checksums; one of another size than it can have is not read.
+
+    A sparse file costs nothing to make, and hours to read.
+
+    Args:
+        directory: Where they are; what is there besides is left alone.
+        expected: The checksum of each.
+        sizes: The least and the most bytes that files can have.
+        max_other_bytes: What all the others can have together.
+
+    Raises:
+        CheckpointError: A file is missing, or is not what was written.
+    """
+    left = max_other_bytes
     for name, digest in expected.items():
         path = directory / name
-        found = _sha256(path)
+        with _opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            least, most = sizes.get(name, (0, left))
+            if not least <= size <= most:
+                raise CheckpointError(
+                    path,
+                    f"is damaged or was changed: it has {size} bytes; it can have {least} to"
+                    f" {most}",
+                )
+            found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != digest:
             raise CheckpointError(
                 path,
                 f"is damaged or was changed: its sha256 is {found}, {CHECKSUMS_FILE} has {digest}",
             )
-    return frozenset(expected)
+        if name not in sizes:
+            left -= size
 
 
 def fingerprint(directory: Path) -> str:
@@ -81,7 +108,7 @@ def fingerprint(directory: Path) -> str:
     Raises:
         CheckpointError: There is no listing.
     """
-    return _sha256(directory / CHECKSUMS_FILE)
+    return hashlib.sha256(read_limited(directory / CHECKSUMS_FILE, MAX_CHECKSUMS_BYTES)).hexdigest()
 
 
 @contextmanager

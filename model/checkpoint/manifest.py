@@ -12,16 +12,23 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, read_limited, verify_checksums
+from model.checkpoint.checksums import CHECKSUMS_FILE, read_limited, read_listing, verify_files
+from model.checkpoint.names import name_problem
 from model.checkpoint.plain import format_json, parse_json, read_dataclass
+from model.checkpoint.verification import verify_parts
 from model.config import ModelConfig
-from model.errors import CheckpointError, ConfigError, InputError
+from model.errors import CheckpointError, ConfigError, InputError, shown
 from model.paths import is_folder
 from model.text.language import canonical_tag
 
 SCHEMA_VERSION: Literal[1] = 1
 CONFIG_FILE = "config.json"
-MAX_CONFIG_BYTES = 32 * 2**20
+MAX_CONFIG_BYTES = 16 * 2**20
+MAX_PREFIX_PIECES = 256
+MAX_PAIRS = 2**16
+MAX_LICENCES = 2**12
+MAX_TENSORS = 2**16
+MAX_DIMENSIONS = 8
 MAX_VOCABULARY_SIZE = 2**24
 MAX_WIDTH = 2**20
 MAX_LAYERS = 2**10
@@ -184,13 +191,15 @@ def read_manifest(directory: Path, *, verify: bool = True) -> Manifest:
     path = directory / CONFIG_FILE
     if not is_folder(directory, CheckpointError):
         raise CheckpointError(directory, "no such checkpoint directory")
-    listed = verify_checksums(directory) if verify else None
+    listed = read_listing(directory) if verify else {}
+    if CONFIG_FILE in listed:  # what it says bounds what is read of the others
+        sizes = {CONFIG_FILE: (0, MAX_CONFIG_BYTES)}
+        verify_files(directory, {CONFIG_FILE: listed.pop(CONFIG_FILE)}, sizes, max_other_bytes=0)
+    elif verify:
+        raise CheckpointError(path, "has no line in the checksums")
     manifest = _parse_manifest(path, read_limited(path, MAX_CONFIG_BYTES))
-    if listed is not None:
-        needed = {CONFIG_FILE, *asdict(manifest.files).values()}
-        unlisted = sorted(needed - listed)
-        if unlisted:
-            raise CheckpointError(directory / unlisted[0], "has no line in the checksums")
+    if verify:
+        verify_parts(directory, manifest, listed)
     return manifest
 
 
@@ -208,6 +217,9 @@ def format_manifest(manifest: Manifest) -> bytes:
 
 def manifest_problems(manifest: Manifest) -> list[str]:
     """Everything in which the parts of a manifest contradict each other."""
+    problems = _count_problems(manifest)
+    if problems:
+        return problems
     return [
         *_text_problems(manifest),
         *_file_problems(manifest.files),
@@ -243,10 +255,42 @@ def _listed(headline: str, problems: list[str]) -> str:
 
 
 def _text_problems(manifest: Manifest) -> list[str]:
+    names = {"name": manifest.name, "licence": manifest.licence}
+    problems = [f"{place} is empty" for place, name in names.items() if not name.strip()]
+    for index, licence in enumerate(manifest.licences):
+        names[f"licences[{index}].corpus"] = licence.corpus
+        names[f"licences[{index}].licence"] = licence.licence
+        names[f"licences[{index}].url"] = licence.url or ""
+    found = {place: name_problem(name) for place, name in names.items()}
+    return problems + [f"{place} {problem}" for place, problem in found.items() if problem]
+
+
+def _count_problems(manifest: Manifest) -> list[str]:
+    """More than any checkpoint has, refused before anything is made of it."""
+    counts = {
+        "pairs": (len(manifest.pairs), MAX_PAIRS),
+        "licences": (len(manifest.licences), MAX_LICENCES),
+        "tensors": (len(manifest.tensors), MAX_TENSORS),
+        "tokens.suppressed_ids": (
+            len(manifest.tokens.suppressed_ids),
+            manifest.network.output_size,
+        ),
+        "the longest prefix of pairs": (
+            max(
+                (max(len(pair.source_prefix), len(pair.target_prefix)) for pair in manifest.pairs),
+                default=0,
+            ),
+            MAX_PREFIX_PIECES,
+        ),
+        "the largest shape of tensors": (
+            max((len(entry.shape) for entry in manifest.tensors.values()), default=0),
+            MAX_DIMENSIONS,
+        ),
+    }
     return [
-        f"{name} is empty"
-        for name in ("name", "licence")
-        if not str(getattr(manifest, name)).strip()
+        f"{name} has {count} entries; at most {limit} are read"
+        for name, (count, limit) in counts.items()
+        if count > limit
     ]
 
 
@@ -257,11 +301,11 @@ def _file_problems(files: CheckpointFiles) -> list[str]:
         # A plain name: no folder, no "..", nothing hidden, no drive, no control character.
         is_plain = name.isprintable() and not name.startswith(".") and not set(name) & set("/\\:")
         if not name or not is_plain:
-            problems.append(f"files.{role} is {name!r}; it must be a plain file name")
+            problems.append(f"files.{role} is {shown(name)}; it must be a plain file name")
         roles.setdefault(name, set()).add(role.removeprefix("source_").removeprefix("target_"))
     for name, kinds in roles.items():
         if len(kinds) > 1:
-            problems.append(f"files uses {name!r} for {' and '.join(sorted(kinds))}")
+            problems.append(f"files uses {shown(name)} for {' and '.join(sorted(kinds))}")
     return problems
 
 
@@ -320,7 +364,7 @@ def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
                 problems.append(f"pairs[{index}].{side}: {error}")
                 continue
             if tag != canonical:
-                problems.append(f"pairs[{index}].{side} is {tag!r}; it must be {canonical!r}")
+                problems.append(f"pairs[{index}].{side} is {shown(tag)}; it must be {canonical!r}")
     directions = Counter((pair.source, pair.target) for pair in pairs)
     problems += [
         f"pairs has {source} → {target} {count} times"
@@ -339,13 +383,9 @@ def _limit_problems(manifest: Manifest) -> list[str]:
             f"limits.max_source_length is {limits.max_source_length}; it must be at least"
             f" {longest + 2} (the longest prefix, one piece and EOS)"
         )
-    prefixes = [
-        each for pair in manifest.pairs for each in (pair.source_prefix, pair.target_prefix)
-    ]
     lengths = {
         "limits.max_source_length": limits.max_source_length,
         "limits.max_target_length": limits.max_target_length,
-        "the longest prefix of pairs": max(map(len, prefixes), default=0),
     }
     problems += [
         f"{name} is {length}; at most {MAX_LENGTH} is read"

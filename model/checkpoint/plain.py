@@ -14,12 +14,13 @@ from dataclasses import asdict, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from model.errors import ConfigError
+from model.errors import ConfigError, shown
 
 T = TypeVar("T")
 
 _UNREADABLE = object()
-_MAX_SHOWN_CHARACTERS = 60
+_MAX_DIGITS = 1_000
+_MAX_KEY_CHARACTERS = 200
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 """How JSON writes half a character; two of them that belong together are one."""
 
@@ -34,7 +35,12 @@ def parse_json(data: bytes) -> object:
         text = data.decode("utf-8")
         value = cast(
             "object",
-            json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant),
+            json.loads(
+                text,
+                object_pairs_hook=_unique_keys,
+                parse_constant=_no_constant,
+                parse_int=_integer,
+            ),
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode()
@@ -73,20 +79,19 @@ def _unique_keys(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     result = dict(pairs)
     if len(result) != len(pairs):
         counts = Counter(key for key, _ in pairs)
-        twice = sorted(_shown(key) for key, count in counts.items() if count > 1)
+        twice = sorted(shown(key) for key, count in counts.items() if count > 1)
         raise ValueError(f"key {', '.join(twice)} stands twice in one object")
     return result
 
 
+def _integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"an integer has {len(digits)} digits; at most {_MAX_DIGITS} are read")
+    return int(digits)
+
+
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    if len(text) <= _MAX_SHOWN_CHARACTERS:
-        return text
-    return text[:_MAX_SHOWN_CHARACTERS] + "…"
 
 
 def _read(hint: object, value: object, place: str, problems: list[str]) -> object:
@@ -122,8 +127,13 @@ def _read_scalar(hint: object, value: object, place: str, problems: list[str]) -
         if type(value) is hint:
             return value
         wanted = {str: "a string", int: "an integer", bool: "true or false"}[cast("type", hint)]
-    problems.append(f"{place or 'the file'} is {_shown(value)}; it must be {wanted}")
+    problems.append(f"{place or 'the file'} is {shown(value)}; it must be {wanted}")
     return _UNREADABLE
+
+
+def _key(key: str) -> str:
+    """A key as part of a place: as it is, unless it is odd or long."""
+    return key if key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS else shown(key)
 
 
 def _finite(value: object) -> float | None:
@@ -138,7 +148,7 @@ def _finite(value: object) -> float | None:
 
 def _read_items(hint: object, value: object, place: str, problems: list[str]) -> object:
     if not isinstance(value, list):
-        problems.append(f"{place} is {_shown(value)}; it must be a list")
+        problems.append(f"{place} is {shown(value)}; it must be a list")
         return _UNREADABLE
     items = tuple(_read(hint, item, f"{place}[{i}]", problems) for i, item in enumerate(value))
     return _UNREADABLE if any(item is _UNREADABLE for item in items) else items
@@ -146,21 +156,23 @@ def _read_items(hint: object, value: object, place: str, problems: list[str]) ->
 
 def _read_mapping(hint: object, value: object, place: str, problems: list[str]) -> object:
     if not isinstance(value, dict):
-        problems.append(f"{place} is {_shown(value)}; it must be an object")
+        problems.append(f"{place} is {shown(value)}; it must be an object")
         return _UNREADABLE
-    items = {key: _read(hint, item, f"{place}.{key}", problems) for key, item in value.items()}
+    items = {
+        key: _read(hint, item, f"{place}.{_key(key)}", problems) for key, item in value.items()
+    }
     return _UNREADABLE if any(item is _UNREADABLE for item in items.values()) else items
 
 
 def _read_fields(kind: type, value: object, place: str, problems: list[str]) -> object:
     if not isinstance(value, dict):
-        problems.append(f"{place or 'the file'} is {_shown(value)}; it must be an object")
+        problems.append(f"{place or 'the file'} is {shown(value)}; it must be an object")
         return _UNREADABLE
     prefix = f"{place}." if place else ""
     hints = get_type_hints(kind)
     names = [field.name for field in fields(kind)]
     problems.extend(f"{prefix}{name} is missing" for name in names if name not in value)
-    problems.extend(f"{prefix}{key} is unknown" for key in value if key not in hints)
+    problems.extend(f"{prefix}{_key(key)} is unknown" for key in value if key not in hints)
     found = {
         name: _read(hints[name], value[name], f"{prefix}{name}", problems)
         for name in names

@@ -15,11 +15,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
-from model.checkpoint.quantisation import dequantise_rows, quantise_rows
+from model.checkpoint.quantisation import MAX_QUANTUM, dequantise_rows, quantise_rows
+from model.checkpoint.verification import MAX_HEADER_BYTES
 from model.errors import CheckpointError
 from model.paths import utf8_name
-
-MAX_HEADER_BYTES = 32 * 2**20
 
 # As safetensors spells them in its header.
 _HEADER_TYPES: Mapping[TensorType, str] = {
@@ -108,7 +107,7 @@ class StoredWeights:
             quanta, scale = quantise_rows(self.tensor(name))
         else:
             quanta, scale = self._read(name), self._read(name + SCALE_SUFFIX)
-            self._check_finite(name, scale)
+            self._check_finite(name, scale * MAX_QUANTUM)
         return quanta.numpy(), scale.numpy()
 
     def floats(self, name: str) -> npt.NDArray[np.float32]:

@@ -33,6 +33,10 @@ class Backend(Protocol):
         """Drop a running sentence."""
         ...
 
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far, what they were padded with included."""
+        ...
+
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""
         ...

@@ -114,7 +114,7 @@ def wide_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
         num: At most V.
     """
     num_rows, length = values.shape
-    if length < _CHUNK * num * 2:
+    if length < _CHUNK * num * 2:  # `num` chunks would do; the result is the same either way
         return values.topk(num, dim=-1)
     num_whole = length // _CHUNK * _CHUNK
     chunks = values[:, :num_whole].view(num_rows, num_whole // _CHUNK, _CHUNK)
@@ -240,7 +240,9 @@ def _places(beams: Tensor, is_alive: Tensor, live: Tensor) -> tuple[Tensor, Tens
     stays = is_alive & ~is_later
     claims = (beams.unsqueeze(2) == _beam_index(beams).unsqueeze(1)) & stays.unsqueeze(2)
     cost = claims.any(dim=1).to(torch.int8) * 2 + (~live).to(torch.int8)
-    free = cost.argsort(dim=1, stable=True)  # unclaimed places first, then those past the beam
+    # Unclaimed places first, then those past the beam: these have the highest numbers as well, so
+    # either the order kept or what they cost would do, and both together tell it to a reader.
+    free = cost.argsort(dim=1, stable=True)
     turn = (~stays).cumsum(dim=1) - 1
     moved = free.gather(1, turn.clamp_(min=0))
     return torch.where(stays, beams, moved), ~stays

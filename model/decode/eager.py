@@ -51,6 +51,7 @@ class EagerBackend:
         self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
         self._layout: Layout | None = None
         self._step = 0
+        self._num_encoded_tokens = 0
         self._watch = Stopwatch(time.perf_counter)
 
     def _ids(self, values: Sequence[int]) -> Tensor:
@@ -71,6 +72,8 @@ class EagerBackend:
             for slot in slots:
                 self._table.remove(slot)
             raise
+        longest = max(len(request.source_ids) for request in requests)
+        self._num_encoded_tokens += longest * len(requests)
         rows = self._ids([row for slot in slots for row in slot.rows])
         is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
         start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
@@ -82,6 +85,10 @@ class EagerBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far: each batch is as wide as its longest source."""
+        return self._num_encoded_tokens
 
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""

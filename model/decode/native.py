@@ -40,6 +40,11 @@ class NativeBackend:
         self._free_rows = list(range(limits.max_rows))
         self._free_slots = list(range(limits.max_slots))
         self._running: dict[int, tuple[int, list[int], DecodeRequest]] = {}
+        self._num_encoded_tokens = 0
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far; none of them is padding."""
+        return self._num_encoded_tokens
 
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds spent in the parts of all steps so far."""
@@ -56,6 +61,7 @@ class NativeBackend:
             for slot_id in slot_ids:
                 self._free(slot_id)
             raise
+        self._num_encoded_tokens += sum(len(request.source_ids) for request in requests)
 
     def _described(self, slot_id: int) -> "kernels.Request":
         slot, rows, request = self._running[slot_id]

@@ -84,6 +84,11 @@ class DecodingSession:
         """Whether nothing runs."""
         return not self._beam_sizes
 
+    @property
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far, what they were padded with included."""
+        return self._backend.num_encoded_tokens()
+
     @torch.inference_mode()
     def admit(self, requests: Sequence[DecodeRequest]) -> list[int]:
         """Encode sentences as one batch and give each a slot.

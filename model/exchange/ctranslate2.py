@@ -23,6 +23,7 @@ from model.exchange.output import (
     new_directory,
     num_positions,
     refuse,
+    write_licences,
 )
 from model.nn.positions import NoPositions
 from model.nn.transformer import Transformer
@@ -37,7 +38,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {"position": tuple(sorted(ABSOLUTE_POS
 def export_ctranslate2(
     checkpoint: Checkpoint, output: Path, *, quantization: str | None = None
 ) -> None:
-    """Write model.bin, config.json and the vocabularies for `ctranslate2.Translator`.
+    """Write model.bin, config.json, vocabularies and licences for `ctranslate2.Translator`.
 
     Args:
         checkpoint: A loaded checkpoint; its weights are widened to float32 first.
@@ -67,6 +68,7 @@ def export_ctranslate2(
         spec.validate()
         spec.optimize(quantization=quantization)
         spec.save(str(partial))
+        write_licences(partial, manifest)
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from model.exchange.output import (
     new_directory,
     num_positions,
     refuse,
+    write_licences,
 )
 from model.nn.transformer import Transformer
 
@@ -46,7 +47,7 @@ _PARTS = {
 
 
 def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
-    """Write config.json, generation_config.json and model.safetensors for `MarianMTModel`.
+    """Write configuration, generation_config.json, weights and licences for `MarianMTModel`.
 
     Args:
         checkpoint: A loaded checkpoint; its weights are written in float32.
@@ -65,6 +66,7 @@ def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
         state = {name: value.contiguous() for name, value in marian_state(checkpoint.transformer)}
         save_file(state, partial / "model.safetensors", metadata={"format": "pt"})
         (partial / "model.safetensors").chmod(0o644)  # safetensors hides it from other users
+        write_licences(partial, manifest)
 
 
 def marian_config(

@@ -1,7 +1,8 @@
 """What every export shares: what it refuses, how many positions it states, where it writes.
 
-Owns the list of reasons, the directory that appears whole or not at all, and the pieces that
-other engines' vocabularies need. It knows no format.
+Owns the list of reasons, the directory that appears whole or not at all, and the page that tells
+under which licence the weights are, which other engines' formats have no place for. It knows no
+format.
 """
 
 import shutil
@@ -63,6 +64,22 @@ def refuse(target: str, problems: Sequence[str]) -> None:
     """
     if problems:
         raise UnsupportedVariantError(f"{target} cannot express this: {'; '.join(problems)}")
+
+
+def write_licences(folder: Path, manifest: Manifest) -> None:
+    """Write README.md: the weights' licence, and every corpus with its own.
+
+    Both go with the weights wherever they are passed on to.
+    """
+    rows = [
+        f"- {each.corpus}: {each.licence}" + (f", {each.url}" if each.url else "")
+        for each in manifest.licences
+    ]
+    page = (
+        f"# {manifest.name}\n\n{manifest.description}\n\nThe weights are under {manifest.licence}."
+        " Dragoman exported them from a checkpoint that learned from\n\n"
+    )
+    (folder / "README.md").write_text(page + "\n".join(rows) + "\n", encoding="utf-8")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from model.explain.labels import Fonts, label_pieces, unshown
 from model.explain.other_figures import draw_positions, draw_schedules, example_schedules
 from model.explain.sentence import ExplainedSentence, Piece
 from model.nn.transformer import Transformer
+from model.paths import exists, is_folder
 from model.train.schedule import ScheduleConfig
 
 LOGGER = logging.getLogger("dragoman.explain")
@@ -56,6 +57,8 @@ def write_pages(
         DataError: A file cannot be written.
     """
     _warn_of_unshown(explained, fonts)
+    if not is_folder(folder) and (exists(folder) or folder.is_symlink()):
+        raise DataError(f"{folder}: is no directory, and the pictures need one")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         names = [OVERVIEW, *_draw_attention(explained, folder, fonts)]

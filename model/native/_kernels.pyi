@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import overload
+
 import numpy as np
 import numpy.typing as npt
 
@@ -9,8 +12,16 @@ _Int64 = npt.NDArray[np.int64]
 _Float = npt.NDArray[np.float32]
 _Hypothesis = tuple[tuple[int, ...], float, tuple[float, ...], bool, tuple[int, ...]]
 
+def rank(logits: list[float], tokens: list[int], size: int) -> list[int]: ...
+
 class Team:
+    @overload
     def __init__(self, num_threads: int) -> None: ...
+    @overload
+    def __init__(self, num_threads: int, seconds: Callable[[], float]) -> None: ...
+    def run(self, num_tasks: int, body: Callable[[int, int], object]) -> None: ...
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
     @property
     def num_threads(self) -> int: ...
     @property

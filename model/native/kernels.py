@@ -44,12 +44,16 @@ def find_problem(*, cpu_info: Path = CPU_INFO) -> str | None:
     Args:
         cpu_info: What Linux says of the processor.
     """
-    missing = REQUIRED_FLAGS - _flags(cpu_info)
-    if missing:
-        return f"the processor has no {', '.join(sorted(missing))}"
+    if missing := missing_flags(cpu_info=cpu_info):
+        return f"the processor has no {', '.join(missing)}"
     if importlib.util.find_spec(EXTENSION) is None:
         return f"{EXTENSION} was not built when the package was installed"
     return None
+
+
+def missing_flags(*, cpu_info: Path = CPU_INFO) -> list[str]:
+    """What the kernels need and the processor lacks, in order of the names."""
+    return sorted(REQUIRED_FLAGS - _flags(cpu_info))
 
 
 def load() -> Kernels:

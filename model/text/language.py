@@ -1,10 +1,12 @@
 """Language tags: BCP-47 (RFC 5646) well-formedness and canonical case.
 
-Owns the spelling of a tag and nothing else: aliases (`zh`, `zt`, `pb`) and names live in the
-API adapters, and which languages are translated is a checkpoint's own list.
+Owns the spelling of a tag, and which others may stand for it: aliases (`zh`, `zt`, `pb`) and names
+live in the API adapters, and which languages are translated is a checkpoint's own list.
 """
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from model.errors import InputError
 
@@ -21,6 +23,16 @@ _TAG = re.compile(
     r"(?:-x(?:-[a-z0-9]{1,8})+)?",  # private use
     re.IGNORECASE | re.ASCII,
 )
+_SCRIPTS: Mapping[str, str] = MappingProxyType(
+    {
+        "zh-CN": "zh-Hans",
+        "zh-SG": "zh-Hans",
+        "zh-HK": "zh-Hant",
+        "zh-MO": "zh-Hant",
+        "zh-TW": "zh-Hant",
+    }
+)
+"""Regions that say which of two scripts is written there (CLDR, likely subtags)."""
 
 
 def canonical_tag(tag: str) -> str:
@@ -57,9 +69,23 @@ def primary_language(tag: str) -> str:
     return tag.partition("-")[0].lower()
 
 
+def lookup_tags(tag: str) -> tuple[str, ...]:
+    """The canonical tags that may stand for one, the nearest first: `de-AT` → `de-AT`, `de`.
+
+    The rule is that of RFC 4647, section 3.4, but a script or an extended language is never left
+    out, which would be another language to its readers: `zh-TW` → `zh-TW`, `zh-Hant`.
+    """
+    if tag in _SCRIPTS:
+        return tag, _SCRIPTS[tag]
+    parts = tag.split("-")
+    is_second_kept = parts[1:] and parts[1].isalpha() and len(parts[1]) in {3, 4}
+    shortest = 2 if is_second_kept else 1
+    return tuple("-".join(parts[:size]) for size in range(len(parts), shortest - 1, -1))
+
+
 def _cased(part: str) -> str:
     if len(part) == 2:
         return part.upper()
-    if len(part) == 4 and part.isalpha():
-        return part.capitalize()
+    if len(part) == 4:
+        return part.capitalize()  # a script: a variant of four begins with a digit, and stays
     return part

@@ -12,6 +12,9 @@ import sentencepiece
 
 from model.errors import ConfigError
 
+_ANY_TEXT = "a 1 \U0010fffd"
+"""With a character that no file has a piece for."""
+
 
 def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:
     """SentencePiece's own object for the bytes of one of its files.
@@ -21,14 +24,28 @@ def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:
     Raises:
         ConfigError: The bytes are not a SentencePiece model.
     """
+    # An empty file parses as an empty message, which the first use would crash on.
+    if not data:
+        raise ConfigError("is a SentencePiece model without pieces")
     try:
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)
-    except RuntimeError as error:
-        raise ConfigError("is not a SentencePiece model") from error
-    # An empty file parses as an empty message, which the first use would crash on.
-    if not data or processor.get_piece_size() == 0:
+        num_pieces = processor.get_piece_size()
+        if num_pieces:
+            _use(processor)
+    except Exception as error:  # whatever a file from elsewhere makes it raise
+        raise ConfigError(f"is not a SentencePiece model ({type(error).__name__})") from error
+    if num_pieces == 0:
         raise ConfigError("is a SentencePiece model without pieces")
     return processor
+
+
+def _use(processor: sentencepiece.SentencePieceProcessor) -> None:
+    """Do all that will be done: pieces that are not UTF-8 raise when a text happens upon them."""
+    ids = list(range(processor.get_piece_size()))
+    processor.id_to_piece([*ids, processor.unk_id(), processor.piece_to_id(_ANY_TEXT)])
+    processor.decode(ids)
+    processor.encode(_ANY_TEXT, out_type=int)
+    processor.encode(_ANY_TEXT, out_type=str)
 
 
 class PieceModel:

@@ -47,7 +47,7 @@ _BLANK = re.compile(rf"[\s{_INVISIBLE}]*")
 _SPACES = re.compile(r"\s*")
 _OPENERS = re.compile(f"[{re.escape(_BULLETS)}]*")
 _WORD = re.compile(r"[^\W\d_]*")
-_LAST_WORD = re.compile(rf"[^\s{re.escape(_BULLETS)}]*\Z")
+_LAST_WORD = re.compile(rf"[^\s{re.escape(_BULLETS.replace('-', ''))}]*\Z")
 
 _CLAUSE_END = re.compile(rf"(?:[,;:.!?{_ELLIPSES}–—]+\s+|[，、；：､{_SURE_STOPS}]+)")
 _SPACE_END = re.compile(r"\s+")
@@ -178,16 +178,18 @@ def _takes_stop(
         next_start: Where the next word stands.
         rules: Abbreviations of the language.
     """
-    word = _word_before(text, first, stop)
+    whole = _word_before(text, first, stop)
+    word = whole.rpartition("-")[2]  # of "Lt.-Col" the last part
     is_first = first + len(word) >= stop
     if word.isdigit():
         # "1. Introduction" numbers a line; "3. Oktober" is an ordinal.
         return (is_first and len(word) <= 3) or (rules.has_ordinal_dot and len(word) <= 2)
-    folded = word.lower().rpartition("-")[2]  # of "Lt.-Col" the last part
+    folded = word.lower()
     if text[next_start : next_start + 1].isdigit() and folded in rules.before_number:
         return True
     is_initial = len(word) == 1 and word.isupper()
-    if folded in rules.closed or (is_initial and is_first):  # "A. First", an item of a list
+    is_closed = folded in rules.closed or whole.lower() in rules.closed  # "c.-à-d" is one word
+    if is_closed or (is_initial and is_first):  # "A. First", an item of a list
         return True
     is_acronym = "." in word and all(part.isalpha() and len(part) <= 2 for part in word.split("."))
     may_end = is_initial or is_acronym or folded in rules.open
@@ -223,10 +225,8 @@ def _best_cut(text: str, low: int, target: int, high: int) -> int:
         inside = [offset for offset in found if offset >= low]
         if inside:
             return min(inside, key=lambda offset: abs(offset - target))
-    cut = target
-    while cut < high and _is_joined(text[cut - 1], text[cut]):
-        cut += 1
-    return cut if cut < high else target
+    free = (cut for cut in range(target, high + 1) if not _is_joined(text[cut - 1], text[cut]))
+    return next(free, target)
 
 
 def _is_joined(left: str, right: str) -> bool:

@@ -5,17 +5,16 @@ SentencePiece files (`model.text.pieces`), does not split text (`model.text.segm
 not know how long a segment may be (`model.translation`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from pathlib import Path
 
 from model.checkpoint.checksums import read_limited
 from model.checkpoint.manifest import LanguagePair, Manifest
 from model.checkpoint.plain import parse_json
-from model.errors import CheckpointError, ConfigError
+from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
+from model.errors import CheckpointError, ConfigError, DragomanError, shown
 from model.text.pieces import OwnTable, PieceModel, is_own_table
-
-MAX_TOKENIZER_BYTES = 128 * 2**20
-MAX_VOCABULARY_BYTES = 128 * 2**20
 
 
 class _TableSide:
@@ -139,10 +138,13 @@ class Tokenizer:
             for name in {files.source_tokenizer, files.target_tokenizer}
         }
         sides = {
-            files.source_vocabulary: models[files.source_tokenizer],
-            files.target_vocabulary: models[files.target_tokenizer],
+            files.source_vocabulary: files.source_tokenizer,
+            files.target_vocabulary: files.target_tokenizer,
         }
-        tables = {name: _read_table(directory / name, model) for name, model in sides.items()}
+        tables = {}
+        for name, tokenizer in sides.items():
+            with _reading_pieces(directory / tokenizer):
+                tables[name] = _read_table(directory / name, models[tokenizer])
         try:
             return cls(
                 manifest,
@@ -209,6 +211,19 @@ def _read_model(path: Path) -> PieceModel:
         raise CheckpointError(path, str(error)) from error
 
 
+@contextmanager
+def _reading_pieces(path: Path) -> Iterator[None]:
+    """Whatever SentencePiece raises over the pieces of a file is an error of this file."""
+    try:
+        yield
+    except DragomanError:
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            path, f"has pieces that cannot be read ({type(error).__name__})"
+        ) from error
+
+
 def _read_table(path: Path, model: PieceModel) -> Mapping[str, int]:
     """The table of a file; the model's own numbering where the file says no more than that."""
     try:
@@ -241,7 +256,7 @@ def _table_problems(
             problems.append(f"{side} vocabulary gives one id to two pieces")
         prefixes = {piece for pair in manifest.pairs for piece in getattr(pair, f"{side}_prefix")}
         problems += [
-            f"{side} vocabulary lacks the prefix {piece!r}"
+            f"{side} vocabulary lacks the prefix {shown(piece)}"
             for piece in sorted(prefixes)
             if piece not in table
         ]

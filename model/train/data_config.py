@@ -6,6 +6,7 @@ Owns its shape and the checks of its values. Does not own reading the file
 
 from dataclasses import dataclass, field
 
+from model.checkpoint.names import name_problem
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag, primary_language
 from model.train.filtering import FilterConfig, script_names
@@ -42,6 +43,13 @@ class CorpusConfig:
         for name, value in (("name", self.name), ("licence", self.licence)):
             if not value.strip():
                 raise ConfigError(f"data.train.{name} is {value!r}; it must not be empty")
+        for name, value in (
+            ("name", self.name),
+            ("licence", self.licence),
+            ("url", self.url or ""),
+        ):
+            if problem := name_problem(value):  # the checkpoint would be refused at the end
+                raise ConfigError(f"data.train.{name} {problem}")
         if not _MIN_COPIES <= self.copies <= _MAX_COPIES:
             raise ConfigError(
                 f"data.train.copies is {self.copies:g}; it must be from {_MIN_COPIES:f} to"

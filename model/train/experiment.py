@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from model.checkpoint.manifest import MAX_LAYERS, MAX_WIDTH
+from model.checkpoint.names import name_problem
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.train.data_config import DataConfig, tag_piece
@@ -335,6 +336,8 @@ class Experiment:
         for name, value in (("name", self.name), ("licence", self.licence)):
             if not value.strip():
                 raise ConfigError(f"{name} is {value!r}; it must not be empty")
+            if problem := name_problem(value):
+                raise ConfigError(f"{name} {problem}")
         shape = self.network.build(source_size=1, target_size=1, is_joint=True)
         num_positions = shape.max_positions - shape.position_offset
         if shape.position == "learned" and self.data.max_length >= num_positions:

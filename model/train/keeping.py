@@ -265,6 +265,11 @@ def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:
     """
     if folder.is_dir():
         check_writable(folder)
+    if (folder / CONFIG_FILE).is_file():
+        raise TrainingError(
+            f"{folder}: is a checkpoint, whose files a run would replace; choose another output"
+            " folder"
+        )
     checkpoint = folder / CHECKPOINT_FOLDER
     is_checkpoint = (checkpoint / CONFIG_FILE).is_file() and not checkpoint.is_symlink()
     if os.path.lexists(checkpoint) and not is_checkpoint:

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 IGNORED = -100
-"""Label of a target position that carries no loss."""
+"""Label of a target position that carries no loss; torch's own choice where it is told none."""
 
 
 def label_smoothed_loss(logits: Tensor, labels: Tensor, *, smoothing: float) -> Tensor:

@@ -1,26 +1,23 @@
 """Whether a network can be trained in the memory there is, and what is said when it runs out.
 
-Owns the least that training must hold, and what the machine, its container and the GPU have: asked
-before any work is done. Only what cannot fit for certain is refused then: activations, text and
-other processes are not counted. An update that runs out of memory says so itself, and so does the
-scoring of a corpus.
+Owns the least that training must hold, compared with what the device has before any work is done.
+Only what cannot fit for certain is refused then: activations, text and other processes are not
+counted. An update that runs out of memory says so itself, and so does the scoring of a corpus.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from traceback import clear_frames
 
 import torch
 
 from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
+from model.host_memory import gibibytes, host_limit
 from model.out_of_memory import is_out_of_memory
 from model.train.experiment import Experiment, RunConfig
 
 _BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
-_MEMORY_LINE = re.compile(r"^(MemTotal|SwapTotal): *(\d+) kB$", re.MULTILINE)
 
 
 def check_memory(experiment: Experiment, limit: int | None) -> None:
@@ -48,8 +45,8 @@ def check_memory(experiment: Experiment, limit: int | None) -> None:
     average = ", the average of optimiser.ema_decay" if has_average else ""
     raise ConfigError(
         f"{shape} and vocabulary.size {size} make {num_weights:,} weights, which take"
-        f" {_gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are at"
-        f" most {_gibibytes(limit)}"
+        f" {gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are at"
+        f" most {gibibytes(limit)}"
     )
 
 
@@ -81,22 +78,6 @@ def memory_limit(device: torch.device) -> int | None:
         _, total = torch.cuda.mem_get_info(device)
         return total
     return host_limit()
-
-
-def host_limit(
-    processes: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
-) -> int | None:
-    """What `memory_limit` says of a machine without a GPU.
-
-    Args:
-        processes: Where Linux tells of the machine and of this process.
-        groups: Where it tells of control groups, version 1 or 2: the limits of containers.
-    """
-    machine = dict(_MEMORY_LINE.findall(_text(processes / "meminfo")))
-    if "MemTotal" not in machine:
-        return None
-    memory = min([1024 * int(machine["MemTotal"]), *_group_limits(processes, groups)])
-    return memory + 1024 * int(machine.get("SwapTotal", 0))
 
 
 def naming_batches(
@@ -160,32 +141,3 @@ def _telling(what: str) -> Iterator[None]:
         clear_frames(error.__traceback__)  # what writes the error down needs memory too
         problem = str(error).partition("\n")[0] or type(error).__name__
         raise TrainingError(f"{what}; {problem}") from error
-
-
-def _group_limits(processes: Path, groups: Path) -> Iterator[int]:
-    """Of this process's control groups and of those around them."""
-    for line in _text(processes / "self" / "cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if not controllers:
-            folder, name = groups, "memory.max"
-        elif "memory" in controllers.split(","):
-            folder, name = groups / "memory", "memory.limit_in_bytes"
-        else:
-            continue
-        for part in path.split("/"):  # the first is empty: the root, which is a container's own
-            folder /= part
-            limit = _text(folder / name).strip()
-            if limit.isdecimal():  # not "max"
-                yield int(limit)
-
-
-def _text(path: Path) -> str:
-    """Of a file, or nothing where there is none that may be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-def _gibibytes(num_bytes: int) -> str:
-    return f"{num_bytes / 2**30:,.1f} GiB"

@@ -50,6 +50,7 @@ def train_pieces(
                 pipe.close()
     if worker.returncode == 0:
         return output
+    leave_if(should_stop)  # a signal to all processes may have met the worker while it started
     if worker.returncode == piece_worker.REFUSED:
         raise TrainingError(output.decode())
     raise TrainingError(f"SentencePiece's process was ended by {_end(worker.returncode)}")

@@ -21,7 +21,8 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Train once; the exit status."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who started this one
+    for number in (signal.SIGINT, signal.SIGTERM):  # they are for who started this one
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(AttributeError):  # Linux alone: end with who started this one
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     options = json.loads(sys.stdin.buffer.readline())

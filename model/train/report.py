@@ -101,7 +101,19 @@ def write_experiment(folder: Path, experiment: Experiment) -> None:
 def format_experiment(experiment: Experiment) -> str:
     """The experiment as YAML, every key with its value."""
     # By way of JSON, which makes lists of tuples.
-    plain = json.loads(json.dumps(dataclasses.asdict(experiment)))
+    return _as_yaml(json.loads(json.dumps(dataclasses.asdict(experiment))))
+
+
+def says_no_more(text: str, experiment: Experiment) -> bool:
+    """Whether a file of this text loses nothing when the experiment is written over it.
+
+    It may be one that a run has written; it is not one with comments, or in another order.
+    """
+    found = yaml.safe_load(text)
+    return text == _as_yaml(found) and found == yaml.safe_load(format_experiment(experiment))
+
+
+def _as_yaml(plain: object) -> str:
     return yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
 
 

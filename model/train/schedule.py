@@ -80,6 +80,7 @@ def learning_rate(
             / math.sqrt(d_model)
         )
     elif config.kind == "inverse-sqrt":
+        # At the end of the warm-up both are 1.
         rate = config.peak * (rise if update <= warmup else math.sqrt(warmup / update))
     elif config.kind == "cosine":
         half = 0.5 * (1.0 + math.cos(math.pi * fraction))

@@ -1,14 +1,18 @@
 """Which arithmetic a checkpoint is loaded for, and what is refused."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.manifest import read_manifest
 from model.checkpoint.weights import load_checkpoint
-from model.errors import UnsupportedVariantError
-from model.loading import as_served, load_for_decoding
+from model.config import ComputeType
+from model.errors import CheckpointError, UnsupportedVariantError
+from model.loading import _float_reason, as_served, load_for_decoding
 from model.native import kernels
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -26,6 +30,62 @@ def test_a_cpu_computes_in_int8_where_it_can_and_in_float32_where_it_is_told(
     best = "float32" if kernels.find_problem() else "int8"
     assert load_for_decoding(checkpoint).compute_type == best
     assert load_for_decoding(checkpoint, compute_type="float32").compute_type == "float32"
+
+
+def test_the_arithmetic_is_given_with_its_reason(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reason(compute_type: ComputeType = "auto") -> tuple[str, str, str]:
+        loaded = load_for_decoding(checkpoint, compute_type=compute_type)
+        return loaded.compute_type, loaded.compute_reason, loaded.compute_problem
+
+    if kernels.find_problem() is None:
+        assert reason() == ("int8", "best", "")
+        assert reason("int8") == ("int8", "asked_for", "")
+    assert reason("float32") == ("float32", "asked_for", "")
+    monkeypatch.setattr(kernels, "missing_flags", lambda **_: ["avx512_vnni"])
+    assert reason() == ("float32", "processor", "the processor has no avx512_vnni")
+    monkeypatch.setattr(kernels, "missing_flags", lambda **_: [])
+    monkeypatch.setattr(kernels, "EXTENSION", "model.native._absent")
+    built = "model.native._absent was not built when the package was installed"
+    assert reason() == ("float32", "not_built", built)
+
+
+def test_positions_that_the_kernels_do_not_run_are_a_reason(tmp_path: Path) -> None:
+    manifest = read_manifest(write_tiny_checkpoint(tmp_path / "tiny"))
+    rotary = replace(manifest, network=replace(manifest.network, position="rope"))
+    assert _float_reason(rotary, torch.device("cpu")) == "positions"
+    assert _float_reason(rotary, torch.device("cuda")) == "best"
+
+
+@pytest.mark.parametrize("compute_type", ["auto", "float32"])
+def test_a_checkpoint_with_one_changed_byte_is_refused_in_every_arithmetic(
+    checkpoint: Path, tmp_path: Path, compute_type: ComputeType
+) -> None:
+    names = [path.name for path in checkpoint.iterdir()]
+    assert len(names) >= 5
+    for name in names:
+        copy = tmp_path / name
+        shutil.copytree(checkpoint, copy)
+        data = bytearray((copy / name).read_bytes())
+        data[-2] ^= 1
+        (copy / name).write_bytes(data)
+        with pytest.raises(CheckpointError):
+            load_for_decoding(copy, compute_type=compute_type)
+
+
+@pytest.mark.parametrize("compute_type", ["auto", "float32"])
+def test_a_file_without_a_checksum_is_refused_in_every_arithmetic(
+    checkpoint: Path, tmp_path: Path, compute_type: ComputeType
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(checkpoint, copy)
+    weights = read_manifest(copy).files.weights
+    listing = copy / CHECKSUMS_FILE
+    lines = listing.read_text(encoding="utf-8").splitlines(keepends=True)
+    listing.write_text("".join(line for line in lines if weights not in line), encoding="utf-8")
+    with pytest.raises(CheckpointError, match="has no line in the checksums"):
+        load_for_decoding(copy, compute_type=compute_type)
 
 
 def test_bfloat16_is_for_gpus(checkpoint: Path) -> None:

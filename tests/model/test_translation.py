@@ -122,6 +122,13 @@ def test_every_sentence_is_a_segment_of_its_own(pipeline: TextPipeline) -> None:
         ("https://example.org/a?b=c#d", True),
         ("www.example.org", True),
         ("someone@example.org", True),
+        ("HTTPS://Example.ORG/A", True),
+        ("WWW.EXAMPLE.ORG", True),
+        ("http://example.org", True),
+        ("https://example.org and more", False),
+        ("see https://example.org", False),
+        ("some one@example.org", False),
+        ("a@b@c", False),
         ("请联系我@微信", False),
         ("https://example.org看看吧", False),
         ("3 kg", False),
@@ -141,6 +148,20 @@ def test_lone_surrogates_become_the_replacement_character(pipeline: TextPipeline
     prepared = pipeline.prepare("a \ud83d cat \ude00.\ud800", EN_ZH)
     assert prepared.text == "a \ufffd cat \ufffd.\ufffd"
     echoed(pipeline, prepared).text.encode("utf-8")
+
+
+def test_sentences_end_by_the_rules_of_the_source_language(
+    directory: Path, manifest: Manifest
+) -> None:
+    de_en, en_de = (LanguagePair(source=s, target=t) for s, t in (("de", "en"), ("en", "de")))
+    both = replace(manifest, pairs=(de_en, en_de))
+    pipeline = TextPipeline(Tokenizer.load(directory, both), both)
+    text = "Am 3. Oktober kam er."
+    found = [
+        [segment.text for segment in pipeline.prepare(text, pair).segments]
+        for pair in (de_en, en_de)
+    ]
+    assert found == [[text], ["Am 3.", "Oktober kam er."]]
 
 
 def test_a_sentence_that_is_too_long_is_cut_and_says_so(pipeline: TextPipeline) -> None:
@@ -172,6 +193,57 @@ def test_a_word_repeated_five_thousand_times_is_cut_and_kept(
     assert prepared.num_source_tokens > 0.6 * TINY_LIMITS.max_source_length * len(prepared.segments)
 
 
+def limited(tokenizer: Tokenizer, manifest: Manifest, max_source_length: int) -> TextPipeline:
+    limits = LengthLimits(max_source_length=max_source_length, max_target_length=64)
+    return TextPipeline(tokenizer, replace(manifest, limits=limits))
+
+
+@pytest.mark.parametrize("text", ["The cat sees the river", "猫看见那条河", "cat cat"])
+def test_a_sentence_of_just_the_limit_is_whole_and_one_token_more_is_cut(
+    tokenizer: Tokenizer, manifest: Manifest, text: str
+) -> None:
+    length = len(tokenizer.encode(text, EN_ZH))
+    for limit in (length, length + 1):
+        (whole,) = limited(tokenizer, manifest, limit).prepare(text, EN_ZH).segments
+        assert (whole.text, whole.is_cut) == (text, False)
+        assert whole.source_ids == tuple(tokenizer.encode(text, EN_ZH))
+    pieces = limited(tokenizer, manifest, length - 1).prepare(text, EN_ZH).segments
+    assert len(pieces) > 1
+    assert all(piece.is_cut and not piece.is_verbatim for piece in pieces)
+
+
+def test_a_character_of_just_the_limit_is_translated_and_one_token_more_is_copied(
+    tokenizer: Tokenizer, manifest: Manifest
+) -> None:
+    length = len(tokenizer.encode("ḝ", EN_ZH))
+    for limit, is_verbatim in ((length, False), (length - 1, True)):
+        prepared = limited(tokenizer, manifest, limit).prepare("ḝḝ", EN_ZH)
+        found = [
+            (segment.text, segment.is_cut, segment.is_verbatim) for segment in prepared.segments
+        ]
+        assert found == [("ḝ", True, is_verbatim)] * 2
+
+
+class NothingLeft(Tokenizer):
+    """A tokenizer whose normalisation leaves nothing of any text."""
+
+    def encode(self, text: str, pair: LanguagePair) -> list[int]:  # all the same
+        return super().encode("", pair)
+
+
+@pytest.mark.parametrize("source_prefix", [(), ("▁cat",), ("▁cat", "▁sees")])
+def test_a_text_that_has_no_pieces_is_copied_whatever_tags_would_stand_before_it(
+    directory: Path, manifest: Manifest, source_prefix: tuple[str, ...]
+) -> None:
+    pair = replace(EN_ZH, source_prefix=source_prefix)
+    tagged = replace(manifest, pairs=(pair,))
+    prepared = TextPipeline(NothingLeft.load(directory, tagged), tagged).prepare("a. B.", pair)
+    assert prepared.network_segments == ()
+    tokenizer = Tokenizer.load(directory, tagged)
+    (segment,) = TextPipeline(tokenizer, tagged).prepare("猫", pair).network_segments
+    assert segment.source_ids == tuple(tokenizer.encode("猫", pair))
+
+
 def test_a_character_that_no_cut_makes_fit_is_copied(
     tokenizer: Tokenizer, manifest: Manifest
 ) -> None:
@@ -189,6 +261,37 @@ def test_sentences_of_an_unspaced_script_get_a_space_in_a_spaced_one(
     prepared = pipeline.prepare("猫等待。123。她画。\n没有人。 她卖掉。", ZH_EN)
     assert prepared.separators == ("", "", "", "\n", " ", "")
     assert echoed(pipeline, prepared).text == "猫等待。 123。 她画。\n没有人。 她卖掉。"
+
+
+UNSPACED = ("zh-Hans", "zh-Hant-TW", "ja", "yue", "wuu", "th", "lo", "km", "my", "bo")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_spaced"),
+    [
+        *((source, "en", True) for source in UNSPACED),
+        *((source, "ja", False) for source in UNSPACED),
+        *(("en", target, False) for target in UNSPACED),
+        ("ko", "en", False),
+        ("en", "de", False),
+    ],
+)
+def test_only_from_an_unspaced_script_to_a_spaced_one_is_a_space_added(
+    directory: Path, manifest: Manifest, source: str, target: str, is_spaced: bool
+) -> None:
+    pair = LanguagePair(source=source, target=target)
+    only = replace(manifest, pairs=(pair,))
+    pipeline = TextPipeline(Tokenizer.load(directory, only), only)
+    prepared = pipeline.prepare("猫等待。她画。", pair)
+    assert prepared.separators == ("", "", "")
+    translation = echoed(pipeline, prepared)
+    assert translation.text == ("猫等待。 她画。" if is_spaced else "猫等待。她画。")
+
+
+def test_no_space_is_added_at_the_ends_nor_between_what_is_copied(pipeline: TextPipeline) -> None:
+    assert echoed(pipeline, pipeline.prepare("猫等待。", ZH_EN)).text == "猫等待。"
+    assert echoed(pipeline, pipeline.prepare("1。2。猫。", ZH_EN)).text == "1。2。 猫。"
+    assert echoed(pipeline, pipeline.prepare("猫。1。2。", ZH_EN)).text == "猫。 1。2。"
 
 
 def test_a_space_between_sentences_is_kept_in_an_unspaced_script(pipeline: TextPipeline) -> None:

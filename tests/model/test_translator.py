@@ -30,6 +30,23 @@ def test_many_texts_give_what_each_gives_alone_and_in_order(directory: Path) -> 
     assert [translations[i].text for i in (3, 4, 5)] == texts[3:6]
 
 
+def test_each_text_is_given_once_it_is_whole_and_not_in_order(directory: Path) -> None:
+    texts = [source for source, _ in generated_pairs(12)]
+    texts = [*texts, "", f"{texts[0]} {texts[1]} {texts[2]}"]
+    translator = Translator(load_checkpoint(directory), max_rows=4)
+    expected = [translation.text for translation in translator.translate(texts, EN_ZH)]
+    finished: list[int] = []
+    each = translator.translate_each(texts, EN_ZH, on_finished=finished.append)
+    index, first = next(each)
+    assert (index, first.text, finished) == (12, "", [])  # nothing to wait for
+    found = {index: first.text}
+    index, first = next(each)
+    assert sum(finished) < len(texts)
+    found |= {index: first.text} | {index: translation.text for index, translation in each}
+    assert list(found) != sorted(found)
+    assert [found[index] for index in range(len(texts))] == expected
+
+
 def test_progress_counts_every_segment_that_went_to_the_network(directory: Path) -> None:
     translator = Translator(load_checkpoint(directory))
     texts = [source for source, _ in generated_pairs(10)]

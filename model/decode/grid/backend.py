@@ -38,6 +38,7 @@ class GridBackend:
         self._recorder = recorder
         self._grids: dict[int, Grid] = {}
         self._widths: dict[int, int] = {}  # of running sentences, by slot id
+        self._num_encoded_tokens = 0
         self._watch = Stopwatch(time.perf_counter)
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
@@ -48,7 +49,8 @@ class GridBackend:
             for width in sorted({_width(request) for request in requests}):
                 chosen = [pair for pair in pairs if _width(pair[1]) == width]
                 ids = [slot_id for slot_id, _ in chosen]
-                self._grid(width).admit(ids, [request for _, request in chosen])
+                grid = self._grid(width)
+                self._num_encoded_tokens += grid.admit(ids, [request for _, request in chosen])
                 self._widths.update(dict.fromkeys(ids, width))
                 done += ids
         except BaseException:
@@ -88,6 +90,10 @@ class GridBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._grids[self._widths.pop(slot_id)].release(slot_id)
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far: sources of like lengths share a bucket's length."""
+        return self._num_encoded_tokens
 
     def step_seconds(self) -> dict[StepPart, float]:
         """Seconds that steps took the host, as "search": the device does not tell its parts."""

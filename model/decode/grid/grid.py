@@ -91,21 +91,28 @@ class Grid:
         """Nobody is there."""
         return self._ledger.is_idle
 
-    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
-        """Encode sentences in chunks of like lengths, and set their searches up."""
+    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> int:
+        """Encode sentences in chunks of like lengths, and set their searches up.
+
+        Returns:
+            Source tokens encoded, what they were padded with included.
+        """
         self._wished = None
         slots = [
             self._ledger.add(slot_id, request)
             for slot_id, request in zip(slot_ids, requests, strict=True)
         ]
         try:
-            for chunk in self._chunks(requests):
+            num_tokens = sum(
                 self._encode([requests[i] for i in chunk], [slots[i] for i in chunk])
+                for chunk in self._chunks(requests)
+            )
             self._tables.write(slots, requests)
         except BaseException:
             for slot_id in slot_ids:
                 self.release(slot_id)
             raise
+        return num_tokens
 
     def _memory_length(self, request: DecodeRequest) -> int:
         return rounded_up(
@@ -124,7 +131,7 @@ class Grid:
                 del waiting[:size]
         return chunks
 
-    def _encode(self, requests: Sequence[DecodeRequest], slots: Sequence[int]) -> None:
+    def _encode(self, requests: Sequence[DecodeRequest], slots: Sequence[int]) -> int:
         length = self._memory_length(requests[-1])
         packed = self._tables.to_device(
             [
@@ -138,6 +145,7 @@ class Grid:
             ]
         )
         self._network.encode(packed[:, 2:], packed[:, 1], packed[:, 0], self._tables)
+        return length * len(requests)
 
     def release(self, slot_id: int) -> None:
         """Drop a sentence; what it still does on the device is not looked at."""

@@ -3,11 +3,14 @@
 // Arrays are checked for type and order by pybind11 and for size here; nothing is copied but the
 // weights, and the interpreter's lock is free while a step runs.
 
+#include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <exception>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -27,6 +30,36 @@ void require(bool is_so, const char* message) {
 
 void require_range(bool is_so, const char* message) {
   if (!is_so) throw std::out_of_range(message);
+}
+
+// A loop whose tasks are Python's: how tests see which thread does what, and hold one up. What a
+// task raises comes out when all of them are done.
+void run_python(Team& team, int num_tasks, const py::function& body) {
+  std::exception_ptr raised;  // written under the interpreter's lock
+  {
+    const py::gil_scoped_release free;
+    team.run(num_tasks, [&](int task, int thread) {
+      const py::gil_scoped_acquire hold;
+      try {
+        body(task, thread);
+      } catch (...) {
+        raised = std::current_exception();
+      }
+    });
+  }
+  if (raised) std::rethrow_exception(raised);
+}
+
+// A ranking of `size` places after tokens have come in the order given: which thread finds what,
+// and so in which order their lists are merged, cannot be chosen.
+std::vector<std::int32_t> rank(const std::vector<float>& logits,
+                               const std::vector<std::int32_t>& tokens, int size) {
+  require(logits.size() == tokens.size() && size >= 1, "one logit a token, and a place");
+  std::vector<float> best(size, -std::numeric_limits<float>::infinity());
+  std::vector<std::int32_t> ranked(size, 0);
+  Ranking ranking{best.data(), ranked.data(), size};
+  for (std::size_t i = 0; i < tokens.size(); ++i) ranking.insert(logits[i], tokens[i]);
+  return ranked;
 }
 
 SharedMatrix make_matrix(const Array<std::int8_t>& quanta, const Array<float>& scale,
@@ -248,8 +281,13 @@ class CheckedSession {
 
 PYBIND11_MODULE(_kernels, module) {
   module.doc() = "int8 decoding on CPUs with AVX-512 VNNI";
+  module.def("rank", &rank, py::arg("logits"), py::arg("tokens"), py::arg("size"));
   py::class_<Team, std::shared_ptr<Team>>(module, "Team")
       .def(py::init<int>(), py::arg("num_threads"))
+      .def(py::init<int, Team::Seconds>(), py::arg("num_threads"), py::arg("seconds"))
+      .def("run", &run_python, py::arg("num_tasks"), py::arg("body"))
+      .def("begin", &Team::begin)
+      .def("end", &Team::end)
       .def_property_readonly("num_threads", &Team::size)
       .def_property_readonly("waited_seconds", &Team::waited_seconds)
       .def_property_readonly("num_alone", &Team::num_alone);

@@ -15,7 +15,7 @@ __m512 largest_of(const __m512* value) {
 
 }  // namespace
 
-void OutputLayer::Ranking::insert(float logit, std::int32_t token) {
+void Ranking::insert(float logit, std::int32_t token) {
   int place = size - 1;
   const auto is_behind = [&](int other) {
     return logits[other] < logit || (logits[other] == logit && tokens[other] > token);
@@ -29,7 +29,7 @@ void OutputLayer::Ranking::insert(float logit, std::int32_t token) {
   tokens[place] = token;
 }
 
-OutputLayer::Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidates) {
+Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidates) {
   const std::size_t begin = (std::size_t(thread) * num_rows + row) * num_candidates;
   return {logits_.data() + begin, tokens_.data() + begin, num_candidates};
 }
@@ -58,6 +58,8 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
     if (!(peak >= ranked.logits[num_candidates - 1])) return;
     alignas(64) float logits[kPanel];
     for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+    // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
+    // come in their order, so it is a larger token. That rule is `insert`'s alone.
     for (int v = 0; v < kVectors; ++v) {
       const __m512 last = _mm512_set1_ps(ranked.logits[num_candidates - 1]);
       unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);

@@ -6,6 +6,16 @@
 
 namespace dragoman {
 
+// A list of tokens by falling logit, the smaller token first among equals, in whatever order they
+// come. A place that is empty holds minus infinity.
+struct Ranking {
+  float* logits;
+  std::int32_t* tokens;
+  int size;
+
+  void insert(float logit, std::int32_t token);
+};
+
 class OutputLayer {
  public:
   OutputLayer(const Network& network, Team& team) : network_(network), team_(team) {}
@@ -17,15 +27,6 @@ class OutputLayer {
             std::int64_t* tokens);
 
  private:
-  // A list of tokens by falling logit.
-  struct Ranking {
-    float* logits;
-    std::int32_t* tokens;
-    int size;
-
-    void insert(float logit, std::int32_t token);
-  };
-
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);
   void merge(int row, int num_rows, int num_candidates, float* log_probs, std::int64_t* tokens);
   float log_normaliser(int row) const;

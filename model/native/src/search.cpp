@@ -79,6 +79,7 @@ void Search::finish(const Candidate& candidate, const Pasts& pasts) {
   const int length = num_generated() + 1;
   const double score = candidate.score / std::pow(length, settings_.length_penalty);
   const std::size_t limit = settings_.beam_size;
+  // What is not better would be put in behind the last and dropped at once: this saves its trail.
   if (finished_.size() == limit && !(score > finished_.back().score)) return;
   const int begin = static_cast<int>(prefix_.size());
   Hypothesis hypothesis{pasts.trail(beams_[candidate.beam].row, begin, position_ + 1,

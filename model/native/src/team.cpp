@@ -8,12 +8,14 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace dragoman {
 namespace {
 
-constexpr int kCountBits = 20;
-constexpr std::uint64_t kCountMask = (std::uint64_t(1) << kCountBits) - 1;
+// A ticket's upper half is the number of tasks, its lower half the next of them. Looks at a used
+// up ticket count on: one a thread and loop, which is far from reaching the upper half.
+constexpr int kTaskBits = 32;
 
 // Longer than the search between two steps, too short for anyone to notice.
 constexpr auto kSpinTime = std::chrono::microseconds(100);
@@ -27,13 +29,10 @@ constexpr double kWaitShare = 0.3;
 constexpr int kFirstAlone = 32;
 constexpr int kLongestAlone = 1024;
 
-std::uint32_t loop_of(std::uint64_t ticket) {
-  return static_cast<std::uint32_t>(ticket >> (2 * kCountBits));
-}
-
 }  // namespace
 
-Team::Team(int num_threads) : next_alone_(kFirstAlone) {
+Team::Team(int num_threads, Seconds seconds)
+    : seconds_(std::move(seconds)), next_alone_(kFirstAlone) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
@@ -57,8 +56,8 @@ void Team::stop() {
 }
 
 void Team::begin() {
-  begun_ = Clock::now();
-  waited_ = Clock::duration::zero();
+  begun_ = seconds_();
+  waited_ = 0.0;
 }
 
 void Team::end() {
@@ -69,7 +68,7 @@ void Team::end() {
     return;
   }
   total_waited_ += waited_;
-  const bool is_slow = waited_ > kWaitShare * (Clock::now() - begun_);
+  const bool is_slow = waited_ > kWaitShare * (seconds_() - begun_);
   num_slow_ = is_slow ? num_slow_ + 1 : 0;
   if (num_slow_ >= 2) {
     num_slow_ = 1;  // one more slow step after the pause is enough
@@ -81,17 +80,15 @@ void Team::end() {
 }
 
 void Team::share(int num_tasks, Call call, void* context) {
-  const std::uint32_t loop = loop_.load(std::memory_order_relaxed) + 1;
-  jobs_[loop & 1] = {call, context};
+  job_ = {call, context};
   num_done_.store(0, std::memory_order_relaxed);
-  const std::uint64_t number = loop & ((std::uint32_t(1) << (64 - 2 * kCountBits)) - 1);
-  ticket_.store(number << (2 * kCountBits) | std::uint64_t(num_tasks) << kCountBits);
-  loop_.store(loop);
+  ticket_.store(std::uint64_t(num_tasks) << kTaskBits);
+  loop_.fetch_add(1);
   if (num_asleep_.load() > 0) loop_.notify_all();
   while (take_one(0)) {
   }
   if (num_done_.load(std::memory_order_acquire) == num_tasks) return;
-  const auto started = Clock::now();
+  const double started = seconds_();
   for (int looks = 0; num_done_.load(std::memory_order_acquire) != num_tasks; ++looks) {
     if (looks < kPolite) {
       _mm_pause();
@@ -99,15 +96,14 @@ void Team::share(int num_tasks, Call call, void* context) {
       sched_yield();
     }
   }
-  waited_ += Clock::now() - started;
+  waited_ += seconds_() - started;
 }
 
 bool Team::take_one(int thread) {
   const std::uint64_t ticket = ticket_.fetch_add(1);
-  const std::uint64_t task = ticket & kCountMask;
-  if (task >= ((ticket >> kCountBits) & kCountMask)) return false;
-  const Job& job = jobs_[loop_of(ticket) & 1];
-  job.call(job.context, static_cast<int>(task), thread);
+  const auto task = static_cast<std::uint32_t>(ticket);
+  if (task >= ticket >> kTaskBits) return false;
+  job_.call(job_.context, static_cast<int>(task), thread);
   num_done_.fetch_add(1, std::memory_order_release);
   return true;
 }
@@ -123,6 +119,7 @@ void Team::work(int thread) {
 }
 
 bool Team::sleep_until_next(std::uint32_t seen) {
+  using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + kSpinTime;
   do {
     for (int looks = 0; looks < kLooksPerClock; ++looks) {

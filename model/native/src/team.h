@@ -7,10 +7,10 @@
 // waiting for held-up threads costs more than they bring, the team goes on alone for a while.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -19,7 +19,10 @@ namespace dragoman {
 
 class Team {
  public:
-  explicit Team(int num_threads);
+  // Seconds that have passed since some moment: what waiting is measured with.
+  using Seconds = std::function<double()>;
+
+  explicit Team(int num_threads, Seconds seconds = steady_seconds);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -35,19 +38,9 @@ class Team {
       for (int task = 0; task < num_tasks; ++task) body(task, 0);
       return;
     }
-    struct Part {
-      Plain* body;
-      int first;
-    };
-    for (int first = 0; first < num_tasks; first += kMostTasks) {
-      Part part{&body, first};
-      share(std::min(kMostTasks, num_tasks - first),
-            [](void* context, int task, int thread) {
-              const Part& own = *static_cast<Part*>(context);
-              (*own.body)(own.first + task, thread);
-            },
-            &part);
-    }
+    share(num_tasks,
+          [](void* context, int task, int thread) { (*static_cast<Plain*>(context))(task, thread); },
+          &body);
   }
 
   // Marks the begin and the end of a piece of work (a step, a batch of sentences to encode):
@@ -56,20 +49,19 @@ class Team {
   void end();
 
   // Seconds that the calling thread has waited for others, and steps that were worked on alone.
-  double waited_seconds() const { return std::chrono::duration<double>(total_waited_).count(); }
+  double waited_seconds() const { return total_waited_; }
   std::int64_t num_alone() const { return total_alone_; }
 
  private:
-  // Tasks that are handed out at once; a ticket has room for twice as many.
-  static constexpr int kMostTasks = 1 << 19;
-
-  using Clock = std::chrono::steady_clock;
   using Call = void (*)(void* context, int task, int thread);
   struct Job {
     Call call;
     void* context;
   };
 
+  static double steady_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
   bool is_alone() const { return workers_.empty() || num_alone_ > 0; }
   void share(int num_tasks, Call call, void* context);
   void work(int thread);
@@ -77,19 +69,20 @@ class Team {
   bool take_one(int thread);
   bool sleep_until_next(std::uint32_t seen);
 
+  Seconds seconds_;
   std::vector<std::thread> workers_;
-  Job jobs_[2] = {};  // by the parity of the loop's number
 
-  // The loop's number, its task count and the next task, in one word: a late worker can never
-  // take a task of one loop for a task of another.
+  // The loop's task count and its next task, in one word: a late worker either takes a task of
+  // the loop that runs, which cannot end before it has done it, or finds none. So one job is
+  // enough, too: who reads it has a task, and it is replaced only when all tasks are done.
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
+  Job job_ = {};
   alignas(64) std::atomic<int> num_done_{0};
   alignas(64) std::atomic<std::uint32_t> loop_{0};
   std::atomic<int> num_asleep_{0};
   std::atomic<bool> is_over_{false};
 
-  Clock::time_point begun_;
-  Clock::duration waited_{0}, total_waited_{0};
+  double begun_ = 0.0, waited_ = 0.0, total_waited_ = 0.0;
   std::int64_t total_alone_ = 0;
   int num_slow_ = 0;
   int num_alone_ = 0;

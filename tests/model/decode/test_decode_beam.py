@@ -126,11 +126,68 @@ def test_suppressed_tokens_are_not_chosen_and_their_mass_is_not_given_away() -> 
 
 def test_a_forced_token_is_the_only_one_and_costs_nothing() -> None:
     continuations = RowContinuations(
-        log_probs=torch.tensor([[-1.0, -2.0], [-1.0, -2.0]]), tokens=torch.tensor([[4, 5], [4, 5]])
+        log_probs=torch.tensor([[-1.0, -2.0]] * 4), tokens=torch.tensor([[4, 5]] * 4)
     )
-    continuations = force(continuations, torch.tensor([-1, EOS]))
-    assert continuations.log_probs.tolist() == [[-1.0, -2.0], [0.0, -math.inf]]
-    assert continuations.tokens[:, 0].tolist() == [4, EOS]
+    continuations = force(continuations, torch.tensor([-1, EOS, 0, 5]))
+    assert continuations.log_probs.tolist() == [[-1.0, -2.0], *[[0.0, -math.inf]] * 3]
+    assert continuations.tokens[:, 0].tolist() == [4, EOS, 0, 5]
+    assert continuations.tokens[0].tolist() == [4, 5]
+
+
+def step_of_one(
+    tokens: list[int], scores: list[float], *, width: int = 2, is_endless: bool = False
+) -> tuple[list[bool], list[int]]:
+    """Which candidates of one sentence end, and the tokens that its rows go on with."""
+    values = torch.tensor([scores])
+    candidates = Candidates(
+        scores=values,
+        log_probs=values,
+        beams=torch.tensor([[index % width for index in range(len(tokens))]]),
+        tokens=torch.tensor([tokens]),
+    )
+    groups = groups_of([list(range(width))], [2 * width])
+    endless = torch.tensor([is_endless]) if is_endless else None
+    decision = decide(candidates, groups, eos_id=EOS, endless=endless)
+    live = (decision.scores > -math.inf).tolist()
+    rows = zip(decision.tokens.tolist(), live, strict=True)
+    return decision.ends[0].tolist(), sorted(token for token, is_live in rows if is_live)
+
+
+def test_an_end_counts_among_the_beams_best_and_is_dropped_behind_them() -> None:
+    scores = [-1.0, -2.0, -3.0, -4.0]
+    assert step_of_one([EOS, 5, 6, 7], scores) == ([True, False, False, False], [5, 6])
+    assert step_of_one([5, EOS, 6, 7], scores) == ([False, True, False, False], [5, 6])
+    assert step_of_one([5, 6, EOS, 7], scores) == ([False] * 4, [5, 6])
+    assert step_of_one([EOS, EOS, 5, 6], scores) == ([True, True, False, False], [5, 6])
+    assert step_of_one([EOS, 5, EOS, 6], scores) == ([True, False, False, False], [5, 6])
+
+
+def test_what_is_impossible_neither_ends_nor_goes_on() -> None:
+    assert step_of_one([EOS] * 4, [-math.inf] * 4) == ([False] * 4, [])
+    assert step_of_one([5] * 4, [-math.inf] * 4) == ([False] * 4, [])
+    scores = [-1.0, -math.inf, -math.inf, -math.inf]
+    assert step_of_one([EOS, EOS, 5, 6], scores) == ([True, False, False, False], [])
+    assert step_of_one([5, EOS, 6, 7], scores) == ([False] * 4, [5])
+
+
+def test_while_a_prefix_is_fed_its_end_token_is_a_token_like_any_other() -> None:
+    scores = [-1.0, -2.0, -3.0, -4.0]
+    assert step_of_one([EOS, 5, 6, 7], scores, is_endless=True) == ([False] * 4, [EOS, 5])
+
+
+def test_a_sentence_considers_as_many_continuations_as_it_has_of_its_own() -> None:
+    # Beside a wide sentence there are more candidates, which a narrow one leaves alone.
+    groups = groups_of([[0], [1, 2, 3]], [2, 6])
+    tokens = torch.tensor([[EOS, EOS, 5, 6, 7, 8]] * 2)
+    scores = torch.tensor([[-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]] * 2)
+    beams = torch.tensor([[0] * 6, [0, 1, 2, 0, 1, 2]])
+    decision = decide(
+        Candidates(scores=scores, log_probs=scores, beams=beams, tokens=tokens), groups, eos_id=EOS
+    )
+    assert decision.ends.tolist() == [[True, *[False] * 5], [True, True, *[False] * 4]]
+    assert decision.best.tolist() == [-math.inf, -3.0]
+    assert decision.scores[0] == -math.inf
+    assert sorted(decision.tokens[1:].tolist()) == [5, 6, 7]
 
 
 @pytest.mark.parametrize("length", [10, 500, 1000, 1024, 58_101])
@@ -144,3 +201,8 @@ def test_the_best_of_long_rows_are_found_by_their_chunks(length: int, num: int) 
     assert torch.equal(best, values.topk(num, dim=-1).values)
     assert torch.equal(values.gather(1, places), best)
     assert all(len(set(row.tolist())) == num for row in places)
+
+
+def test_rows_shorter_than_what_is_asked_for_give_all_they_have() -> None:
+    continuations = row_continuations(torch.tensor([[1.0, 3.0, 2.0]]), 8, None)
+    assert continuations.tokens.tolist() == [[1, 2, 0]]

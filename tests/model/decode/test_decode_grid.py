@@ -3,15 +3,18 @@
 import gc
 import random
 import weakref
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
 from model.config import SearchConfig
+from model.decode.grid import grid as grid_module
 from model.decode.grid.backend import GridBackend
-from model.decode.grid.recording import Recorder, Rerun
-from model.decode.grid.tables import rounded_up
+from model.decode.grid.grid import Grid
+from model.decode.grid.recording import Recorder, Rerun, Step
+from model.decode.grid.tables import Bucket, rounded_up
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import UnsupportedVariantError
 from model.nn.transformer import Transformer
@@ -53,6 +56,107 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
     opener = partial(GridBackend, recorder=Rerun())
     for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40, opener=opener):
         assert_equals_reference(transformer, request, hypotheses)
+
+
+@pytest.fixture
+def tight_buckets(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Grid, Bucket]]:
+    """Buckets without a lower bound, so that small sentences fill them; what was stepped."""
+    monkeypatch.setattr(grid_module, "_MIN_COLUMNS", 1)
+    monkeypatch.setattr(grid_module, "_MIN_MEMORY", 1)
+    stepped: list[tuple[Grid, Bucket]] = []
+    make_step = Grid._step
+
+    def noted(grid: Grid, bucket: Bucket) -> Step:
+        running = grid._ledger.running
+        longest = max(len(request.source_ids) for request in running)
+        assert bucket.memory_length == rounded_up(longest, minimum=1, maximum=16)
+        most = max(request.search.candidates for request in running)
+        assert bucket.num_candidates == max(2 * grid._tables.width, most)
+        assert bucket.with_sources == any(request.search.with_alignment for request in running)
+        stepped.append((grid, bucket))
+        return make_step(grid, bucket)
+
+    monkeypatch.setattr(Grid, "_step", noted)
+    return stepped
+
+
+def test_in_buckets_that_just_hold_it_a_crowd_never_changes_a_sentence(
+    tight_buckets: list[tuple[Grid, Bucket]],
+) -> None:
+    """Everybody's past, source and beams up to the last place of a bucket, and no place more."""
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    opener = partial(GridBackend, recorder=Rerun())
+    for request, hypotheses in run_in_a_crowd(transformer, random.Random(29), 25, opener=opener):
+        assert_equals_reference(transformer, request, hypotheses)
+    assert {bucket.num_columns for _, bucket in tight_buckets} >= {1, 2, 3, 4, 6, 8, 12}
+    assert len({bucket.memory_length for _, bucket in tight_buckets}) >= 3
+
+
+def test_columns_and_slots_are_no_more_than_the_longest_past_and_the_last_slot_need(
+    tight_buckets: list[tuple[Grid, Bucket]],
+) -> None:
+    session = on_grid(small_transformer(eos_bias=-20.0), Rerun())
+    rng = random.Random(31)
+    search = SearchConfig(beam_size=2, max_length=12)
+    plain = [
+        replace(random_request(rng, search), source_ids=(5, 6, 1), prefix_ids=(0,))
+        for _ in range(3)
+    ]
+    names = session.admit(plain)
+    for _ in range(4):
+        session.step()
+    session.release(names[2])
+    while not session.is_idle:
+        session.step()
+    columns = [rounded_up(past, minimum=1, maximum=32) for past in range(1, 13)]
+    assert [bucket.num_columns for _, bucket in tight_buckets] == columns
+    assert [bucket.num_slots for _, bucket in tight_buckets] == [3] * 4 + [2] * 8
+
+
+@pytest.mark.usefixtures("tight_buckets")
+def test_who_joins_finds_room_and_who_leaves_gives_it_back() -> None:
+    """Longer source, more candidates, an alignment: each is asked for at the very next step."""
+    transformer = small_transformer(eos_bias=-1.0)
+    small = DecodeRequest(
+        source_ids=(5, 6, 1), prefix_ids=(0,), search=SearchConfig(beam_size=3, max_length=20)
+    )
+    asking = SearchConfig(
+        beam_size=3, num_hypotheses=3, num_candidates=17, max_length=6, with_alignment=True
+    )
+    newcomers = (
+        replace(small, search=replace(small.search, max_length=6), source_ids=(*range(4, 19), 1)),
+        replace(small, search=replace(asking, num_candidates=None)),
+        replace(small, search=replace(asking, with_alignment=False)),
+    )
+    for newcomer in newcomers:
+        exact = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+        exact.admit([newcomer])
+        alone: list[tuple[Hypothesis, ...]] = []
+        while not exact.is_idle:
+            alone += [sentence.hypotheses for sentence in exact.step()]
+        session = on_grid(transformer, Rerun())
+        session.admit([small])
+        session.step()
+        (name,) = session.admit([newcomer])
+        found = {}
+        while not session.is_idle:
+            found.update({s.slot_id: s.hypotheses for s in session.step()})
+        assert [h.alignment for h in found[name]] == [h.alignment for h in alone[0]]
+        assert_equals_reference(transformer, newcomer, found[name])
+
+
+def test_beams_are_reordered_in_the_last_column_of_a_bucket_too() -> None:
+    """The smallest bucket has 32 columns, the next one 48: pasts that end there and go on."""
+    transformer = small_transformer(eos_bias=-20.0, num_encoder_layers=1, num_decoder_layers=1)
+    limits = SessionLimits(max_rows=32, max_slots=8, max_source_length=16, max_target_length=40)
+    session = on_grid(transformer, Rerun(), limits)
+    rng = random.Random(37)
+    search = SearchConfig(beam_size=4, num_hypotheses=4, max_length=36)
+    requests = [random_request(rng, search) for _ in range(2)]
+    running = dict(zip(session.admit(requests), requests, strict=True))
+    while not session.is_idle:
+        for finished in session.step():
+            assert_equals_reference(transformer, running[finished.slot_id], finished.hypotheses)
 
 
 def test_recorded_steps_do_what_the_step_does() -> None:
@@ -216,3 +320,15 @@ def test_buckets_are_powers_of_two_and_one_and_a_half_times_them() -> None:
     assert sorted(set(sizes)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 50]
     assert all(size >= value for value, size in enumerate(sizes[:50], start=1))
     assert rounded_up(3, minimum=32, maximum=64) == 32
+
+
+def test_what_is_encoded_is_as_long_as_its_bucket() -> None:
+    limits = SessionLimits(max_rows=24, max_slots=6, max_source_length=48, max_target_length=24)
+    session = on_grid(small_transformer(), Rerun(), limits)
+    search = SearchConfig(max_length=2)
+    requests = [
+        DecodeRequest(source_ids=(5,) * length, prefix_ids=(0,), search=search)
+        for length in (4, 9, 40)
+    ]
+    session.admit(requests)
+    assert session.num_encoded_tokens == 2 * 32 + 48

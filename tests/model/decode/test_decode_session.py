@@ -196,18 +196,19 @@ def test_scores_are_the_sum_of_token_scores_over_the_length() -> None:
 
 
 def test_alignment_follows_the_cross_attention_of_the_last_layer() -> None:
+    """Of every hypothesis: those that end behind the best have been copied from row to row."""
     transformer = small_transformer()
     rng = random.Random(6)
     for _ in range(10):
-        search = SearchConfig(beam_size=3, max_length=10, with_alignment=True)
+        search = SearchConfig(beam_size=4, num_hypotheses=4, max_length=10, with_alignment=True)
         request = random_request(rng, search)
-        best = run_alone(transformer, request)[0]
-        target = torch.tensor([[*request.prefix_ids, *best.token_ids]])
-        maps = transformer.attention_maps(torch.tensor([request.source_ids]), target)
-        looked = maps.cross[-1][0].mean(dim=0)  # (T, S)
-        start = len(request.prefix_ids) - 1
-        expected = looked[start : start + len(best.token_ids)].argmax(dim=-1)
-        assert best.alignment == tuple(expected.tolist())
+        for found in run_alone(transformer, request):
+            target = torch.tensor([[*request.prefix_ids, *found.token_ids]])
+            maps = transformer.attention_maps(torch.tensor([request.source_ids]), target)
+            looked = maps.cross[-1][0].mean(dim=0)  # (T, S)
+            start = len(request.prefix_ids) - 1
+            expected = looked[start : start + len(found.token_ids)].argmax(dim=-1)
+            assert found.alignment == tuple(expected.tolist())
 
 
 def test_the_exact_rule_finds_what_never_stopping_finds() -> None:
@@ -221,3 +222,52 @@ def test_the_exact_rule_finds_what_never_stopping_finds() -> None:
             request = DecodeRequest(source_ids=source, prefix_ids=(0,), search=search)
             best.append(run_alone(transformer, request)[0].token_ids)
         assert best[0] == best[1]
+
+
+def test_what_is_encoded_is_every_batch_as_wide_as_its_longest_source() -> None:
+    session = DecodingSession(small_transformer(), tokens=TOKENS, limits=LIMITS)
+    assert session.num_encoded_tokens == 0
+    search = SearchConfig(max_length=2)
+    sources = [(5,) * 4, (6,) * 9, (7,) * 6]
+    requests = [DecodeRequest(source_ids=ids, prefix_ids=(0,), search=search) for ids in sources]
+    session.admit(requests)
+    assert session.num_encoded_tokens == 3 * 9
+    session.admit([requests[0]])
+    assert session.num_encoded_tokens == 3 * 9 + 4
+
+
+def test_what_just_fits_is_admitted() -> None:
+    session = DecodingSession(small_transformer(), tokens=TOKENS, limits=LIMITS)
+
+    def request(length: int, prefix: int, beam_size: int, max_length: int) -> DecodeRequest:
+        search = SearchConfig(beam_size=beam_size, max_length=max_length)
+        return DecodeRequest(source_ids=(5,) * length, prefix_ids=(0,) * prefix, search=search)
+
+    longest = request(16, 3, 19, 21)
+    shortest = [request(1, 1, 1, 1)] * 5
+    slot_ids = session.admit([longest, *shortest])
+    assert (session.free_slots, session.free_rows) == (0, 0)
+    with pytest.raises(CapacityError, match="1 sentences with 1 rows do not fit into 0 free slots"):
+        session.admit(shortest[:1])
+    assert session.admit([]) == []
+    session.release(slot_ids[1])
+    (later,) = session.admit(shortest[:1])
+    assert later not in slot_ids
+    for slot_id in slot_ids[2:]:
+        session.release(slot_id)
+    with pytest.raises(CapacityError, match=r"1 sentences with 5 rows do not fit .* 4 free rows"):
+        session.admit([request(1, 1, 5, 1)])
+    (last,) = session.admit([request(1, 1, 4, 1)])
+    assert len({*slot_ids, later, last}) == 8
+    assert (session.num_rows, session.free_rows) == (24, 0)
+
+
+@pytest.mark.parametrize(("prefix", "max_length"), [(0, 8), (4, 21), (1, 24)])
+def test_a_target_with_its_prefix_must_fit_and_there_must_be_a_prefix(
+    prefix: int, max_length: int
+) -> None:
+    session = DecodingSession(small_transformer(), tokens=TOKENS, limits=LIMITS)
+    search = SearchConfig(beam_size=1, max_length=max_length)
+    request = DecodeRequest(source_ids=(5, 1), prefix_ids=(0,) * prefix, search=search)
+    with pytest.raises(CapacityError, match=f"a prefix of {prefix} and max_length {max_length} "):
+        session.admit([request])

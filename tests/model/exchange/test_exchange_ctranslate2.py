@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import Checkpoint, TokenizerParts, load_checkpoint, save_checkpoint
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest
@@ -214,6 +215,16 @@ def test_everything_that_ctranslate2_cannot_express_is_listed(tmp_path: Path) ->
     ):
         assert problem in str(caught.value)
     assert not (tmp_path / "rival").exists()
+
+
+def test_the_licences_of_weights_and_text_go_with_them(tmp_path: Path) -> None:
+    checkpoint = exchange_checkpoint(tmp_path)
+    corpus = Licence(corpus="talk", licence="CC-BY-SA-3.0", url="https://example.org")
+    manifest = replace(checkpoint.manifest, licence="CC-BY-SA-4.0", licences=(corpus,))
+    export_ctranslate2(replace(checkpoint, manifest=manifest), tmp_path / "rival")
+    page = (tmp_path / "rival" / "README.md").read_text(encoding="utf-8")
+    assert "The weights are under CC-BY-SA-4.0." in page
+    assert "- talk: CC-BY-SA-3.0, https://example.org\n" in page
 
 
 def test_a_wrong_quantization_or_a_standing_directory_changes_nothing(tmp_path: Path) -> None:

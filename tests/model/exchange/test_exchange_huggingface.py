@@ -8,6 +8,7 @@ import torch
 from safetensors import safe_open
 from transformers import MarianMTModel
 
+from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest
@@ -115,6 +116,16 @@ def test_everything_that_marian_cannot_express_is_listed(tmp_path: Path) -> None
         assert setting in message
     assert "tokens.forced_first_id is 7" in message
     assert not (tmp_path / "marian").exists()
+
+
+def test_the_licences_of_weights_and_text_go_with_them(tmp_path: Path) -> None:
+    checkpoint = exchange_checkpoint(tmp_path)
+    corpus = Licence(corpus="talk", licence="CC-BY-SA-3.0", url="https://example.org")
+    manifest = replace(checkpoint.manifest, licence="CC-BY-SA-4.0", licences=(corpus,))
+    export_huggingface(replace(checkpoint, manifest=manifest), tmp_path / "marian")
+    page = (tmp_path / "marian" / "README.md").read_text(encoding="utf-8")
+    assert "The weights are under CC-BY-SA-4.0." in page
+    assert "- talk: CC-BY-SA-3.0, https://example.org\n" in page
 
 
 def test_nothing_is_replaced_and_nothing_is_left_half_written(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_chinese_is_drawn_by_an_installed_font(
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(DataError, match="file: File exists"):
+    with pytest.raises(DataError, match="file: is no directory, and the pictures need one"):
         write_pages(explained(), transformer(), tmp_path / "file", fonts=OWN)
 
 

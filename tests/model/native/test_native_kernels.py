@@ -1,5 +1,6 @@
 """Where the kernels are refused, and in which words."""
 
+import os
 import re
 import subprocess
 import sys
@@ -59,6 +60,9 @@ def test_stored_rows_are_packed_as_they_are(tmp_path: Path) -> None:
     assert load_for_decoding(directory, compute_type="float32").compute_type == "float32"
 
 
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer takes terabytes of it"
+)
 @pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
 def test_threads_that_cannot_be_started_are_one_error(tmp_path: Path) -> None:
     """In a process of its own, which has room for the stacks of a few threads more."""

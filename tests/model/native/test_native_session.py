@@ -291,6 +291,70 @@ def test_long_pasts_give_their_memory_back_and_the_next_sentence_is_right() -> N
     assert all(result == results[0] for result in results)
 
 
+def test_a_past_that_is_given_back_is_its_own_and_nobody_elses() -> None:
+    """Of a length that ends with the row: what is given back behind it would be the next row's."""
+    limits = SessionLimits(max_rows=4, max_slots=2, max_source_length=20, max_target_length=256)
+    transformer = small_transformer(dtype=torch.float32, eos_bias=-50.0, num_decoder_layers=1)
+    network = pack_transformer(transformer, max_positions=256)
+    first, second = (
+        DecodeRequest(
+            source_ids=source,
+            prefix_ids=(0,),
+            search=SearchConfig(beam_size=2, num_hypotheses=2, max_length=255),
+        )
+        for source in ((5, 6, 7, 1), (9, 4, 1))
+    )
+
+    def outcome(*requests: DecodeRequest, gap: int) -> list[tuple[Hypothesis, ...]]:
+        """Each joins so many steps after the one before it."""
+        session = DecodingSession(network, tokens=TOKENS, limits=limits)
+        found = []
+        for request in requests:
+            session.admit([request])
+            found += [finished for _ in range(gap) for finished in session.step()]
+        while not session.is_idle:
+            found += session.step()
+        return [finished.hypotheses for finished in found]
+
+    [alone] = outcome(second, gap=0)
+    for gap in (1, 8, 60):
+        assert outcome(first, second, gap=gap)[1] == alone
+
+
+@pytest.mark.parametrize("num_threads", [1, 3])
+@pytest.mark.parametrize("num_heads", [1, 8])
+@pytest.mark.parametrize("longer", ["source", "target"])
+def test_limits_may_be_far_apart(longer: str, num_heads: int, num_threads: int) -> None:
+    """A thread's room for scores is that of the longer side, of four rows or all heads."""
+    shape = {"num_encoder_layers": 0, "num_decoder_layers": 1, "num_heads": num_heads}
+    network = pack_transformer(
+        small_transformer(dtype=torch.float32, eos_bias=-50.0, **shape),
+        max_positions=2000,
+        num_threads=num_threads,
+    )
+    is_source = longer == "source"
+    request = DecodeRequest(
+        source_ids=(*[4 + i % 19 for i in range(1999 if is_source else 1)], 1),
+        prefix_ids=(0,),
+        search=SearchConfig(beam_size=4, num_hypotheses=4, max_length=7 if is_source else 120),
+    )
+    tight = SessionLimits(
+        max_rows=8,
+        max_slots=2,
+        max_source_length=2000 if is_source else 2,
+        max_target_length=8 if is_source else 121,
+    )
+    wide = replace(tight, max_source_length=2000, max_target_length=2000)
+    found = []
+    for limits in (tight, wide):
+        session = DecodingSession(network, tokens=TOKENS, limits=limits)
+        session.admit([request, request])
+        while not session.is_idle:
+            found += [finished.hypotheses for finished in session.step()]
+    assert len(found) == 4
+    assert all(hypotheses == found[0] for hypotheses in found)
+
+
 def test_what_does_not_fit_is_refused_by_the_binding() -> None:
     network = packed({})
     make = kernels.load().session
@@ -345,9 +409,12 @@ def test_a_decoder_without_layers_looks_at_nothing() -> None:
     assert best.alignment == (0,) * len(best.token_ids)
 
 
-def test_a_loop_of_more_tasks_than_a_ticket_counts_is_done_whole() -> None:
+def test_a_loop_of_more_than_a_million_tasks_is_done_whole() -> None:
     shape = {"d_model": 4, "num_heads": 1024, "d_k": 1, "d_v": 1, "num_encoder_layers": 1}
-    requests = [random_request(random.Random(5), SearchConfig(beam_size=1, max_length=2))] * 1030
+    search = SearchConfig(beam_size=1, max_length=2)
+    requests = [
+        DecodeRequest(source_ids=(3 + i % 20,), prefix_ids=(0,), search=search) for i in range(1030)
+    ]
     limits = replace(LIMITS, max_rows=1030, max_slots=1030)
     found = []
     for num_threads in (1, 2):

@@ -19,9 +19,11 @@ def config(**changes: object) -> ModelConfig:
 
 def test_token_embeddings_are_scaled_by_the_root_of_the_width() -> None:
     embedding = TokenEmbedding(config(), vocab_size=9)
+    torch.nn.init.normal_(embedding.weight)  # until then it is whatever the memory held
     ids = torch.tensor([[3, 4]])
     torch.testing.assert_close(embedding(ids), embedding.weight[ids] * 4.0)
     unscaled = TokenEmbedding(config(scale_embedding=False), vocab_size=9)
+    torch.nn.init.normal_(unscaled.weight)
     assert torch.equal(unscaled(ids), unscaled.weight[ids])
 
 

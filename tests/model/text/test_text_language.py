@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import InputError
-from model.text.language import MAX_TAG_LENGTH, canonical_tag, primary_language
+from model.text.language import MAX_TAG_LENGTH, canonical_tag, lookup_tags, primary_language
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,15 @@ from model.text.language import MAX_TAG_LENGTH, canonical_tag, primary_language
         ("es-419", "es-419"),
         ("sl-ROZAJ-biske", "sl-rozaj-biske"),
         ("de-1996", "de-1996"),
+        ("de-1ABC", "de-1abc"),
         ("zh-CMN-hans-cn", "zh-cmn-Hans-CN"),
         ("en-ca-X-CA", "en-CA-x-ca"),
         ("de-DE-u-CO-PHONEBK", "de-DE-u-co-phonebk"),
+        ("de-U-CO-phonebk-T-EN", "de-u-co-phonebk-t-en"),
+        ("en-ABCDEFGH-x-A", "en-abcdefgh-x-a"),
+        ("en-x-LATN-us", "en-x-latn-us"),
+        ("zh-cmn-yue-nan", "zh-cmn-yue-nan"),
+        ("ABCDEFGH", "abcdefgh"),
     ],
 )
 def test_a_well_formed_tag_gets_its_canonical_case(tag: str, canonical: str) -> None:
@@ -42,6 +48,22 @@ def test_a_long_tag_is_refused_by_its_length_and_not_shown() -> None:
     assert caught.value.limit == MAX_TAG_LENGTH
 
 
+def test_a_tag_may_have_64_characters_and_no_more() -> None:
+    longest = "en-x" + "-abcdefgh" * 6 + "-abcde"
+    assert len(longest) == MAX_TAG_LENGTH == 64
+    assert canonical_tag(longest) == longest
+    with pytest.raises(InputError, match="65 characters; at most 64"):
+        canonical_tag(longest + "f")
+
+
+@pytest.mark.parametrize(
+    "tag", ["abcdefghi", "en-abcdefghi", "en-x-abcdefghi", "en-u", "en-abcd-efg"]
+)
+def test_a_part_that_is_too_long_or_in_no_place_is_refused(tag: str) -> None:
+    with pytest.raises(InputError, match="not a well-formed language tag"):
+        canonical_tag(tag)
+
+
 @given(st.from_regex(r"[a-zA-Z]{2,3}(-[a-zA-Z]{4})?(-[a-zA-Z]{2})?", fullmatch=True))
 def test_canonical_case_is_reached_in_one_step_whatever_the_case_was(tag: str) -> None:
     canonical = canonical_tag(tag)
@@ -52,3 +74,21 @@ def test_canonical_case_is_reached_in_one_step_whatever_the_case_was(tag: str) -
 def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
     assert primary_language("zh-Hans") == "zh"
     assert primary_language("EN") == "en"
+
+
+@pytest.mark.parametrize(
+    ("tag", "expected"),
+    [
+        ("de", ("de",)),
+        ("de-AT", ("de-AT", "de")),
+        ("sl-IT-rozaj", ("sl-IT-rozaj", "sl-IT", "sl")),
+        ("zh-Hant-TW", ("zh-Hant-TW", "zh-Hant")),
+        ("sr-Latn", ("sr-Latn",)),
+        ("zh-yue", ("zh-yue",)),
+        ("zh-CN", ("zh-CN", "zh-Hans")),
+        ("zh-TW", ("zh-TW", "zh-Hant")),
+        ("es-419", ("es-419", "es")),
+    ],
+)
+def test_regions_may_be_left_out_and_scripts_may_not(tag: str, expected: tuple[str, ...]) -> None:
+    assert lookup_tags(tag) == expected

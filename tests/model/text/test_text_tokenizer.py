@@ -88,6 +88,50 @@ def test_no_text_spells_a_special_token_or_a_tag(
     assert not {TINY_TOKENS.pad_id, TINY_TOKENS.eos_id, first}.intersection(ids)
 
 
+@pytest.mark.parametrize("name", ["pad_id", "eos_id", "unk_id", "start_id"])
+@pytest.mark.parametrize("is_own", [True, False])
+def test_each_special_token_is_kept_out_of_texts_wherever_its_id_stands(
+    manifest: Manifest, pieces: PieceModel, name: str, is_own: bool
+) -> None:
+    table = pieces.table()
+    special = table["▁cat"]  # a piece that text has, in a table where it is the special token
+    tokens = replace(manifest.tokens, **{name: special})
+    tokenizer = build(
+        replace(manifest, tokens=tokens), pieces, OwnTable(pieces) if is_own else table
+    )
+    others = [table["▁The"], table["▁sees"]]
+    ids = [others[0], tokens.unk_id, others[1]]
+    assert tokenizer.encode("The cat sees", EN_ZH) == [*ids, tokens.eos_id]
+    assert tokenizer.encode_target("The cat sees") == [*ids, tokens.eos_id]
+    assert tokenizer.decode([others[0], special, others[1]]) == "The sees"
+    assert special not in tokenizer.source_pieces()
+    assert special not in tokenizer.target_pieces()
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_tag_is_kept_out_of_the_texts_of_its_own_side_only(
+    manifest: Manifest, pieces: PieceModel, is_own: bool
+) -> None:
+    table = pieces.table()
+    tagged = LanguagePair(
+        source="en", target="zh-Hans", source_prefix=("▁cat",), target_prefix=("▁sees",)
+    )
+    tokenizer = build(with_pairs(manifest, tagged), pieces, OwnTable(pieces) if is_own else table)
+    the, cat, sees = (table[piece] for piece in ("▁The", "▁cat", "▁sees"))
+    unk, eos = TINY_TOKENS.unk_id, TINY_TOKENS.eos_id
+    assert tokenizer.encode("The cat sees", tagged) == [cat, the, unk, sees, eos]
+    assert tokenizer.encode_target("The cat sees") == [the, cat, unk, eos]
+    assert tokenizer.decode([the, cat, sees]) == "The cat"
+
+
+def test_ids_end_where_the_pieces_end(manifest: Manifest, pieces: PieceModel) -> None:
+    tokenizer = build(manifest, pieces, OwnTable(pieces))
+    size = len(pieces)
+    last = pieces.own_piece(size - 1)
+    assert tokenizer.decode([size - 1]) == pieces.text([last])
+    assert tokenizer.decode([size]) == tokenizer.decode([-1]) == ""
+
+
 def test_prefixes_stand_before_the_source_and_after_the_start_token(
     manifest: Manifest, pieces: PieceModel
 ) -> None:
@@ -119,13 +163,16 @@ def test_separate_sides_have_their_own_models_and_tables(
         piece: index if index < 3 else 3 + (index + 100) % (size - 3)
         for piece, index in pieces.table().items()
     }
+    tagged = replace(EN_ZH, source_prefix=("▁waits",), target_prefix=("猫", "▁river"))
     tokenizer = Tokenizer(
-        manifest,
+        with_pairs(manifest, EN_ZH, tagged),
         source_model=pieces,
         target_model=PieceModel(tiny_spm()),
         source_table=pieces.table(),
         target_table=turned,
     )
+    assert tokenizer.encode("", tagged) == [pieces.table()["▁waits"], 1]
+    assert tokenizer.target_prefix(tagged) == [0, turned["猫"], turned["▁river"]]
     assert tokenizer.encode("The cat", EN_ZH) == [*(pieces.table()[p] for p in ("▁The", "▁cat")), 1]
     assert tokenizer.encode_target("The cat") == [turned["▁The"], turned["▁cat"], 1]
     assert tokenizer.decode([turned["▁The"], turned["▁cat"]]) == "The cat"
@@ -243,6 +290,77 @@ def test_text_without_a_piece_is_unk_in_both(manifest: Manifest) -> None:
     ids = own.encode("The 😀 cat", EN_ZH)
     assert ids == table.encode("The 😀 cat", EN_ZH)
     assert ids.count(TINY_TOKENS.unk_id) == 1
+
+
+def test_text_without_a_piece_has_the_networks_unk_whatever_that_of_the_file_is(
+    manifest: Manifest,
+) -> None:
+    bare = PieceModel(tiny_spm(byte_fallback=False))
+    fitting = replace(
+        manifest,
+        network=replace(manifest.network, vocab_size=len(bare)),
+        tokens=replace(manifest.tokens, unk_id=0),
+    )
+    for table in (OwnTable(bare), bare.table()):
+        the, cat = bare.table()["▁The"], bare.table()["▁cat"]
+        ids = build(fitting, bare, table).encode("The 😀 cat", EN_ZH)
+        assert (ids[0], ids[-2], ids[-1]) == (the, cat, TINY_TOKENS.eos_id)
+        assert ids.count(0) == 1
+
+
+def test_the_numbering_of_another_file_is_a_table_like_any_other(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    other = PieceModel(tiny_spm(500))
+    smaller = replace(manifest, network=replace(manifest.network, vocab_size=500))
+    tokenizer = build(smaller, pieces, OwnTable(other))
+    english = "The cat sees the river."
+    expected = [other.table().get(piece, 2) for piece in pieces.pieces(english)]
+    assert expected != pieces.own_ids(english)
+    assert tokenizer.encode(english, EN_ZH) == [*expected, 1]
+
+
+def test_each_table_is_measured_by_its_own_side(manifest: Manifest, pieces: PieceModel) -> None:
+    def problem(source: Mapping[str, int], target: Mapping[str, int], *, size: int = 600) -> str:
+        network = replace(
+            manifest.network, target_vocab_size=size, share_embeddings=False, tie_output=False
+        )
+        with pytest.raises(ConfigError) as caught:
+            Tokenizer(
+                replace(manifest, network=network),
+                source_model=pieces,
+                target_model=pieces,
+                source_table=source,
+                target_table=target,
+            )
+        return str(caught.value)
+
+    table = pieces.table()
+    last = next(piece for piece, index in table.items() if index == 599)
+    above, below = {**table, last: 600}, {**table, last: -1}
+    twice = {**table, "never written": 5}
+    assert problem(above, table) == "source vocabulary has id 600; ids go from 0 to 599"
+    assert problem(below, table) == "source vocabulary has id -1; ids go from 0 to 599"
+    assert problem(twice, table) == "source vocabulary gives one id to two pieces"
+    assert problem(table, above).startswith("target vocabulary has id 600; ids go from 0 to 599;")
+    assert problem(table, twice) == "target vocabulary gives one id to two pieces"
+    assert "target vocabulary has id 599; ids go from 0 to 598" in problem(table, table, size=599)
+    lacks = "target vocabulary lacks 1 ids that are not suppressed, the first is 600"
+    assert problem(table, table, size=601) == lacks
+
+
+def test_an_id_that_is_never_generated_needs_no_piece(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    table = pieces.table()
+    del table["▁cat"]
+    cat = pieces.table()["▁cat"]
+    with pytest.raises(ConfigError, match=f"lacks 1 ids .*, the first is {cat}$"):
+        build(manifest, pieces, table)
+    for silent in ({"suppressed_ids": (0, 2, cat)}, {"start_id": cat}):
+        tokens = replace(manifest.tokens, **silent)
+        tokenizer = build(replace(manifest, tokens=tokens), pieces, table)
+        assert tokenizer.encode("cat", EN_ZH) == [TINY_TOKENS.unk_id, TINY_TOKENS.eos_id]
 
 
 def test_a_loaded_checkpoint_keeps_no_table_that_its_pieces_hold_already(directory: Path) -> None:

@@ -33,6 +33,15 @@ def test_the_average_of_one_is_itself(tmp_path: Path) -> None:
 def test_the_latest_snapshots_are_taken(tmp_path: Path) -> None:
     paths = snapshots(tmp_path, [1.0, 2.0, 3.0])
     assert last_snapshots(paths, [1, 2, 5]) == {1: paths[2:], 2: paths[1:]}
+    assert last_snapshots(paths, [3, 4, 0]) == {3: paths}
+    assert last_snapshots([], [0, 1]) == {}
+
+
+def test_sums_are_made_in_float64(tmp_path: Path) -> None:
+    # In float32 the ones would be lost beside 2²⁴.
+    for values in ([2.0**24, 1.0, 1.0], [1.0, 2.0**24, 1.0]):
+        average = average_snapshots(snapshots(tmp_path, values))
+        assert torch.equal(average["weight"], torch.full((1, 2), (2.0**24 + 2.0) / 3.0))
 
 
 def test_snapshots_of_different_networks_are_refused(tmp_path: Path) -> None:
@@ -81,3 +90,26 @@ def test_another_networks_average_is_refused() -> None:
     state = AverageState(num_updates=1, weights={"weight": torch.zeros(3, 1)})
     with pytest.raises(TrainingError, match="of another network"):
         average.restore(state)
+
+
+def test_a_restored_average_goes_on_as_the_one_that_was_saved_and_apart_from_it() -> None:
+    first, second = nn.Linear(2, 1, bias=False), nn.Linear(2, 1, bias=False)
+    saved, restored = MovingAverage(first, decay=0.9), MovingAverage(second, decay=0.9)
+    for _ in range(3):
+        saved.move()
+    state = saved.state()
+    kept = AverageState(
+        num_updates=state.num_updates,
+        weights={name: weight.clone() for name, weight in state.weights.items()},
+    )
+    restored.restore(kept)
+    assert restored.state().num_updates == 3
+    assert torch.equal(restored.state().weights["weight"], state.weights["weight"])
+    before = kept.weights["weight"].clone()
+    with torch.no_grad():
+        for layer in (first, second):
+            layer.weight.fill_(5.0)
+    for average in (saved, restored):
+        average.move()
+    assert torch.equal(restored.state().weights["weight"], saved.state().weights["weight"])
+    assert torch.equal(kept.weights["weight"], before)

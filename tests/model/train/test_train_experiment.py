@@ -124,6 +124,11 @@ def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> 
         ("name: tiny\n", "", "missing key name"),
         ("name: tiny\n", "name: ' '\n", r"tiny\.yaml:2: name is ' '; it must not be empty"),
         (
+            "name: tiny\n",
+            'name: "a\\eb"\n',
+            r"tiny\.yaml:2: name is 'a\\x1bb'; it must have no control",
+        ),
+        (
             "licence: CC0-1.0\n",
             "licence: ''\n",
             r"tiny\.yaml:3: licence is ''; it must not be empty",

@@ -54,6 +54,17 @@ def test_without_filters_only_blank_sides_are_left_out() -> None:
         (FilterConfig(drop_identical=True), "Press F1!", "press F1", "identical"),
         (FilterConfig(drop_identical=True), "12", "12", "identical"),
         (FilterConfig(drop_identical=True), "12", "13", "kept"),
+        (FilterConfig(drop_identical=True), "Straße 1", "STRASSE 2", "identical"),
+        (FilterConfig(drop_identical=True), "a", "b", "kept"),
+        (FilterConfig(drop_identical=True), "12 ", " 12", "identical"),
+        (FilterConfig(max_characters=1), "1", "1", "kept"),
+        (FilterConfig(max_characters=5), "123456", "1", "characters"),
+        (FilterConfig(), "", "a", "blank"),
+        (FilterConfig(), "a", "", "blank"),
+        (FilterConfig(min_script_share=0.5), "ab猫猫", "猫a", "kept"),
+        (FilterConfig(min_script_share=0.5), "a猫猫", "猫a", "source script"),
+        (FilterConfig(min_script_share=1.0), "abc", "猫", "kept"),
+        (FilterConfig(min_script_share=1.0), "abc", "猫a", "target script"),
         (FilterConfig(min_script_share=0.5), "猫 is here", "猫在这里", "kept"),
         (FilterConfig(min_script_share=0.5), "猫在这里", "猫在这里", "source script"),
         (FilterConfig(min_script_share=0.5), "It is here", "It is here", "target script"),
@@ -106,7 +117,8 @@ def test_a_side_in_another_language_is_left_out_under_its_own_reason() -> None:
 
 def test_scripts_are_known_by_language_or_by_subtag() -> None:
     assert script_names("pt-BR") == {"LATIN"}
-    assert script_names("sr-Cyrl") == {"CYRILLIC"}
+    assert script_names("sr-Cyrl") == script_names("sr-cyrl") == {"CYRILLIC"}
+    assert script_names("EN") == script_names("en-Latn-GB") == {"LATIN"}
     assert script_share("ひらがな", script_names("ja")) == 1.0
     assert script_share("Ünïcödé", script_names("de")) == 1.0
     assert script_share("ab猫猫", script_names("en")) == 0.5
@@ -150,6 +162,10 @@ def test_a_report_counts_and_says_only_what_happened() -> None:
     ("values", "message"),
     [
         ({"max_characters": -1}, "data.filters.max_characters is -1"),
+        ({"max_ratio": 1.0}, "data.filters.max_ratio is 1.0; it must be above 1, or 0"),
+        ({"max_ratio": float("nan")}, "data.filters.max_ratio is nan"),
+        ({"min_script_share": -0.1}, "data.filters.min_script_share is -0.1"),
+        ({"language_margin": 5.1}, "data.filters.language_margin is 5.1"),
         ({"max_ratio": 0.5}, "data.filters.max_ratio is 0.5; it must be above 1, or 0"),
         ({"min_script_share": 1.5}, "data.filters.min_script_share is 1.5"),
         ({"language_margin": -0.1}, "data.filters.language_margin is -0.1; it must be from 0 to 5"),
@@ -159,3 +175,18 @@ def test_a_report_counts_and_says_only_what_happened() -> None:
 def test_impossible_limits_are_refused(values: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         FilterConfig(**values)  # type: ignore[arg-type]
+
+
+def test_limits_may_be_at_either_end() -> None:
+    FilterConfig(max_ratio=1.01, min_script_share=1.0, language_margin=5.0, max_characters=1)
+    FilterConfig(max_ratio=0.0, min_script_share=0.0, language_margin=0.0, max_characters=0)
+
+
+def test_a_ratio_of_zero_is_no_limit() -> None:
+    found = judge_tokens(1, 10, max_length=10, config=FilterConfig())
+    assert found is Verdict.KEPT
+    exact = [
+        judge_tokens(2, number, max_length=10, config=FilterConfig(max_ratio=1.5))
+        for number in (3, 4)
+    ]
+    assert exact == [Verdict.KEPT, Verdict.RATIO]

@@ -322,3 +322,10 @@ def test_a_run_begins_only_where_there_is_none_and_resumes_only_where_there_is_o
     files_of(tmp_path).snapshot(3)
     with pytest.raises(TrainingError, match="holds snapshots but no state"):
         check_folder(tmp_path, has_state=False, resume=False)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_does_not_write_into_a_checkpoint(tmp_path: Path, *, resume: bool) -> None:
+    (tmp_path / "config.json").write_bytes(b"{}")
+    with pytest.raises(TrainingError, match="is a checkpoint, whose files a run would replace"):
+        check_folder(tmp_path, has_state=resume, resume=resume)

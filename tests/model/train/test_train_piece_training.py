@@ -3,7 +3,9 @@
 import io
 import os
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,53 @@ def test_training_that_takes_for_ever_can_be_stopped(
     assert time.monotonic() - started < 60
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_signal_to_all_processes_is_the_starters_alone() -> None:
+    others = _children()
+
+    def lines() -> Iterator[str]:
+        yield from LINES[:20]
+        (child,) = _children() - others
+        while not _ignores(child, signal.SIGTERM):
+            pass
+        os.kill(child, signal.SIGTERM)
+        yield from LINES[20:]
+
+    assert train_pieces(OPTIONS, lines(), never)
+
+
+def _children() -> set[int]:
+    path = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    return {int(child) for child in path.read_text().split()}
+
+
+def _ignores(process_id: int, number: signal.Signals) -> bool:
+    status = Path(f"/proc/{process_id}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) >> (number - 1) & 1)
+
+
+def test_a_worker_that_a_signal_to_all_processes_has_ended_is_a_stop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker(tmp_path, monkeypatch, f"os.kill(os.getpid(), {signal.SIGTERM})")
+    pid = tmp_path / "pid"
+
+    def should_stop() -> bool:
+        """The signal is seen here once the worker is gone."""
+        return pid.exists() and pid.read_text() != "" and not _runs(int(pid.read_text()))
+
+    with pytest.raises(StoppedError):
+        train_pieces(OPTIONS, LINES, should_stop)
+
+
+def _runs(process_id: int) -> bool:
+    try:
+        os.kill(process_id, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,6 +168,104 @@ def test_a_row_that_would_be_too_long_stays_as_it_is_stored(
     pairs = TrainingPairs(store, [entry(80, 1)], seed=1, drawing=short)
     sources, _ = pairs.rows(list(range(80)), epoch=0, number=0)
     assert [row.tolist() for row in sources] == [store.source(i).tolist() for i in range(80)]
+
+
+class Doubled(SegmentDrawer):
+    """Says every character of a line twice; notes the seeds."""
+
+    def __init__(self) -> None:
+        self.seeds: list[tuple[int, ...]] = []
+
+    def draw(self, lines: Sequence[str], *, seed: Sequence[int]) -> list[list[int]]:
+        self.seeds.append(tuple(seed))
+        return [[10 + ord(letter) for letter in line for _ in range(2)] for line in lines]
+
+
+def short_pairs(folder: Path) -> StoredPairs:
+    """Of one to eight letters, a token each; sources with a tag."""
+
+    def fill(writer: StoreWriter) -> None:
+        for number in range(1, 9):
+            text = "abcdefgh"[:number]
+            ids = [10 + ord(letter) for letter in text]
+            writer.add([3, *ids, EOS_ID], [*ids, EOS_ID], (text, text))
+
+    return open_or_build(folder, {"text": "short"}, fill, has_text=True)
+
+
+def drawn_with(
+    folder: Path, *, max_length: int = 100, batch_tokens: int = 1000
+) -> tuple[TrainingPairs, Doubled, Doubled]:
+    source, target = Doubled(), Doubled()
+    drawing = Drawing(
+        source=source,
+        target=target,
+        eos_id=EOS_ID,
+        num_tags=1,
+        max_length=max_length,
+        batch_tokens=batch_tokens,
+    )
+    pairs = TrainingPairs(short_pairs(folder), [entry(8, 1)], seed=7, drawing=drawing)
+    return pairs, source, target
+
+
+@pytest.mark.parametrize(
+    ("max_length", "batch_tokens", "limit"),
+    [(100, 1000, 100), (10, 1000, 10), (9, 1000, 9), (100, 80, 10), (100, 87, 10), (100, 79, 9)],
+)
+def test_a_drawn_row_may_be_as_long_as_the_limit_and_its_share_of_the_batch(
+    tmp_path: Path, max_length: int, batch_tokens: int, limit: int
+) -> None:
+    pairs, _, _ = drawn_with(tmp_path, max_length=max_length, batch_tokens=batch_tokens)
+    sources, targets = pairs.rows(list(range(8)), epoch=0, number=0)
+    letters = range(1, 9)
+    # Drawn: twice the letters, EOS, and a tag before a source; stored: once.
+    drawn = [(2 * n + 2 <= limit, 2 * n + 1 <= limit) for n in letters]
+    assert [len(row) for row in sources] == [
+        (2 * n if is_source else n) + 2 for n, (is_source, _) in zip(letters, drawn, strict=True)
+    ]
+    assert [len(row) for row in targets] == [
+        (2 * n if is_target else n) + 1 for n, (_, is_target) in zip(letters, drawn, strict=True)
+    ]
+    assert all((row[0], row[-1]) == (3, EOS_ID) for row in sources)
+
+
+def test_what_is_drawn_depends_on_seed_epoch_number_and_side_alone(tmp_path: Path) -> None:
+    pairs, source, target = drawn_with(tmp_path)
+    for drawer in (source, target):
+        drawer.seeds.clear()
+    for epoch, number in ((0, 0), (0, 1), (3, 1)):
+        pairs.rows([0, 1], epoch=epoch, number=number)
+    assert source.seeds == [(7, 0, 0, 0), (7, 0, 1, 0), (7, 3, 1, 0)]
+    assert target.seeds == [(7, 0, 0, 1), (7, 0, 1, 1), (7, 3, 1, 1)]
+
+
+def test_batches_are_planned_by_lengths_grown_as_the_widest_rows_grow_and_rounded_up(
+    tmp_path: Path,
+) -> None:
+    pairs, _, _ = drawn_with(tmp_path)
+    # The widest source of eight letters is 10 tokens and 18 when drawn, the widest target 9 and 17.
+    assert pairs.source_lengths.tolist() == [math.ceil((n + 2) * 18 / 10) for n in range(1, 9)]
+    assert pairs.target_lengths.tolist() == [math.ceil((n + 1) * 17 / 9) for n in range(1, 9)]
+    short, _, _ = drawn_with(tmp_path, max_length=11)
+    assert short.source_lengths.max() == short.target_lengths.max() == 11
+
+
+def test_entries_of_the_same_size_are_dealt_out_in_orders_of_their_own() -> None:
+    found = copies(entry(40, 0.5), entry(40, 0.5))
+    assert found[:40].sum() == found[40:].sum() == 20
+    assert found[:40].tolist() != found[40:].tolist()
+    assert copies().tolist() == []
+
+
+def test_an_epoch_may_have_one_pair_and_no_less(
+    pieces: sentencepiece.SentencePieceProcessor, tmp_path: Path
+) -> None:
+    store = stored(pieces, tmp_path)
+    pairs = TrainingPairs(store, [entry(80, 1 / 80)], seed=1)
+    assert [int(pairs.epoch_copies(epoch).sum()) for epoch in range(3)] == [1, 1, 1]
+    with pytest.raises(DataError, match=r"copies leave 0\.9875 pairs an epoch; at least 1"):
+        TrainingPairs(store, [entry(79, 1 / 80)], seed=1)
 
 
 def test_epochs_of_weighted_corpora_hold_what_their_copies_say(

@@ -77,3 +77,31 @@ def test_the_tail_multiplies_every_kind() -> None:
 def test_impossible_schedules_are_refused_by_name(changes: dict[str, object], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         ScheduleConfig(**changes)  # type: ignore[arg-type]
+
+
+def test_the_ends_of_every_range_are_allowed() -> None:
+    ScheduleConfig(peak=1e-3, floor=1e-3, warmup_updates=1, tail_fraction=1.0)
+    ScheduleConfig(floor=0.0, tail_fraction=0.0)
+    for tail_fraction in (-0.1, math.nan):
+        with pytest.raises(ConfigError, match=r"schedule\.tail_fraction is"):
+            ScheduleConfig(tail_fraction=tail_fraction)
+    with pytest.raises(ConfigError, match=r"schedule\.factor is 0\.0"):
+        ScheduleConfig(factor=0.0)
+
+
+def test_as_it_stands_it_is_the_inverse_root_after_four_thousand_updates() -> None:
+    rates = [learning_rate(ScheduleConfig(), update=n, d_model=8) for n in (1, 4000, 16000)]
+    assert rates == pytest.approx([1e-3 / 4000, 1e-3, 5e-4])
+    assert learning_rate(ScheduleConfig(), update=16000, fraction=1.0, d_model=8) > 0.0
+
+
+def test_a_warm_up_of_one_update_is_none() -> None:
+    for kind in ("inverse-sqrt", "constant", "cosine"):
+        config = ScheduleConfig(kind=kind, peak=2e-3, warmup_updates=1)
+        assert learning_rate(config, update=1, d_model=8) == pytest.approx(2e-3)
+
+
+def test_a_tail_never_goes_below_zero_or_above_one() -> None:
+    assert tail_factor(0.5, 1.5) == 0.0
+    assert tail_factor(1.0, 0.0) == tail_factor(0.1, 0.0) == 1.0
+    assert tail_factor(1.0, 0.25) == pytest.approx(0.75)

@@ -15,6 +15,7 @@ from model.train.state import (
     Progress,
     list_averages,
     list_snapshots,
+    load_latest_snapshot,
     load_snapshot,
     load_state,
     prune,
@@ -22,6 +23,7 @@ from model.train.state import (
     save_snapshot,
     save_state,
     snapshot_path,
+    update_of,
 )
 
 PROGRESS = Progress(
@@ -201,10 +203,43 @@ def test_snapshots_come_back_and_old_ones_go(tmp_path: Path) -> None:
     assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, n) for n in (5, 15, 20)]
 
 
-def test_a_flipped_bit_in_a_snapshot_is_noticed(tmp_path: Path) -> None:
-    path = save_snapshot(tmp_path, parts()[0], 1)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+@pytest.mark.parametrize(
+    ("num_kept", "keep", "left"),
+    [
+        (1, set(), [20]),
+        (3, set(), [10, 15, 20]),
+        (4, set(), [5, 10, 15, 20]),
+        (9, set(), [5, 10, 15, 20]),
+        (1, {5, 10, 99}, [5, 10, 20]),
+        (2, {20}, [15, 20]),
+    ],
+)
+def test_the_latest_snapshots_stay_and_those_to_keep(
+    tmp_path: Path, num_kept: int, keep: set[int], left: list[int]
+) -> None:
+    layer, _ = parts()
+    for update in (5, 10, 15, 20):
+        save_snapshot(tmp_path, layer, update)
+    prune(list_snapshots(tmp_path), num_kept=num_kept, keep=keep)
+    assert list_snapshots(tmp_path) == [snapshot_path(tmp_path, update) for update in left]
+
+
+def test_snapshots_come_by_their_updates_however_many_digits_these_have(tmp_path: Path) -> None:
+    layer, other = nn.Linear(3, 2), nn.Linear(3, 2)
+    for update in (99_999_999, 2, 100_000_001):
+        save_snapshot(tmp_path, layer if update == 100_000_001 else other, update)
+    found = [update_of(path) for path in list_snapshots(tmp_path)]
+    assert found == [2, 99_999_999, 100_000_001]
+    load_latest_snapshot(tmp_path, other)
+    assert torch.equal(other.weight, layer.weight)
+
+
+@pytest.mark.parametrize("from_end", range(4, 4 * 8 + 1, 4))
+def test_a_flipped_bit_in_a_snapshot_is_noticed(tmp_path: Path, from_end: int) -> None:
+    path = save_snapshot(tmp_path, parts()[0], 1)  # six weights and two biases, four bytes each
+    data = bytearray(path.read_bytes())
+    data[-from_end] ^= 1
+    path.write_bytes(data)
     with pytest.raises(TrainingError, match="not a snapshot: its weights are damaged"):
         load_snapshot(path)
 

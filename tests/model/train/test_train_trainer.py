@@ -13,7 +13,8 @@ from model.train.experiment import OptimiserConfig, RunConfig
 from model.train.loss import label_smoothed_loss
 from model.train.objective import batch_loss
 from model.train.paired_loss import paired_loss
-from model.train.state import load_state, save_state
+from model.train.schedule import ScheduleConfig
+from model.train.state import Progress, load_state, save_state
 from model.train.trainer import Trainer
 from support.training import (
     Recorder,
@@ -129,6 +130,26 @@ def test_a_step_is_adamw_with_the_experiments_values() -> None:
         expected *= 1 - 0.2 * rate
         step = mean / (1 - 0.7**number) / ((squares / (1 - 0.9**number)).sqrt() + 1e-3)
         torch.testing.assert_close(weight.detach(), expected - rate * step, rtol=0, atol=1e-12)
+
+
+def test_every_update_has_the_learning_rate_of_its_number_and_of_what_is_done_before_it() -> None:
+    schedule = ScheduleConfig(kind="constant", peak=4e-3, warmup_updates=4, tail_fraction=0.5)
+    learner = trainer(network(), run=RunConfig(max_updates=8), schedule=schedule)
+    recorder = Recorder()
+    learner.train(recorder)
+    # The tail begins with the update before which half of the run is done: 4, 5, 6, 7 of 8.
+    rates = [1e-3, 2e-3, 3e-3, 4e-3, 4e-3, 3e-3, 2e-3, 1e-3]
+    assert [result.learning_rate for result in recorder.results] == pytest.approx(rates)
+    assert learner._optimiser.param_groups[0]["lr"] == pytest.approx(1e-3)
+
+
+def test_a_resumed_run_has_the_learning_rate_of_the_update_that_is_next() -> None:
+    schedule = ScheduleConfig(kind="constant", peak=4e-3, warmup_updates=4)
+    recorder = Recorder()
+    run = RunConfig(max_updates=4)
+    trainer(network(), run=run, schedule=schedule, progress=Progress(update=2)).train(recorder)
+    assert [result.update for result in recorder.results] == [3, 4]
+    assert [result.learning_rate for result in recorder.results] == pytest.approx([3e-3, 4e-3])
 
 
 def test_gradients_are_clipped_to_the_norm() -> None:

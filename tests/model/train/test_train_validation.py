@@ -1,15 +1,18 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from model.checkpoint.manifest import LanguagePair
+from model.nn.transformer import Transformer
 from model.train.data import ParallelText, TokenisedPairs
 from model.train.experiment import RunConfig
 from model.train.stopping import StoppedError
-from model.train.validation import DevText, Validator, dev_loss
-from model.train.vocabulary import Vocabularies
+from model.train.validation import DevScore, DevText, Validator, dev_loss
+from model.train.vocabulary import START_ID, Vocabularies
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, StopAfter
 from support.training import network, reversal_pairs
@@ -80,6 +83,70 @@ def test_the_settings_that_a_metric_depends_on_count(
     for name, value in {**others, "final_beam_size": 3, "max_updates": 99}.items():
         assert scoring(metric=metric, **{name: value}) == said
     assert scoring(metric=metric, bleu_tokenizer="zh") == said  # what is chosen by itself
+
+
+UNEVEN = TokenisedPairs(
+    [[5, 1], [6, 7, 8, 9, 1], [3] * 11 + [1], [4, 4, 1]],
+    [[7, 8, 9, 1], [3, 1], [5, 6] * 5 + [1], [9, 1]],
+)
+"""Pairs of such different lengths that a batch of them has much padding."""
+
+
+def log_probability(
+    transformer: Transformer, source: Sequence[int], target: Sequence[int]
+) -> float:
+    """Of one target, EOS included, alone in its batch."""
+    with torch.no_grad():
+        logits = transformer(torch.tensor([source]), torch.tensor([[START_ID, *target[:-1]]]))
+    logs = logits[0].log_softmax(-1)
+    return float(sum(logs[place, token] for place, token in enumerate(target)))
+
+
+@pytest.mark.parametrize("batch_tokens", [12, 25, 1000])
+def test_the_dev_loss_is_the_mean_cross_entropy_of_a_target_token_however_pairs_are_batched(
+    batch_tokens: int,
+) -> None:
+    transformer = network().eval()
+    total = sum(
+        log_probability(transformer, UNEVEN.source(n).tolist(), UNEVEN.target(n).tolist())
+        for n in range(len(UNEVEN))
+    )
+    run = RunConfig(max_updates=1, batch_tokens=batch_tokens, precision="float32")
+    num_tokens = 4 + 2 + 11 + 2
+    assert dev_loss(transformer, UNEVEN, run) == pytest.approx(-total / num_tokens, rel=1e-5)
+
+
+def test_the_dev_loss_of_one_pair_is_its_own() -> None:
+    transformer = network().eval()
+    run = RunConfig(max_updates=1, precision="float32")
+    expected = -log_probability(transformer, [5, 1], [7, 8, 1]) / 3
+    one = TokenisedPairs([[5, 1]], [[7, 8, 1]])
+    assert dev_loss(transformer, one, run) == pytest.approx(expected, rel=1e-5)
+
+
+def test_scores_are_those_of_the_network_without_dropout() -> None:
+    transformer = network(dropout=0.5)
+    held_out = replace(dev_text(), pairs=UNEVEN)
+    found = validator(held_out, score_dev=False, metric="loss").score(transformer.train())["0"]
+    assert transformer.training
+    run = replace(EXPERIMENT.run, score_dev=False, metric="loss")
+    assert found == DevScore(loss=dev_loss(transformer.eval(), UNEVEN, run))
+    validator(held_out, score_dev=False, metric="loss").score(transformer)
+    assert not transformer.training
+
+
+def test_the_choice_is_made_by_the_mean_over_the_corpora_that_choose() -> None:
+    chooses = [dev_text(), dev_text(is_choosing=False), dev_text()]
+    scores = {
+        "0": DevScore(loss=1.0, bleu=10.0, chrf=30.0),
+        "1": DevScore(loss=100.0, bleu=100.0, chrf=100.0),
+        "2": DevScore(loss=3.0, bleu=20.0, chrf=50.0),
+    }
+    found = validator(*chooses).choosing(scores)
+    assert found == DevScore(loss=2.0, bleu=15.0, chrf=40.0)
+    assert [found.value(metric) for metric in ("bleu", "chrf", "loss")] == [15.0, 40.0, -2.0]
+    losses = {name: DevScore(loss=score.loss) for name, score in scores.items()}
+    assert validator(*chooses).choosing(losses) == DevScore(loss=2.0)
 
 
 def test_the_dev_loss_can_be_stopped_before_every_batch() -> None:

@@ -1,0 +1,21 @@
+"""Names that people read: of checkpoints, corpora and licences. What none of them may have."""
+
+import unicodedata
+
+from model.errors import shown
+
+MAX_NAME_CHARACTERS = 1_000
+_CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def name_problem(name: str) -> str | None:
+    """What is wrong with a name, to follow its place: "is …; it must …". None if nothing is.
+
+    Control characters move a terminal's cursor, end a line of a log, or turn the direction of what
+    follows.
+    """
+    if len(name) > MAX_NAME_CHARACTERS:
+        return f"has {len(name)} characters; at most {MAX_NAME_CHARACTERS} are possible"
+    if any(unicodedata.category(character) in _CONTROLS for character in name):
+        return f"is {shown(name)}; it must have no control characters"
+    return None

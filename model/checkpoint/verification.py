@@ -1,0 +1,62 @@
+"""The files of a checkpoint against what config.json says of them: sizes first, checksums then.
+
+Owns how large each can be. The comparison itself is `model.checkpoint.checksums`.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.checkpoint.checksums import verify_files
+from model.errors import CheckpointError
+from model.host_memory import gibibytes, host_limit
+
+if TYPE_CHECKING:
+    from model.checkpoint.manifest import Manifest
+
+MAX_CARD_BYTES = 16 * 2**20
+MAX_TOKENIZER_BYTES = 128 * 2**20
+MAX_VOCABULARY_BYTES = 128 * 2**20
+MAX_HEADER_BYTES = 32 * 2**20
+MAX_OTHER_BYTES = 128 * 2**20
+"""Of all files that are listed and have no part in the checkpoint."""
+
+_ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+
+
+def verify_parts(directory: Path, manifest: "Manifest", listed: Mapping[str, str]) -> None:
+    """Compare every listed file but config.json with its size and its checksum.
+
+    Raises:
+        CheckpointError: One is missing or is not what was written, or no memory holds the weights.
+    """
+    files = manifest.files
+    unlisted = sorted(set(asdict(files).values()) - set(listed))
+    if unlisted:
+        raise CheckpointError(directory / unlisted[0], "has no line in the checksums")
+    num_bytes, limit = num_weight_bytes(manifest), host_limit()
+    if limit is not None and num_bytes > limit:
+        raise CheckpointError(
+            directory / "config.json",
+            f"tensors has weights of {gibibytes(num_bytes)}; there are at most {gibibytes(limit)}",
+        )
+    sizes = {
+        files.card: (0, MAX_CARD_BYTES),
+        files.source_tokenizer: (0, MAX_TOKENIZER_BYTES),
+        files.target_tokenizer: (0, MAX_TOKENIZER_BYTES),
+        files.source_vocabulary: (0, MAX_VOCABULARY_BYTES),
+        files.target_vocabulary: (0, MAX_VOCABULARY_BYTES),
+        files.weights: (num_bytes, num_bytes + MAX_HEADER_BYTES),
+    }
+    verify_files(directory, listed, sizes, max_other_bytes=MAX_OTHER_BYTES)
+
+
+def num_weight_bytes(manifest: "Manifest") -> int:
+    """What the tensors take in the file, without its header."""
+    return sum(
+        math.prod(entry.shape) * _ELEMENT_BYTES[entry.dtype]
+        + (0 if entry.quantisation is None else 4 * entry.shape[0])
+        for entry in manifest.tensors.values()
+    )

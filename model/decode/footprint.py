@@ -1,0 +1,61 @@
+"""The least memory that a network's sentences take when all rows and slots are in use.
+
+Owns the sum, and its comparison with what a process may have. A checkpoint from elsewhere says how
+long sentences are; what it says must not be more than the machine has. Pure but for that question.
+"""
+
+import torch
+
+from model.checkpoint.manifest import Manifest
+from model.decode.request import SessionLimits
+from model.errors import ConfigError
+from model.host_memory import gibibytes, host_limit
+
+_BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
+_BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
+_BYTES_OF_A_POSITION = 4
+
+
+def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:
+    """Bytes of the tables of positions, for source and target."""
+    longest = max(limits.max_source_length, limits.max_target_length)
+    return 2 * longest * manifest.network.d_model * _BYTES_OF_A_POSITION
+
+
+def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
+    """Bytes of keys, values and tokens, of every row's past and every slot's memory."""
+    network = manifest.network
+    node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
+    past = limits.max_rows * limits.max_target_length
+    memory = limits.max_slots * limits.max_source_length
+    return (past + memory) * network.num_decoder_layers * node + past * _BYTES_OF_A_TOKEN
+
+
+def memory_limit(device: torch.device) -> int | None:
+    """Bytes that sentences could have on a device at the very most; None if it is not known."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    return host_limit()
+
+
+def check_footprint(manifest: Manifest, limits: SessionLimits, limit: int | None) -> int:
+    """The bytes that tables and caches take, if they fit.
+
+    Args:
+        manifest: Of the checkpoint.
+        limits: Of its session.
+        limit: Bytes that there are; None lets everything pass.
+
+    Raises:
+        ConfigError: They do not; the message names the values, what they need and the limit.
+    """
+    num_bytes = table_bytes(manifest, limits) + cache_bytes(manifest, limits)
+    if limit is not None and num_bytes > limit:
+        prefix = max(len(pair.target_prefix) for pair in manifest.pairs)
+        raise ConfigError(
+            f"limits.max_source_length {manifest.limits.max_source_length},"
+            f" limits.max_target_length {manifest.limits.max_target_length} and a prefix of"
+            f" {prefix} pieces make caches of {gibibytes(num_bytes)} for {limits.max_rows} rows and"
+            f" {limits.max_slots} slots; there are at most {gibibytes(limit)}"
+        )
+    return num_bytes
