@@ -33,7 +33,7 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
     address = _parse(peer or "")
     if address is None:
         return UNKNOWN
-    networks = tuple(trusted)
+    networks = tuple(trusted)  # without one no hop would be walked, so none is split off
     hops = [hop for header in forwarded for hop in header.split(",")] if networks else []
     while hops and any(address in network for network in networks):
         hop = _parse(hops.pop().strip())

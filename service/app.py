@@ -4,32 +4,37 @@ Owns how the parts of the front are put together. `create_app` has no side effec
 starts with the application's lifespan and leaves with it.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
 from service.api import admin, docs, health, libretranslate, native
-from service.api.access import Access
-from service.api.body import BodyReader
-from service.api.edge import Edge
+from service.api.access import Access, key_wanted_first
+from service.api.body import BodyReader, BodyReaders
+from service.api.cors import Cors
+from service.api.edge import Edge, log_failure
 from service.api.record import record_of
 from service.api.replies import error_reply
 from service.errors import problem_of
 from service.front import Front
-from service.metrics import Metrics, distribution_version
+from service.key_store import KeySources, KeyStore
+from service.metrics import Metrics
 from service.rates import RateLimiter
 from service.settings import Settings, load_settings
 from service.tracing import open_tracing
+from service.version import distribution_version
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
 
@@ -55,7 +60,7 @@ def create_app(
 
     Raises:
         ConfigError: The environment has an impossible setting, one whose extra is missing, or a
-            keys file that is none.
+            keys file that cannot be read or is none.
     """
     if front is None:
         metrics = Metrics(CollectorRegistry())
@@ -63,12 +68,13 @@ def create_app(
         front = Front(settings, metrics, clock=clock, spans=open_tracing(settings))
     settings = front.settings
     limiter = RateLimiter(clock, _secret(settings.redis_url))
-    access = Access(settings, limiter)
+    keys = _key_store(front)
+    access = Access(settings, limiter, keys)
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
         version=distribution_version(),
-        lifespan=_lifespan(front, limiter),
+        lifespan=_lifespan(front, limiter, keys),
         # Its pages load scripts from elsewhere; `service.api.docs` has its own.
         docs_url=None,
         redoc_url=None,
@@ -78,7 +84,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     paths = _add_routes(app, front, access)
-    app.state.access = access  # for who reloads keys
+    app.state.keys = keys  # for who reloads them
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
     if settings.cors_origins:
@@ -89,6 +95,7 @@ def create_app(
         routes=paths,
         clock=clock,
         new_request_id=new_request_id,
+        is_leaving=lambda: front.arrivals.is_over,
     )
     if front.spans is not None:
         front.spans.wrap(app, routes=paths)
@@ -99,15 +106,30 @@ def _secret(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()
 
 
+def _key_store(front: Front) -> KeyStore:
+    settings = front.settings
+    sources = KeySources(
+        file=settings.api_keys_file,
+        directory=settings.api_keys_dir,
+        text=settings.api_keys.get_secret_value(),
+    )
+    store = KeyStore(sources, on_reload=partial(front.metrics.reloaded, "keys"))
+    front.metrics.loaded("keys")
+    return store
+
+
 def _lifespan(
-    front: Front, limiter: RateLimiter
+    front: Front, limiter: RateLimiter, keys: KeyStore
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        watch = asyncio.create_task(keys.watch(), name="keys watch")
         try:
             async with front.running():
                 yield
         finally:
+            watch.cancel()
+            await asyncio.wait([watch])
             await limiter.close()
 
     return lifespan
@@ -116,15 +138,10 @@ def _lifespan(
 def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
-    settings = front.settings
-    reader = BodyReader(
-        max_bytes=settings.max_body_bytes,
-        timeout_seconds=settings.body_timeout_seconds,
-        executor=front.text_thread,
-    )
+    readers = _body_readers(front)
     for router in (
-        libretranslate.build_router(front, reader, access),
-        native.build_router(front, reader, access),
+        libretranslate.build_router(front, readers, access),
+        native.build_router(front, readers, access),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),
@@ -134,10 +151,26 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     return paths
 
 
+def _body_readers(front: Front) -> BodyReaders:
+    settings = front.settings
+    known = BodyReader(
+        max_bytes=settings.max_body_bytes,
+        timeout_seconds=settings.body_timeout_seconds,
+        executor=front.text_thread,
+        arrivals=front.arrivals,
+    )
+    stranger = replace(known, executor=front.strangers_thread)
+    keyless = stranger
+    if settings.key_required is not False:
+        limit = min(settings.max_keyless_body_bytes, settings.max_body_bytes)
+        keyless = replace(stranger, max_bytes=limit, too_large=key_wanted_first)
+    return BodyReaders(known=known, stranger=stranger, keyless=keyless)
+
+
 def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
     """Let pages of these origins call the server; never with cookies, which it has none of."""
     app.add_middleware(
-        CORSMiddleware,
+        Cors,
         allow_origins=origins,
         allow_methods=("GET", "POST"),
         allow_headers=("authorization", "content-type", "x-request-id"),
@@ -148,6 +181,9 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
-    record_of(request).code = problem.code
+    record = record_of(request)
+    record.code = problem.code
+    if problem.status == 500:
+        log_failure(record, error)
     headers = error.headers if isinstance(error, HTTPException) else None
     return error_reply(problem, headers)

@@ -1,19 +1,23 @@
 """Which checkpoints are served: from one path to descriptions and text pipelines.
 
-Owns the meaning of `DRAGOMAN_CHECKPOINT` and what several checkpoints may not share. Imports no
-torch: the networks are loaded by the engine.
+Owns the meaning of `DRAGOMAN_CHECKPOINT`, what several checkpoints may not share, and that one
+which cannot be served stops no other. Imports no torch: the networks are loaded by the engine.
 """
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoint.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
-from model.errors import ConfigError
+from model.errors import ConfigError, DragomanError
 from model.paths import exists, is_folder
 from model.text.tokenizer import Tokenizer
 from model.translation import TextPipeline
+
+CHECKPOINT_VARIABLE = "DRAGOMAN_CHECKPOINT"
+_FOLDER = Path("checkpoints")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,62 @@ class TextCheckpoint:
     fingerprint: str
     manifest: Manifest
     pipeline: TextPipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyCheckpoint:
+    """A directory that should be a checkpoint and cannot be served.
+
+    Attributes:
+        directory: Where it is.
+        reason: What is wrong with it, with the path of the file.
+    """
+
+    directory: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What was found: what can be served, at least one, and what cannot.
+
+    Raises:
+        ConfigError: Nothing can be served; the message has every reason.
+    """
+
+    usable: tuple[TextCheckpoint, ...]
+    faulty: tuple[FaultyCheckpoint, ...] = ()
+
+    def __post_init__(self) -> None:
+        """See `Raises`."""
+        if not self.usable:
+            raise ConfigError("; ".join(dict.fromkeys(fault.reason for fault in self.faulty)))
+
+    def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
+        """The same, with some of the usable ones, by their places, faulty for these reasons."""
+        faulty = [
+            FaultyCheckpoint(directory=self.usable[place].directory, reason=reason)
+            for place, reason in at_fault.items()
+        ]
+        usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
+        return Checkpoints(usable=tuple(usable), faulty=(*self.faulty, *faulty))
+
+
+def default_checkpoints() -> Path:
+    """Where checkpoints are when nobody says where.
+
+    The folder `checkpoints` of the working directory, or, where there is none, the one beside the
+    packages: that of a source tree, in which the bundled networks are.
+    """
+    bundled = Path(__file__).parents[1] / _FOLDER
+    is_bundled = not is_folder(_FOLDER, _unusable) and is_folder(bundled, _unusable)
+    return bundled if is_bundled else _FOLDER
+
+
+def named_checkpoints(environment: Mapping[str, str]) -> Path:
+    """Where the environment says that they are, as the server reads it; else the default."""
+    named = environment.get(CHECKPOINT_VARIABLE)
+    return Path(named) if named else default_checkpoints()
 
 
 def find_checkpoints(path: Path) -> tuple[Path, ...]:
@@ -54,53 +114,67 @@ def find_checkpoints(path: Path) -> tuple[Path, ...]:
         entries = sorted(path.iterdir())
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    found = [entry for entry in entries if entry.name[0] != "." and is_folder(entry, _unusable)]
+    found = [entry for entry in entries if entry.name[0] != "." and _may_be_folder(entry)]
     if not found:
         raise ConfigError(f"{path} has neither a {CONFIG_FILE} nor directories with one")
     return tuple(found)
 
 
-def load_checkpoints(path: Path) -> tuple[TextCheckpoint, ...]:
+def load_checkpoints(path: Path) -> Checkpoints:
     """Read the descriptions and tokenizers of the checkpoints at `path`.
 
+    One that has a name or a language pair of another one before it is faulty too: a request names a
+    pair and a metric names a checkpoint, and each must mean one thing.
+
     Raises:
-        ConfigError: There is none, or two of them share a name or a language pair.
-        CheckpointError: A file is missing, damaged or inconsistent.
+        ConfigError: There is none, or none can be served; the message has every reason.
     """
-    checkpoints = []
+    usable: list[TextCheckpoint] = []
+    faulty: list[FaultyCheckpoint] = []
     for directory in find_checkpoints(path):
-        name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
-        manifest = read_manifest(directory)
-        checkpoints.append(
-            TextCheckpoint(
-                directory=directory,
-                fingerprint=name,
-                manifest=manifest,
-                pipeline=TextPipeline(Tokenizer.load(directory, manifest), manifest),
-            )
-        )
-    _check_distinct(checkpoints)
-    return tuple(checkpoints)
+        try:
+            checkpoint = _read(directory)
+            _check_distinct(checkpoint, usable)
+            usable.append(checkpoint)
+        except DragomanError as error:
+            faulty.append(FaultyCheckpoint(directory=directory, reason=str(error)))
+    return Checkpoints(usable=tuple(usable), faulty=tuple(faulty))
+
+
+def _read(directory: Path) -> TextCheckpoint:
+    name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
+    manifest = read_manifest(directory)
+    return TextCheckpoint(
+        directory=directory,
+        fingerprint=name,
+        manifest=manifest,
+        pipeline=TextPipeline(Tokenizer.load(directory, manifest), manifest),
+    )
+
+
+def _may_be_folder(path: Path) -> bool:
+    """Whether it is one; what cannot be looked at is, so that reading it says why."""
+    try:
+        return is_folder(path, _unusable)
+    except ConfigError:
+        return True
 
 
 def _unusable(path: Path, problem: str) -> ConfigError:
     return ConfigError(f"{path}: {problem}")
 
 
-def _check_distinct(checkpoints: list[TextCheckpoint]) -> None:
-    """A request names a pair and a metric names a checkpoint: each must mean one thing."""
-    by_name: dict[str, Path] = {}
-    by_pair: dict[tuple[str, str], Path] = {}
-    for checkpoint in checkpoints:
-        manifest, directory = checkpoint.manifest, checkpoint.directory
-        other = by_name.setdefault(manifest.name, directory)
-        if other != directory:
-            raise ConfigError(f"{other} and {directory} are both called {manifest.name}")
+def _check_distinct(checkpoint: TextCheckpoint, others: Iterable[TextCheckpoint]) -> None:
+    manifest, directory = checkpoint.manifest, checkpoint.directory
+    for other in others:
+        if other.manifest.name == manifest.name:
+            raise ConfigError(f"{other.directory} and {directory} are both called {manifest.name}")
+        taken = set(map(_languages, other.manifest.pairs))
         for pair in manifest.pairs:
-            other = by_pair.setdefault(_languages(pair), directory)
-            if other != directory:
+            if _languages(pair) in taken:
                 raise ConfigError(
-                    f"{other} and {directory} both translate from {pair.source} to {pair.target}"
+                    f"{other.directory} and {directory} both translate"
+                    f" from {pair.source} to {pair.target}"
                 )
 
 

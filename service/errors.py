@@ -115,6 +115,11 @@ def unavailable(message: str, *, code: str = "unavailable") -> RequestError:
     )
 
 
+def draining() -> RequestError:
+    """A 503: the server leaves, and this had not been accepted."""
+    return unavailable("the server is shutting down", code="draining")
+
+
 def conflict(message: str, *, code: str) -> RequestError:
     """A 409: something else is being done that excludes it."""
     return RequestError(Problem(status=409, code=code, message=message))

@@ -5,17 +5,20 @@ whole (`service.front`); a request keeps the one that it began with.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Self
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
-from service.checkpoints import TextCheckpoint, load_checkpoints
-from service.engine.client import EngineClient, default_num_threads
+from service.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
+from service.cores import default_num_threads
+from service.engine.client import EngineClient
+from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
 from service.engine.supervisor import RestartBudget, Supervisor
+from service.labels import Served, served_by
 from service.metrics import Metrics
 from service.settings import Settings
 from service.translator import OnlineTranslator, SegmentsFinished
@@ -54,41 +57,56 @@ class Generation:
     Nothing of it changes but the count of its requests and the process behind the supervisor.
 
     Args:
-        checkpoints: At least one.
-        supervisor: Of an engine that has loaded them in this order.
+        checkpoints: What was found.
+        supervisor: Of an engine that has loaded the usable ones in this order.
         text_thread: Where texts are prepared and finished.
         on_finished: Called with the segments of every request that were translated.
 
     Attributes:
+        checkpoints: Those that are served.
+        faulty: Those that cannot be.
         names: Of the checkpoints.
         pairs: Of all checkpoints.
+        served: The same as metrics and logs tell them.
         supervisor: Of the engine.
         work: Its requests.
     """
 
     def __init__(
         self,
-        checkpoints: Sequence[TextCheckpoint],
+        checkpoints: Checkpoints,
         supervisor: Supervisor,
         *,
         text_thread: Executor,
         on_finished: SegmentsFinished | None = None,
     ) -> None:
-        self.names = tuple(checkpoint.manifest.name for checkpoint in checkpoints)
-        self.pairs = tuple(pair for one in checkpoints for pair in one.manifest.pairs)
+        self.checkpoints = checkpoints.usable
+        self.faulty = checkpoints.faulty
+        self.names = tuple(one.manifest.name for one in self.checkpoints)
+        self.pairs = tuple(pair for one in self.checkpoints for pair in one.manifest.pairs)
+        self.served: Mapping[LanguagePair, Served] = MappingProxyType(
+            {
+                pair: served_by(pair, one.manifest.name)
+                for one in self.checkpoints
+                for pair in one.manifest.pairs
+            }
+        )
         self.supervisor = supervisor
         self.work = WorkCount()
         self._limits = MappingProxyType(
-            {pair: one.manifest.limits for one in checkpoints for pair in one.manifest.pairs}
+            {pair: one.manifest.limits for one in self.checkpoints for pair in one.manifest.pairs}
         )
+        bulk_turn = asyncio.Semaphore(1)
         translators = {}
-        for number, checkpoint in enumerate(checkpoints):
+        for number, checkpoint in enumerate(self.checkpoints):
             translator = OnlineTranslator(
                 pipeline=checkpoint.pipeline,
                 limits=checkpoint.manifest.limits,
                 engine=supervisor,
                 checkpoint=number,
+                checkpoint_name=checkpoint.manifest.name,
                 text_thread=text_thread,
+                bulk_turn=bulk_turn,
                 on_finished=on_finished,
             )
             translators.update(dict.fromkeys(checkpoint.manifest.pairs, translator))
@@ -104,37 +122,52 @@ class Generation:
         clock: Callable[[], float],
         on_finished: SegmentsFinished | None = None,
         on_given_up: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], Awaitable[bool]] | None = None,
     ) -> Self:
         """Read the checkpoints that the settings name, and start an engine with them.
 
+        An engine that finds some at fault is started again without them.
+
         Raises:
-            ConfigError: There is no checkpoint, or two that cannot be served together.
-            CheckpointError: A file is missing, damaged or inconsistent.
+            ConfigError: There is no checkpoint, or none that can be served.
             EngineStartError: The engine did not become ready; no process is left behind.
         """
         checkpoints = await asyncio.to_thread(load_checkpoints, settings.checkpoint)
-        configure = _configuration(settings, checkpoints)
 
-        async def start_engine() -> EngineClient:
-            return await EngineClient.start(
-                configure,
-                max_pending_segments=settings.max_pending_segments,
-                start_timeout_seconds=settings.start_timeout_seconds,
-                hang_seconds=settings.hang_seconds,
-                on_finished=metrics.segment_finished,
+        async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
+            configure = _configuration(settings, checkpoints.usable)
+
+            async def start_engine() -> EngineClient:
+                return await EngineClient.start(
+                    configure,
+                    max_pending_segments=settings.max_pending_segments,
+                    reserved_share=settings.reserved_share,
+                    start_timeout_seconds=settings.start_timeout_seconds,
+                    hang_seconds=settings.hang_seconds,
+                    observer=metrics.segments,
+                    clock=clock,
+                )
+
+            return await Supervisor.start(
+                start_engine,
+                budget=RestartBudget(
+                    max_restarts=settings.max_restarts,
+                    window_seconds=settings.restart_window_seconds,
+                ),
+                on_lost=metrics.engine_restarted,
                 clock=clock,
+                on_given_up=on_given_up,
+                on_outdated=on_outdated,
             )
 
-        budget = RestartBudget(
-            max_restarts=settings.max_restarts, window_seconds=settings.restart_window_seconds
-        )
-        supervisor = await Supervisor.start(
-            start_engine,
-            budget=budget,
-            on_lost=metrics.engine_restarted,
-            clock=clock,
-            on_given_up=on_given_up,
-        )
+        while True:
+            try:
+                supervisor = await start_supervisor(checkpoints)
+                break
+            except EngineStartError as error:
+                if not error.at_fault:
+                    raise
+                checkpoints = checkpoints.without(error.at_fault)
         return cls(checkpoints, supervisor, text_thread=text_thread, on_finished=on_finished)
 
     def __repr__(self) -> str:

@@ -1,7 +1,8 @@
 """API keys: how they are made, kept, read and recognised.
 
-Owns the keys file and the comparison. Knows neither HTTP nor what a key opens; that is
-`service.api.access`. A file holds one line a key, as TOML:
+Owns the keys files and the comparison. Knows neither HTTP nor what a key opens, which is
+`service.api.access`, nor when files are read again (`service.key_store`). A file holds one line a
+key, as TOML:
 
     alice = { sha256 = "…64 hexadecimal digits…", requests_per_minute = 60, admin = true }
 
@@ -11,8 +12,10 @@ fewer than `MIN_KEY_LENGTH` characters opens nothing.
 """
 
 import hmac
+import os
 import re
 import secrets
+import stat
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ MIN_KEY_LENGTH = 22
 MAX_KEY_LENGTH = 256
 MAX_KEYS = 1000
 MAX_LIMIT = 1_000_000_000
+KEYS_SUFFIX = ".toml"
 
 _PREFIX = "dragoman_"
 _NUM_RANDOM_BYTES = 32
@@ -113,30 +117,94 @@ def check_name(name: str) -> str:
     return name
 
 
-def load_keys(path: Path | None, text: str = "") -> KeyRing:
-    """The keys of a file and those of `text`, which is written like one.
+def load_keys(
+    path: Path | None, text: str = "", *, directory: Path | None = None, may_be_none: bool = False
+) -> KeyRing:
+    """The keys of a file, of the files of a directory, and of `text`, which is written like one.
+
+    Args:
+        path: A file of keys.
+        text: Further keys.
+        directory: Where every file whose name ends in `.toml` is a file of keys, but for hidden
+            ones: what editors leave beside a file brings no key back.
+        may_be_none: A file or directory that is gone has no keys, and none at all is no error.
 
     Raises:
-        ConfigError: Something is not a keys file; the message names place and rule, never a
-            value, which could be a key that was pasted in place of its hash.
+        ConfigError: Something cannot be read or is not a keys file; the message names place and
+            rule, never a value, which could be a key that was pasted in place of its hash.
     """
     keys = parse_keys(text, "DRAGOMAN_API_KEYS")
     if text and not keys:
         raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
-        try:
-            if path.exists() and not path.is_file():
-                raise ConfigError(f"the keys file {path} is no file")
-            content = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise ConfigError(f"the keys file {path} cannot be read: {reason}") from error
-        keys += parse_keys(content, str(path))
-        if not keys:
-            # Whoever names a file wants a closed server; an empty one would leave it open.
+        found = _read_keys(path, may_be_gone=may_be_none)
+        # Whoever names a file wants a closed server; an empty one would leave it open.
+        if not found and not may_be_none:
             raise ConfigError(f"the keys file {path} has no key")
+        keys += found
+    if directory is not None:
+        files = keys_files(directory, may_be_gone=may_be_none)
+        found = tuple(key for file in files for key in _read_keys(file, may_be_gone=may_be_none))
+        if not found and not may_be_none:
+            raise ConfigError(
+                f"the directory of keys {directory} has no key: it has {len(files)} files whose"
+                f" names end in {KEYS_SUFFIX}"
+            )
+        keys += found
+    if len(keys) > MAX_KEYS:
+        raise ConfigError(f"there are {len(keys)} keys; the limit is {MAX_KEYS}")
     _check_distinct(keys)
     return KeyRing(keys)
+
+
+def keys_files(directory: Path, *, may_be_gone: bool = False) -> list[Path]:
+    """The files of a directory that are read for keys, in order of their names.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        entries = sorted(directory.iterdir())
+    except OSError as error:
+        if may_be_gone and isinstance(error, FileNotFoundError):
+            return []
+        raise _unreadable(f"the directory of keys {directory}", directory, error) from error
+    return [entry for entry in entries if entry.suffix == KEYS_SUFFIX and entry.name[0] != "."]
+
+
+def _read_keys(path: Path, *, may_be_gone: bool) -> tuple[ApiKey, ...]:
+    try:
+        if path.exists() and not path.is_file():
+            hint = "; name a directory with DRAGOMAN_API_KEYS_DIR" if path.is_dir() else ""
+            raise ConfigError(f"the keys file {path} is no file{hint}")
+        content = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        if may_be_gone:
+            return ()
+        raise _unreadable(f"the keys file {path}", path, error) from error
+    except OSError as error:
+        raise _unreadable(f"the keys file {path}", path, error) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the keys file {path} cannot be read: not UTF-8") from error
+    return parse_keys(content, str(path))
+
+
+def _unreadable(subject: str, path: Path, error: OSError) -> ConfigError:
+    """What is wrong and, where it is the permissions, whose they are and whose they would be."""
+    problem = f"{subject} cannot be read: {error.strerror or error}"
+    if not isinstance(error, PermissionError):
+        return ConfigError(problem)
+    needed = f"the server runs as user {os.geteuid()}, group {os.getegid()}"
+    try:
+        status = path.stat()
+    except OSError:
+        return ConfigError(f"{problem}; {needed}, which may not enter a directory above it")
+    mode = stat.S_IMODE(status.st_mode)
+    wanted = "0750" if stat.S_ISDIR(status.st_mode) else "0640"
+    return ConfigError(
+        f"{problem}; its mode is {mode:04o}, its owner {status.st_uid}:{status.st_gid}, and"
+        f" {needed}: give it that group and the mode {wanted}"
+    )
 
 
 def parse_keys(text: str, source: str) -> tuple[ApiKey, ...]:

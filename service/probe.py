@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 
+from service.environment import port_of
+
 PATH = "/readyz"
 TIMEOUT_SECONDS = 3.0
 
@@ -22,7 +24,8 @@ def address(environment: Mapping[str, str]) -> tuple[str, int]:
     variables.
     """
     host = environment.get("DRAGOMAN_HOST", "")
-    return _EVERYWHERE.get(host, host), int(environment.get("DRAGOMAN_PORT") or 8000)
+    port = port_of(environment.get("DRAGOMAN_PORT", ""), default=8000)
+    return _EVERYWHERE.get(host, host), port
 
 
 def problem(host: str, port: int) -> str | None:

@@ -1,8 +1,9 @@
 """The protocol: HTTP/1.1 on one connection, bounded before there is a request.
 
 Owns what a connection may cost while nobody has asked for anything yet: how many there are, how
-large a request's head may be, how long it may take, and how long a client may take to read its
-answer. What is refused here has our own shape of error. Parsing, and the request from its head
+large a request's head may be, how long it may take, and when it is parsed. What is refused here has
+our own shape of error. Which heads are wrong is `service.heads`, how much may be sent ahead
+`service.backlog`, how a connection ends `service.endings`. Parsing, and the request from its head
 on, are uvicorn's; bodies are `service.api.body`.
 
 On every connection one of these is always running: the time for a head (from the first moment
@@ -19,72 +20,25 @@ answered in HTTP/1.1.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from service.api.headers import SECURITY_HEADERS
-from service.api.replies import error_reply
+from service import heads
+from service.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
+from service.endings import AnswerTransport, EndingProtocol, WireLimits
 from service.errors import RETRY_AFTER_SECONDS, Problem
 from service.metrics import Refusal
 
-if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application
+__all__ = ["MAX_HEADERS", "BoundedProtocol", "WireLimits", "protocol_factory"]
 
 MAX_HEADERS = 100
-LEAVE_SECONDS = 5.0
-"""Time for a client to take its last answer, or to finish a body that was answered already."""
-WRITE_SECONDS = 30.0
-"""Time for a client to read anything of an answer that waits for it."""
-
 _OVERHEAD_BYTES = 4  # of a header: colon, space, CR, LF
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WireLimits:
-    """What a connection may cost.
-
-    Attributes:
-        max_header_bytes: Of the request line and the headers, trailers included.
-        header_timeout_seconds: Time for them to arrive.
-        max_connections: Connections open at once.
-        leave_seconds: As `LEAVE_SECONDS`.
-        write_seconds: As `WRITE_SECONDS`.
-    """
-
-    max_header_bytes: int
-    header_timeout_seconds: float
-    max_connections: int
-    leave_seconds: float = LEAVE_SECONDS
-    write_seconds: float = WRITE_SECONDS
-
-
-class _Timer:
-    """One call that is still to come, or none."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._handle: asyncio.TimerHandle | None = None
-
-    def __bool__(self) -> bool:
-        return self._handle is not None
-
-    def start(self, seconds: float, callback: Callable[[], None]) -> None:
-        self.stop()
-        self._handle = self._loop.call_later(seconds, callback)
-
-    def stop(self) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
-
-
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(EndingProtocol):
     """One connection.
 
     Args:
@@ -101,16 +55,10 @@ class BoundedProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._limits = limits
+        super().__init__(limits, config, server_state, app_state, _loop)
         self._on_refused = on_refused
-        self._head_timer = _Timer(self.loop)
-        self._write_timer = _Timer(self.loop)
-        self._leave_timer = _Timer(self.loop)
+        self._turn: asyncio.Handle | None = None
         self._problem: Problem | None = None
-        self._awaits_head = True
-        self._is_leaving = False
-        self._started: RequestResponseCycle | None = None
         self._num_headers = 0
         self._num_head_bytes = 0
         self._num_buffered_bytes = 0
@@ -129,21 +77,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every clock, and tell the request in work that nobody waits for it."""
-        for timer in (self._head_timer, self._write_timer, self._leave_timer):
-            timer.stop()
-        self._unset_keepalive_if_required()
-        super().connection_lost(exc)  # it tells the latest request, which may wait behind another
-        if self._started is not None and not self._started.response_complete:
-            self._started.disconnected = True
-            self._started.message_event.set()
+        """Parse no more."""
+        if self._turn is not None:
+            self._turn.cancel()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse, unless the connection is being left."""
-        if not self._is_leaving:
-            self._num_buffered_bytes += len(data)
-            self._parse(data)
-            self._bound_what_comes()
+        if self._is_leaving:
+            self._has_rest = True
+            return
+        self._backlog.add(data)
+        self._parse_on()
 
     def on_message_begin(self) -> None:
         """A request line begins."""
@@ -159,14 +104,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """A header is complete; or a trailer, which counts and never passes for a header."""
         self._num_headers += 1
         if self._num_headers > MAX_HEADERS:
-            self._stop_parsing(
-                Problem(
-                    status=431,
-                    code="headers_too_large",
-                    message=f"the request has more than {MAX_HEADERS} headers",
-                    limit=MAX_HEADERS,
-                )
-            )
+            self._stop_parsing(heads.too_many(MAX_HEADERS))
         self._count_head_bytes(len(name) + len(value) + _OVERHEAD_BYTES)
         if self._awaits_head:
             super().on_header(name, value)
@@ -177,7 +115,15 @@ class BoundedProtocol(HttpToolsProtocol):
             if self.parser.get_method() == b"CONNECT":
                 raise ValueError("no proxy")  # uvicorn answers with `send_400_response`
             return  # the head comes again, without its offer
+        version = self.parser.get_http_version()
+        if problem := heads.problem_with(version, self.headers):
+            self._stop_parsing(problem)
         super().on_headers_complete()  # it fails where the path is no path
+        self.cycle.transport = AnswerTransport(self)  # type: ignore[assignment]  # what it needs
+        if version == "1.0":
+            self.cycle.waiting_for_100_continue = False  # it has no interim answers
+        if self.pipeline:
+            self.flow.resume_reading()  # uvicorn pauses; but who leaves is to be seen
         self._awaits_head = False
         self._num_buffered_bytes = 0
         self._head_timer.stop()
@@ -200,6 +146,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the next request, but not for ever for the rest of this one."""
         self._waits_since = self.loop.time()
+        if self._is_lingering:
+            self.server_state.total_requests += 1
+            return
         has_next = bool(self.pipeline)
         super().on_response_complete()
         if self.transport.is_closing():
@@ -207,31 +156,41 @@ class BoundedProtocol(HttpToolsProtocol):
         elif not self._awaits_head and not has_next:
             self._unset_keepalive_if_required()
             self._leave_timer.start(self._limits.leave_seconds, self._close)
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Nothing came for a while."""
-        self._close()
-
-    def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
-        super().pause_writing()
-        self._write_timer.start(self._limits.write_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """It has read on."""
-        super().resume_writing()
-        self._write_timer.stop()
+        if self._backlog:
+            self._parse_on()
+        elif self._num_buffered_bytes and not self._is_answering and not self._is_leaving:
+            # The beginning of a head, which came before this answer was there.
+            self._unset_keepalive_if_required()
+            self._expect_head()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what could not be parsed, or what a callback of the parser refused."""
-        if self._problem is not None:
-            self._refuse("headers_too_large", self._problem)
-        else:
-            self._refuse("invalid_http", Problem(status=400, code="invalid_http", message=msg))
+        problem = self._problem or Problem(status=400, code="invalid_http", message=msg)
+        self._refuse("headers_too_large" if problem.status == 431 else "invalid_http", problem)
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
-        self._started = cycle
-        super()._start_asgi_task(cycle, app)
+    def _parse_on(self) -> None:
+        """Parse what came, until enough waits for an answer or it is others' turn."""
+        self._turn = None
+        num_pieces = 0
+        while self._backlog and not self._is_leaving and num_pieces < MAX_PIECES:
+            if len(self.pipeline) >= MAX_QUEUED:
+                break
+            piece = self._backlog.take()
+            num_pieces += 1
+            self._num_buffered_bytes += len(piece)
+            self._parse(piece)
+            self._bound_what_comes()
+        if self._is_leaving:
+            self._backlog.clear()
+        elif num_pieces == MAX_PIECES and self._backlog:
+            self._turn = self.loop.call_soon(self._parse_on)
+        if len(self._backlog) > MAX_BACKLOG_BYTES:
+            self.flow.hold()
+            self._watch()
+        else:
+            self.flow.release()
+        if self._has_eof and not self._backlog and not self._is_worth_keeping():
+            self._close()
 
     def _parse(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -239,7 +198,9 @@ class BoundedProtocol(HttpToolsProtocol):
             self._unset_keepalive_if_required()
             try:
                 num_parsed = self._feed(rest)
-            except httptools.HttpParserError:
+            except httptools.HttpParserError as error:
+                if str(error) == "Content-Length overflow":
+                    self._problem = heads.length_overflow()
                 self.send_400_response("Invalid HTTP request received.")
                 return
             rest = rest[num_parsed:]
@@ -253,15 +214,12 @@ class BoundedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
-            head = _head_without_offer(self.parser, self.url, self.headers)
+            method, version = self.parser.get_method(), self.parser.get_http_version()
+            head = heads.without_offer(method, self.url, version, self.headers)
             self.parser = _new_parser(self)
             self.parser.feed_data(head)
             return int(offer.args[0])
         return len(data)
-
-    @property
-    def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
 
     def _displace(self) -> bool:
         """End the connection that has waited longest for a request; False where none waits."""
@@ -298,7 +256,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_leaving:
             return
         if self._num_buffered_bytes > self._limits.max_header_bytes:
-            self._refuse("headers_too_large", _head_too_large(self._limits.max_header_bytes))
+            self._refuse("headers_too_large", heads.too_large(self._limits.max_header_bytes))
         elif self._awaits_head and not self._head_timer and not self._is_answering:
             # The beginning of a head, or the end of a request that had been answered before.
             self._expect_head()
@@ -311,21 +269,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self._num_buffered_bytes:
             self._close()
             return
-        seconds = self._limits.header_timeout_seconds
-        self._refuse(
-            "header_timeout",
-            Problem(
-                status=408,
-                code="header_timeout",
-                message=f"the headers were not complete after {seconds:g} seconds",
-                limit=seconds,
-            ),
-        )
+        self._refuse("header_timeout", heads.too_slow(self._limits.header_timeout_seconds))
 
     def _count_head_bytes(self, number: int) -> None:
         self._num_head_bytes += number
         if self._num_head_bytes > self._limits.max_header_bytes:
-            self._stop_parsing(_head_too_large(self._limits.max_header_bytes))
+            self._stop_parsing(heads.too_large(self._limits.max_header_bytes))
 
     def _stop_parsing(self, problem: Problem) -> NoReturn:
         """Uvicorn asks for `send_400_response` when a callback of the parser fails."""
@@ -333,14 +282,10 @@ class BoundedProtocol(HttpToolsProtocol):
         raise ValueError(problem.code)
 
     def _refuse(self, reason: Refusal, problem: Problem) -> None:
-        """Read no more; say why, if an answer is due now; close when the client has.
-
-        Bytes that arrive at a closed socket would reset it, and the client might never see the
-        answer. So only our own half is closed at first.
-        """
+        """Read no more; say why, if an answer is due now; close when the client has."""
         if self._is_leaving:
             return
-        self._is_leaving = True
+        self._is_leaving = self._has_rest = True
         self._head_timer.stop()
         self._on_refused(reason)
         if self._awaits_head and self._is_answering:
@@ -356,27 +301,12 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self.transport.write_eof()
-        self._leave_timer.start(self._limits.leave_seconds, self.transport.abort)
-
-    def _write_problem(self, problem: Problem) -> None:
-        """Answer without an application, as there is no request for one."""
-        reply = error_reply(problem, {**SECURITY_HEADERS, "connection": "close"})
-        headers = b"".join(b"%s: %s\r\n" % pair for pair in reply.raw_headers)
-        line = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
-        self.transport.write(line.encode() + headers + b"\r\n" + bytes(reply.body))
-
-    def _close(self) -> None:
-        """Close when everything is written, and in any case after a while."""
-        self._is_leaving = True
-        self._head_timer.stop()
-        self.transport.close()
-        self._leave_timer.start(self._limits.write_seconds, self.transport.abort)
+        self._linger()
 
 
 def protocol_factory(
     limits: WireLimits, on_refused: Callable[[Refusal], None]
-) -> type[HttpToolsProtocol]:
+) -> type[BoundedProtocol]:
     """The class that uvicorn makes one of for each connection."""
 
     class Protocol(BoundedProtocol):
@@ -396,20 +326,3 @@ def _new_parser(protocol: BoundedProtocol) -> httptools.HttpRequestParser:
     parser = httptools.HttpRequestParser(protocol)
     parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
     return parser
-
-
-def _head_without_offer(
-    parser: httptools.HttpRequestParser, url: bytes, headers: list[tuple[bytes, bytes]]
-) -> bytes:
-    lines = [b"%s %s HTTP/%s" % (parser.get_method(), url, parser.get_http_version().encode())]
-    lines += [b"%s: %s" % pair for pair in headers if pair[0] != b"upgrade"]
-    return b"\r\n".join([*lines, b"", b""])
-
-
-def _head_too_large(limit: int) -> Problem:
-    return Problem(
-        status=431,
-        code="headers_too_large",
-        message=f"the request line and the headers have more than {limit} bytes",
-        limit=limit,
-    )

@@ -84,6 +84,10 @@ class RateLimiter:
                 return wait
         return await _spend(self._local, key, limit, cost)
 
+    async def give_back(self, kind: str, who: str, *, limit: int) -> None:
+        """Take back one that was counted for `who` and is somebody else's."""
+        await self.spend(kind, who, limit=limit, cost=-1)
+
     async def close(self) -> None:
         """Close the connections to Redis."""
         if self._redis is not None:

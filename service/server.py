@@ -19,10 +19,10 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from model.errors import ConfigError, DragomanError
-from service.api.access import Access
 from service.app import create_app
 from service.engine.messages import Ready
 from service.front import Front
+from service.key_store import KeyStore
 from service.metrics import Metrics
 from service.protocol import WireLimits, protocol_factory
 from service.settings import Settings
@@ -54,7 +54,8 @@ class Server:
         announce: Called once with the address when the engine is warm.
 
     Raises:
-        ConfigError: Traces are asked for and cannot be made.
+        ConfigError: Traces are asked for and cannot be made; or so few files may be open that
+            there is none for a connection.
     """
 
     def __init__(self, settings: Settings, *, announce: Callable[[str, Ready], None]) -> None:
@@ -73,11 +74,12 @@ class Server:
             spans=open_tracing(settings),
         )
         app = create_app(front=self._front)
-        self._access: Access = app.state.access
-        self._uvicorn = _UvicornServer(_uvicorn_config(app, settings, metrics))
+        self._keys: KeyStore = app.state.keys
+        max_connections = allow_connections(settings.max_connections)
+        self._uvicorn = _UvicornServer(_uvicorn_config(app, settings, metrics, max_connections))
         metrics.watch_tasks(lambda: len(asyncio.all_tasks()))
         metrics.watch_connections(
-            lambda: len(self._uvicorn.server_state.connections), limit=settings.max_connections
+            lambda: len(self._uvicorn.server_state.connections), limit=max_connections
         )
 
     def run(self) -> None:
@@ -87,7 +89,7 @@ class Server:
             ConfigError: The address cannot be listened on.
             DragomanError: The engine did not start, or was given up.
         """
-        allow_files(self._settings.max_connections + _SPARE_FILES)
+        _LOGGER.info("settings", extra={"fields": self._settings.effective()})
         with listen(self._settings.host, self._settings.port) as listener:
             self._address = url_of(listener)
             loop_factory = self._uvicorn.config.get_loop_factory()
@@ -105,6 +107,7 @@ class Server:
 
     def _leave(self, failure: DragomanError) -> None:
         self._failure = failure
+        self._front.arrivals.end()
         self._uvicorn.should_exit = True
 
     def _on_signal(self) -> None:
@@ -124,8 +127,7 @@ class Server:
     async def _reload(self) -> None:
         """Take keys and checkpoints as they are now; what keeps the old ones is logged."""
         try:
-            num_keys = await asyncio.to_thread(self._access.reload_keys)
-            _LOGGER.info("keys read", extra={"fields": {"num_keys": num_keys}})
+            await asyncio.to_thread(self._keys.reload)
             await self._front.reload()
         except DragomanError as error:
             _LOGGER.warning("reload refused", extra={"fields": {"reason": str(error)}})
@@ -140,11 +142,13 @@ class Server:
         self._uvicorn.should_exit = True
 
 
-def _uvicorn_config(app: FastAPI, settings: Settings, metrics: Metrics) -> uvicorn.Config:
+def _uvicorn_config(
+    app: FastAPI, settings: Settings, metrics: Metrics, max_connections: int
+) -> uvicorn.Config:
     limits = WireLimits(
         max_header_bytes=settings.max_header_bytes,
         header_timeout_seconds=settings.header_timeout_seconds,
-        max_connections=settings.max_connections,
+        max_connections=max_connections,
     )
     return uvicorn.Config(
         app,
@@ -160,16 +164,31 @@ def _uvicorn_config(app: FastAPI, settings: Settings, metrics: Metrics) -> uvico
     )
 
 
-def allow_files(num_files: int) -> None:
-    """Raise the process's limit on open files to `num_files`, as far as it may; say so if not."""
+def allow_connections(num_connections: int) -> int:
+    """Raise the process's limit on open files to what so many connections need, as far as it may.
+
+    Returns:
+        How many there may be. If all of them had files, there would be none for another engine.
+
+    Raises:
+        ConfigError: There may be none.
+    """
+    num_files = num_connections + _SPARE_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= num_files:
-        return
+        return num_connections
     limit = num_files if hard == resource.RLIM_INFINITY else min(num_files, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-    if limit < num_files:
-        fields = {"limit": limit, "needed": num_files}
+    allowed = limit - _SPARE_FILES
+    if allowed < 1:
+        raise ConfigError(
+            f"this process may open {limit} files (ulimit -Hn); it needs {_SPARE_FILES} and one for"
+            " each connection"
+        )
+    if allowed < num_connections:
+        fields = {"limit": limit, "needed": num_files, "max_connections": allowed}
         _LOGGER.warning("few files may be open", extra={"fields": fields})
+    return allowed
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,13 +1,15 @@
 """Settings of the server: `DRAGOMAN_…` in the environment, overruled by flags.
 
 Owns names, defaults and safe maxima of every knob. Does not own what a single request may ask
-for within them (`service.api`) nor the network's own limits (the checkpoint's manifest).
+for within them (`service.api`), the network's own limits (the checkpoint's manifest), nor which
+other variables there are (`service.environment`).
 """
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -15,10 +17,12 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError
 from service.addresses import Network, parse_network
+from service.checkpoints import default_checkpoints
+from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.keys import MAX_LIMIT
 
-ENVIRONMENT_PREFIX = "DRAGOMAN_"
 MAX_BEAM_SIZE = 16
+DEFAULT_PORT = 8000
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
@@ -50,6 +54,12 @@ def _parse_origins(value: object) -> object:
     return origins
 
 
+def _without_service_link(value: object) -> object:
+    """The default port where Kubernetes has put the address of a Service called `dragoman`."""
+    is_link = isinstance(value, str) and is_service_link("DRAGOMAN_PORT", value)
+    return DEFAULT_PORT if is_link else value
+
+
 class Settings(BaseSettings):
     """Everything the server can be told at start.
 
@@ -57,7 +67,8 @@ class Settings(BaseSettings):
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
-            relative to the working directory. Read again by a reload.
+            relative to the working directory. By default `service.checkpoints.default_checkpoints`.
+            Read again by a reload.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -67,10 +78,12 @@ class Settings(BaseSettings):
         max_slots: Segments that run at once.
         admit_token_budget: Source tokens encoded between two decoding steps, at most; measured
             times may allow less.
-        reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
+        reserved_share: Of the rows and slots, those that bulk leaves to interactive segments; of
+            what may be pending and in work, what each class leaves to the other.
         max_pending_segments: Segments queued or running; more gets a 429.
         max_requests: Translation requests being worked on; more gets a 429.
         max_body_bytes: Bytes of one request's body.
+        max_keyless_body_bytes: Likewise, where a key is required and may only come with the body.
         max_texts: Texts of one request.
         max_text_characters: Characters of one text.
         max_request_characters: Characters of all texts of one request.
@@ -93,6 +106,8 @@ class Settings(BaseSettings):
         log_level: Least severe log line that is written.
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
         api_keys_file: Keys, one a line; see `service.keys`.
+        api_keys_dir: A directory of such files, those whose names end in `.toml`. Files are read
+            again when they change.
         api_keys: Further keys, written like such a file.
         key_required: Whether a translation needs a key; None: where there are keys. When it is
             true and there is none, the server does not start.
@@ -115,8 +130,10 @@ class Settings(BaseSettings):
     )
 
     host: str = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65_535)] = 8000
-    checkpoint: Path = Path("checkpoints")
+    port: Annotated[int, Field(ge=0, le=65_535), BeforeValidator(_without_service_link)] = (
+        DEFAULT_PORT
+    )
+    checkpoint: Path = Field(default_factory=default_checkpoints)
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
@@ -125,10 +142,11 @@ class Settings(BaseSettings):
     max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64
     admit_token_budget: Count = 1024
     reserved_share: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.25
-    max_pending_segments: Count = 1024
-    max_requests: Count = 512
+    max_pending_segments: Count = 1536
+    max_requests: Count = 1024
 
     max_body_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 1024 * 1024
+    max_keyless_body_bytes: Annotated[int, Field(ge=1024, le=64 * 1024 * 1024)] = 64 * 1024
     max_texts: Count = 128
     max_text_characters: Count = 20_000
     max_request_characters: Count = 100_000
@@ -150,6 +168,7 @@ class Settings(BaseSettings):
     traces: Literal["off", "otlp"] = "off"
 
     api_keys_file: Path | None = None
+    api_keys_dir: Path | None = None
     api_keys: SecretStr = SecretStr("")
     key_required: bool | None = None
     metrics_key_required: bool = False
@@ -170,18 +189,33 @@ class Settings(BaseSettings):
                 raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
         return self
 
+    def effective(self) -> dict[str, object]:
+        """Every setting with its value, for the log; of a secret only whether it is set."""
+        values: dict[str, object] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if SecretStr in (field.annotation, *get_args(field.annotation)):
+                values[name] = "set" if value and value.get_secret_value() else "unset"
+            else:
+                values[name] = value
+        return values
+
 
 def load_settings(flags: Mapping[str, object] | None = None) -> Settings:
     """Read the environment; a flag that is not None overrules it.
 
     Raises:
-        ConfigError: A value is impossible; the message names each variable.
+        ConfigError: A value is impossible, or a variable means nothing; the message names each.
     """
     given = {name: value for name, value in (flags or {}).items() if value is not None}
+    complaints = unknown_variables(os.environ, Settings.model_fields)
     try:
-        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks each of them
+        settings = Settings(**given)  # type: ignore[arg-type]  # pydantic checks each of them
     except ValidationError as error:
-        raise ConfigError("; ".join(_complaints(error))) from error
+        raise ConfigError("; ".join([*complaints, *_complaints(error)])) from error
+    if complaints:
+        raise ConfigError("; ".join(complaints))
+    return settings
 
 
 def _complaints(error: ValidationError) -> list[str]:

@@ -1,8 +1,8 @@
 """What a trace consists of: one span a request, one a segment, and where a segment's time went.
 
 Owns names, attributes and times of the spans; needs the extra `otel`. Attributes are counts,
-lengths and words from closed lists: never text, addresses or keys. There is no global provider,
-so two servers in one process share nothing.
+lengths, words from closed lists and the request id: never text, addresses or keys. There is no
+global provider, so two servers in one process share nothing.
 
 A request's span continues the client's W3C `traceparent`. A segment's three children, *queue*,
 *encode* and *decode*, were measured in the engine, and are made when its answer is there.
@@ -26,10 +26,11 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.edge import NO_ANSWER, PROBES
-from service.api.record import record_in
+from service.api.record import attach_trace_id, record_in
 from service.engine.batch import SegmentJob
 from service.engine.messages import Finished
-from service.metrics import UNMATCHED_ROUTE, distribution_version
+from service.metrics import UNMATCHED_ROUTE
+from service.version import distribution_version
 
 MAX_SEGMENTS = 32
 """Of one request, so many segments have spans of their own; all of them are counted."""
@@ -162,6 +163,7 @@ class TracedEdge:
             await send(message)
 
         span = self._spans.start_request(scope, route=route)
+        attach_trace_id(scope, trace.format_trace_id(span.get_span_context().trace_id))
         try:
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._app(scope, receive, send_and_note)
@@ -177,6 +179,9 @@ def _result(scope: Scope, status: int) -> dict[str, AttributeValue]:
     record = record_in(scope)
     values = {
         "error.type": record.code,
+        "dragoman.request_id": record.request_id,
+        "dragoman.pair": record.served.pair if record.served else None,
+        "dragoman.checkpoint": record.served.checkpoint if record.served else None,
         "dragoman.priority": record.priority,
         "dragoman.texts": record.num_texts,
         "dragoman.characters": record.num_characters,

@@ -7,6 +7,7 @@ the cancelling of what nobody waits for. Values were checked at the edge (`servi
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -15,8 +16,10 @@ from model.config import SearchConfig, StoppingRule
 from model.translation import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.batch import SegmentBatch, SegmentJob
 from service.engine.messages import Finished, OutputHypothesis
-from service.engine.scheduler import Priority
+from service.engine.turns import Priority
 from service.errors import deadline_exceeded, too_long
+from service.labels import served_by
+from service.urgency import priority_of, work_of
 
 # Text work is handed over in pieces, so that one long request does not keep the others waiting.
 _CHARACTERS_PER_PIECE = 4_000
@@ -41,8 +44,10 @@ class TranslationRequest:
             which caps it in any case.
         with_alignment: Also say which source token each target token attended to most.
         timeout_seconds: The deadline, from now.
-        priority: The class its segments wait in.
+        priority: The class it is in by what is known of it; its segments wait in that one, or as
+            bulk if they turn out to be more work than somebody waits for.
         stopping: When the search of a segment ends.
+        client: Whose it is, as a number that says nothing of them.
     """
 
     texts: tuple[str, ...]
@@ -55,6 +60,7 @@ class TranslationRequest:
     timeout_seconds: float
     priority: Priority = "interactive"
     stopping: StoppingRule = "exact"
+    client: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +83,11 @@ class Engine(Protocol):
     """Where segments are translated: an `EngineClient`, or the supervisor of one."""
 
     @property
-    def max_pending_segments(self) -> int:
-        """Segments that may be accepted and not answered."""
+    def max_request_segments(self) -> int:
+        """Segments of one request that may be accepted and not answered."""
 
-    def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
-        """Accept all of `jobs`, or none; never waits."""
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        """Accept all of a client's `jobs`, or none; never waits."""
 
 
 class OnlineTranslator:
@@ -92,7 +98,10 @@ class OnlineTranslator:
         limits: Lengths the checkpoint was trained for.
         engine: Where segments are translated.
         checkpoint: Which of the engine's checkpoints it is.
+        checkpoint_name: What it is called.
         text_thread: Where the pipeline runs.
+        bulk_turn: Who of bulk may hand it a piece of text: with one at a time, an interactive
+            request never waits there for more than one.
         on_finished: Called with a request's segments and their answers, in the request's task.
     """
 
@@ -103,14 +112,18 @@ class OnlineTranslator:
         limits: LengthLimits,
         engine: Engine,
         text_thread: Executor,
+        bulk_turn: asyncio.Semaphore,
         checkpoint: int = 0,
+        checkpoint_name: str = "",
         on_finished: SegmentsFinished | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._limits = limits
         self._engine = engine
         self._checkpoint = checkpoint
+        self._checkpoint_name = checkpoint_name
         self._text_thread = text_thread
+        self._bulk_turn = bulk_turn
         self._on_finished = on_finished
 
     async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
@@ -133,7 +146,7 @@ class OnlineTranslator:
     async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
         prepared = await self._prepare(request)
         jobs = self._jobs(prepared, request)
-        with self._engine.submit(jobs) as batch:
+        with self._engine.submit(jobs, client=request.client) as batch:
             answers = await batch.results()
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
@@ -145,19 +158,19 @@ class OnlineTranslator:
 
         texts = list(zip(prepared, outputs, strict=True))
         sizes = [len(text) for text in request.texts]
-        return [result async for result in self._map(finish, texts, sizes)]
+        return [result async for result in self._map(finish, texts, sizes, request.priority)]
 
     async def _prepare(self, request: TranslationRequest) -> list[PreparedText]:
-        """The texts as segments; given up as soon as there are more than may ever wait."""
+        """The texts as segments; given up as soon as there are more than may ever be accepted."""
 
         def prepare(text: str) -> PreparedText:
             return self._pipeline.prepare(text, request.pair)
 
-        limit = self._engine.max_pending_segments
+        limit = self._engine.max_request_segments
         prepared: list[PreparedText] = []
         num_segments = 0
         sizes = [len(text) for text in request.texts]
-        async for text in self._map(prepare, request.texts, sizes):
+        async for text in self._map(prepare, request.texts, sizes, request.priority):
             prepared.append(text)
             num_segments += len(text.network_segments)
             if num_segments > limit:
@@ -171,8 +184,12 @@ class OnlineTranslator:
     def _jobs(self, texts: Sequence[PreparedText], request: TranslationRequest) -> list[SegmentJob]:
         searches: dict[int, SearchConfig] = {}
         prefix_ids = self._pipeline.prefix_ids(request.pair)
+        segments = [segment for text in texts for segment in text.network_segments]
+        lengths = [len(segment.source_ids) for segment in segments]
+        priority = priority_of(work_of(lengths, beam_size=request.beam_size), request.priority)
+        served = served_by(request.pair, self._checkpoint_name)
         jobs = []
-        for segment in (segment for text in texts for segment in text.network_segments):
+        for segment in segments:
             cap = target_cap(len(segment.source_ids), self._limits)
             search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
             jobs.append(
@@ -180,19 +197,26 @@ class OnlineTranslator:
                     source_ids=segment.source_ids,
                     prefix_ids=prefix_ids,
                     search=search,
-                    priority=request.priority,
+                    priority=priority,
                     checkpoint=self._checkpoint,
+                    served=served,
                 )
             )
         return jobs
 
     async def _map(
-        self, function: Callable[[T], U], items: Sequence[T], sizes: Sequence[int]
+        self,
+        function: Callable[[T], U],
+        items: Sequence[T],
+        sizes: Sequence[int],
+        priority: Priority,
     ) -> AsyncIterator[U]:
         """`function` of every item, on the text thread, a few thousand characters at a time."""
         loop = asyncio.get_running_loop()
         for piece in _pieces(items, sizes):
-            for result in await loop.run_in_executor(self._text_thread, _map_all, function, piece):
+            async with self._bulk_turn if priority == "bulk" else nullcontext():
+                done = await loop.run_in_executor(self._text_thread, _map_all, function, piece)
+            for result in done:
                 yield result
 
 

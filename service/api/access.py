@@ -15,7 +15,8 @@ from model.errors import ConfigError
 from service.addresses import client_of
 from service.api.record import record_of
 from service.errors import Problem, RequestError, too_long
-from service.keys import ApiKey, KeyRing, load_keys
+from service.key_store import KeyStore
+from service.keys import ApiKey
 from service.rates import RateLimiter
 from service.settings import Settings
 
@@ -30,6 +31,7 @@ class Caller:
 
     Attributes:
         who: A key's name or an address, each with its kind before it.
+        has_key: A key was shown.
         requests_per_minute: None is no limit.
         characters_per_minute: None is no limit.
     """
@@ -37,6 +39,7 @@ class Caller:
     who: str
     requests_per_minute: int | None
     characters_per_minute: int | None
+    has_key: bool = False
 
 
 class Access:
@@ -45,41 +48,26 @@ class Access:
     Args:
         settings: Of the server: what is open, the limits, the trusted proxies.
         limiter: Counts.
-        keys: All keys, none of which leaves translation open and the administration shut; by
-            default those that the settings name.
+        keys: All keys, as they are when a request comes. A store that never had one leaves
+            translation open and the administration shut.
 
     Raises:
-        ConfigError: The keys cannot be read, or one is required and there is none.
+        ConfigError: A key is required and there is none.
     """
 
-    def __init__(
-        self, settings: Settings, limiter: RateLimiter, keys: KeyRing | None = None
-    ) -> None:
-        keys = _load(settings) if keys is None else keys
+    def __init__(self, settings: Settings, limiter: RateLimiter, keys: KeyStore) -> None:
         for name in ("key_required", "metrics_key_required"):
-            if getattr(settings, name) and not keys:
+            if getattr(settings, name) and not keys.is_guarded:
                 raise ConfigError(
                     f"DRAGOMAN_{name.upper()} is true, but there is no key; name a file of them"
-                    " with DRAGOMAN_API_KEYS_FILE"
+                    " with DRAGOMAN_API_KEYS_FILE, or a directory with DRAGOMAN_API_KEYS_DIR"
                 )
         self._settings = settings
         self._keys = keys
         self._limiter = limiter
 
     def __repr__(self) -> str:
-        return f"Access({len(self._keys.keys)} keys)"
-
-    def reload_keys(self) -> int:
-        """Read the keys again; requests that were let in go on.
-
-        Returns:
-            How many there are now.
-
-        Raises:
-            ConfigError: They cannot be read; those there were still hold.
-        """
-        self._keys = _load(self._settings)
-        return len(self._keys.keys)
+        return f"Access({self._keys!r})"
 
     def check_admin(self, request: Request) -> None:
         """Return if the request's key opens the administration.
@@ -87,7 +75,7 @@ class Access:
         Raises:
             RequestError: 404 where no key does; 401 without a key; 403 with another.
         """
-        if not self._keys.has_admin:
+        if not self._keys.ring.has_admin:
             raise RequestError(
                 Problem(status=404, code="not_found", message="there is nothing at this path")
             )
@@ -110,26 +98,40 @@ class Access:
         """Who asks, by what is known before the body is read; one request of theirs.
 
         Returns:
-            None when a key may still come with the body.
+            None when a key may still come with the body; the request counts for its address until
+            it has come.
 
         Raises:
             RequestError: A 403 or 429.
         """
         presented = _bearer(request)
-        if presented is None and self._keys:
+        if presented is None and self._keys.is_guarded:
+            await self._spend_request(self._anonymous(request))
             return None
         return await self._admit(request, presented)
 
     async def admit_with(self, request: Request, api_key: object) -> Caller:
-        """Who asks, by the value that came for a key with the body or none; as `admit`.
+        """Who asks, by the value that came for a key after `admit` had found none.
 
         Raises:
             RequestError: A 401, 403 or 429.
         """
-        if api_key in (None, ""):
-            return await self._admit(request, None)
-        # Something else than a string, such as two keys, is a wrong key.
-        return await self._admit(request, api_key if isinstance(api_key, str) else "")
+        anonymous = self._anonymous(request)  # it was counted
+        presented = None
+        if api_key not in (None, ""):
+            # Something else than a string, such as two keys, is a wrong key.
+            presented = api_key if isinstance(api_key, str) else ""
+        key = self._known(request, presented)
+        if key is None:
+            self._check_not_required()
+            return anonymous
+        if anonymous.requests_per_minute is not None:
+            await self._limiter.give_back(
+                "requests", anonymous.who, limit=anonymous.requests_per_minute
+            )
+        caller = _caller(key, self._settings)
+        await self._spend_request(caller)
+        return caller
 
     async def spend_characters(self, caller: Caller, num_characters: int) -> None:
         """Count the characters of a request that has passed every other check.
@@ -153,8 +155,8 @@ class Access:
         settings = self._settings
         try:
             key = self._known(request, presented)
-            if key is None and self._keys and settings.key_required is not False:
-                raise _missing_key()
+            if key is None:
+                self._check_not_required()
         except RequestError:
             await self._spend_request(self._anonymous(request))
             raise
@@ -162,11 +164,15 @@ class Access:
         await self._spend_request(caller)
         return caller
 
+    def _check_not_required(self) -> None:
+        if self._keys.is_guarded and self._settings.key_required is not False:
+            raise _missing_key()
+
     def _known(self, request: Request, presented: str | None) -> ApiKey | None:
         """The key that was presented; None when none was, or none is wanted."""
-        if presented is None or not self._keys:
+        if presented is None or not self._keys.is_guarded:
             return None
-        key = self._keys.find(presented)
+        key = self._keys.ring.find(presented)
         if key is None:
             raise _forbidden("Invalid API key")
         record_of(request).key_name = key.name
@@ -205,13 +211,10 @@ class Access:
             )
 
 
-def _load(settings: Settings) -> KeyRing:
-    return load_keys(settings.api_keys_file, settings.api_keys.get_secret_value())
-
-
 def _caller(key: ApiKey, settings: Settings) -> Caller:
     return Caller(
         who=f"key:{key.name}",
+        has_key=True,
         requests_per_minute=key.requests_per_minute or settings.requests_per_minute,
         characters_per_minute=key.characters_per_minute or settings.characters_per_minute,
     )
@@ -230,6 +233,20 @@ def _missing_key() -> RequestError:
             code="key_required",
             message="an API key is required: send it as Authorization: Bearer KEY,"
             " to /translate also as api_key",
+        )
+    )
+
+
+def key_wanted_first(name: str, num_bytes: int, limit: int) -> RequestError:
+    """A 401 for what is too large to be searched for a key."""
+    return RequestError(
+        Problem(
+            status=401,
+            code="key_required",
+            message=f"{name} has {num_bytes} bytes; without an API key in the header the limit is"
+            f" {limit}: send the key as Authorization: Bearer KEY",
+            value=num_bytes,
+            limit=limit,
         )
     )
 

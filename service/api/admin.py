@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from service.api.health import FaultReply, faults_of
 from service.api.replies import JsonReply, error_responses
 from service.front import Front
 
@@ -17,6 +18,7 @@ class ReloadReply(BaseModel):
     """What is served now."""
 
     checkpoints: list[str] = Field(description="Names of the checkpoints, as they are loaded.")
+    faulty: list[FaultReply] = Field(description="Checkpoints that could not be loaded.")
 
 
 def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> APIRouter:
@@ -38,6 +40,8 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
     )
     async def reload(request: Request) -> JsonReply:
         check_admin(request)
-        return JsonReply({"checkpoints": list(await front.reload())})
+        await front.reload()
+        names = [checkpoint.name for checkpoint in front.loaded]
+        return JsonReply({"checkpoints": names, "faulty": faults_of(front)})
 
     return router

@@ -6,19 +6,29 @@ forms to `service.api.forms`. Whatever comes in, what goes out is a value or a `
 
 import asyncio
 import json
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from starlette.requests import ClientDisconnect, Request
 
+from service.api.access import Caller
 from service.api.forms import decode_form
+from service.arrivals import Arrivals
 from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
 
 # Decoding a larger body would hold the event loop for more than a millisecond.
 _MAX_INLINE_BYTES = 16 * 1024
 
 _MAX_DIGITS = 18
+_MAX_LENGTH_DIGITS = 20  # of a body; more would be a number that no parser of HTTP lets through
+
+
+def _too_large(name: str, num_bytes: int, limit: int) -> RequestError:
+    return too_long(
+        f"{name} has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,55 +39,81 @@ class BodyReader:
         max_bytes: Largest body; also the longest query string.
         timeout_seconds: Time for a body to arrive.
         executor: Where large bodies are decoded.
+        arrivals: Those that are being read.
+        too_large: Makes the refusal of a body from who it is about, its bytes and the limit.
     """
 
     max_bytes: int
     timeout_seconds: float
     executor: Executor
+    arrivals: Arrivals = field(default_factory=Arrivals)
+    too_large: Callable[[str, int, int], RequestError] = _too_large
 
     async def read_json(self, request: Request) -> dict[str, object]:
         """The JSON object of a request that must have one.
 
         Raises:
-            RequestError: 400, 408 or 413.
+            RequestError: 400, 408, 413 or 503.
             ClientGoneError: The client left while sending.
         """
         media_type = _media_type(request)
+        self._check_query(request)
         body = await self._read(request)
         if not _is_json(media_type):
             raise _unsupported(media_type, "application/json")
         return await self._decode_object(body)
 
-    async def read_values(self, request: Request) -> dict[str, object]:
+    async def read_query(self, request: Request) -> dict[str, object]:
+        """The values of the query string; beside a JSON object it has none.
+
+        Raises:
+            RequestError: 400 or 413.
+        """
+        self._check_query(request)
+        if _is_json(_media_type(request)):
+            return {}
+        return await self._decode(request.scope["query_string"], "", "the query string")
+
+    async def read_values(
+        self, request: Request, query: Mapping[str, object] | None = None
+    ) -> dict[str, object]:
         """The values of a JSON object, or of a form and the query string together.
 
         A form's value hides one of the same name in the query string. A name that comes
         twice in one of them has a list of values.
 
+        Args:
+            request: Whose body nobody has read.
+            query: What `read_query` found; None reads it first.
+
         Raises:
-            RequestError: 400, 408 or 413.
+            RequestError: 400, 408, 413 or 503.
             ClientGoneError: The client left while sending.
         """
         media_type = _media_type(request)
+        values = dict(await self.read_query(request) if query is None else query)
         body = await self._read(request)
         if _is_json(media_type):
             return await self._decode_object(body)
-        values = await self._decode(request.scope["query_string"], "", "the query string")
         if not body:
             return values
         if media_type not in _FORM_TYPES:
             raise _unsupported(media_type, "application/json or a form")
         return values | await self._decode(body, request.headers["content-type"], "the form")
 
+    def _check_query(self, request: Request) -> None:
+        num_bytes = len(request.scope["query_string"])
+        if num_bytes > self.max_bytes:
+            raise self.too_large("the query string", num_bytes, self.max_bytes)
+
     async def _read(self, request: Request) -> bytes:
-        num_query_bytes = len(request.scope["query_string"])
-        if num_query_bytes > self.max_bytes:
-            raise _too_large("the query string", num_query_bytes, self.max_bytes)
         announced = request.headers.get("content-length", "")
-        if announced.isdecimal() and len(announced) < 20 and int(announced) > self.max_bytes:
-            raise _too_large("the body", int(announced), self.max_bytes)
+        if announced.isdecimal() and announced.isascii():
+            num_bytes = int(announced.lstrip("0")[:_MAX_LENGTH_DIGITS] or "0")
+            if num_bytes > self.max_bytes:
+                raise self.too_large("the body", num_bytes, self.max_bytes)
         try:
-            async with asyncio.timeout(self.timeout_seconds):
+            async with self.arrivals.within(self.timeout_seconds):
                 return await self._collect(request)
         except TimeoutError as error:
             raise body_timeout(seconds=self.timeout_seconds) from error
@@ -89,7 +125,7 @@ class BodyReader:
         async for chunk in request.stream():
             body += chunk
             if len(body) > self.max_bytes:
-                raise _too_large("the body", len(body), self.max_bytes)
+                raise self.too_large("the body", len(body), self.max_bytes)
         return bytes(body)
 
     async def _decode_object(self, body: bytes) -> dict[str, object]:
@@ -102,6 +138,27 @@ class BodyReader:
             return decode_form(data, content_type, name)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self.executor, decode_form, data, content_type, name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BodyReaders:
+    """Who gets how much read, and where.
+
+    Attributes:
+        known: Of those with a key.
+        stranger: Of those who need none.
+        keyless: Of those whose key may still come with the body.
+    """
+
+    known: BodyReader
+    stranger: BodyReader
+    keyless: BodyReader
+
+    def of(self, caller: Caller | None) -> BodyReader:
+        """The reader for a caller; None is one whose key may still come."""
+        if caller is None:
+            return self.keyless
+        return self.known if caller.has_key else self.stranger
 
 
 _FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
@@ -121,12 +178,6 @@ def _unsupported(media_type: str, accepted: str) -> RequestError:
         f"the content type is {shown or 'missing'}; it must be {accepted}",
         value=shown or None,
         limit=accepted,
-    )
-
-
-def _too_large(name: str, num_bytes: int, limit: int) -> RequestError:
-    return too_long(
-        f"{name} has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
     )
 
 

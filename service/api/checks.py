@@ -1,18 +1,15 @@
-"""Checks that both translation contracts share: how much text, how wide a search, how urgent.
+"""Checks that both translation contracts share: how much text, how wide a search.
 
-Owns the comparison of a request with the server's safe maxima, and what its size says of its
-priority. Every message names the value and the limit, and a text by its length.
+Owns the comparison of a request with the server's safe maxima. Every message names the value and
+the limit, and a text by its length.
 """
 
 from collections.abc import Sequence
 
-from service.engine.scheduler import Priority
 from service.errors import invalid, too_long
 from service.settings import MAX_BEAM_SIZE, Settings
 
 MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1
-MAX_INTERACTIVE_TEXTS = 8
-"""A request of more texts that does not say how urgent it is counts as bulk."""
 
 
 def check_number(texts: Sequence[object], settings: Settings) -> None:
@@ -51,11 +48,6 @@ def check_texts(texts: Sequence[str], settings: Settings) -> int:
             limit=settings.max_request_characters,
         )
     return total
-
-
-def default_priority(num_texts: int) -> Priority:
-    """The class of a request that names none: somebody waits for a few texts, not for many."""
-    return "bulk" if num_texts > MAX_INTERACTIVE_TEXTS else "interactive"
 
 
 def search_beam(beam_size: int, num_alternatives: int, settings: Settings) -> int:

@@ -5,8 +5,9 @@ UTF-8. Pure functions of bytes; no request, no I/O.
 """
 
 import re
+from binascii import a2b_qp
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 MAX_FORM_FIELDS = 1000
 
+_STRAY_PERCENTS = re.compile(rb"%+(?![0-9A-Fa-f]{2})")
 _BOUNDARY = re.compile(rb"[0-9A-Za-z'()+_,\-./:=? ]{1,70}")
 
 
@@ -28,13 +30,11 @@ def decode_form(data: bytes, content_type: str, name: str) -> dict[str, object]:
         RequestError: A 400: not UTF-8, too many fields, or no form at all.
     """
     try:
-        text = data.decode("utf-8")
+        data.decode("utf-8")
         if content_type.lower().startswith("multipart/form-data"):
             pairs = _multipart_pairs(data, content_type)
         else:
-            pairs = parse_qsl(
-                text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FORM_FIELDS
-            )
+            pairs = list(_urlencoded_pairs(data))
     except UnicodeDecodeError as error:
         raise invalid(f"{name} is not valid UTF-8") from error
     except ValueError as error:
@@ -49,6 +49,30 @@ def _grouped(pairs: list[tuple[str, str]]) -> dict[str, object]:
     for key, value in pairs:
         lists.setdefault(key, []).append(value)
     return {key: values[0] if len(values) == 1 else values for key, values in lists.items()}
+
+
+def _urlencoded_pairs(data: bytes) -> Iterator[tuple[str, str]]:
+    if data.count(b"&") >= MAX_FORM_FIELDS:
+        raise ValueError
+    for field in data.split(b"&"):
+        if field:
+            name, _, value = field.partition(b"=")
+            yield _unquoted(name).decode(), _unquoted(value).decode()
+
+
+def _unquoted(data: bytes) -> bytes:
+    """The bytes that a name or a value stands for; a percent sign before no two digits stays.
+
+    The standard library's `unquote` makes an object of every escape, a hundred times as slow.
+    Quoted-printable is the same code with another sign, and that is decoded in C; what else it
+    gives a meaning (a sign before a line's end, two of them) is escaped first.
+    """
+    data = data.replace(b"+", b" ")
+    if b"%" not in data:
+        return data
+    # A function, so that other threads have their turn while a large body is nothing but these.
+    data = _STRAY_PERCENTS.sub(lambda found: b"%25" * len(found[0]), data)
+    return a2b_qp(data.replace(b"=", b"%3D").replace(b"%", b"="))
 
 
 def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:

@@ -4,13 +4,13 @@ Owns the two small tables that LibreTranslate's clients rely on. Inside, a langu
 canonical BCP-47 tag and nothing else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from model.checkpoint.manifest import LanguagePair
 from model.errors import InputError
-from model.text.language import canonical_tag
+from model.text.language import canonical_tag, lookup_tags
 from service.errors import RequestError, invalid, unsupported_language
 
 AUTO = "auto"
@@ -64,10 +64,26 @@ class ChosenPair:
     is_detected: bool
 
 
+def find_tag(code: str, aliases: Mapping[str, str], known: Iterable[str]) -> str | None:
+    """The loaded language that a code means, or None.
+
+    Args:
+        code: Read without regard to case; a region that is not loaded is left out.
+        aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
+        known: The loaded languages.
+
+    Raises:
+        InputError: It is no code.
+    """
+    tag = aliases.get(code.lower()) or canonical_tag(code)
+    loaded = frozenset(known)
+    return next((shorter for shorter in lookup_tags(tag) if shorter in loaded), None)
+
+
 def choose_pair(
     pairs: Sequence[LanguagePair], *, source: str, target: str, aliases: Mapping[str, str]
 ) -> ChosenPair:
-    """The loaded pair between two codes, which are read without regard to case.
+    """The loaded pair between two codes, each of which is read as `find_tag` does.
 
     Args:
         pairs: The loaded pairs.
@@ -114,10 +130,10 @@ def _only_source(pairs: Sequence[LanguagePair], target_tag: str) -> str:
 
 def _tag(code: str, aliases: Mapping[str, str], known: list[str]) -> str:
     try:
-        tag = aliases.get(code.lower()) or canonical_tag(code)
+        tag = find_tag(code, aliases, known)
     except InputError as error:
         raise _unsupported("this language code", len(code), known) from error
-    if tag not in known:
+    if tag is None:
         raise _unsupported(code, code, known)
     return tag
 

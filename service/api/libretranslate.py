@@ -11,9 +11,9 @@ from fastapi import APIRouter, Request
 
 from model.checkpoint.manifest import LanguagePair
 from model.translation import without_surrogates
-from service.api.access import DOCUMENTED, Access
-from service.api.body import BodyReader
-from service.api.checks import check_number, default_priority, search_beam
+from service.api.access import DOCUMENTED, Access, Caller
+from service.api.body import BodyReaders
+from service.api.checks import check_number, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair, language_name
 from service.api.libretranslate_schema import (
     LANGUAGES_RESPONSES,
@@ -30,7 +30,7 @@ from service.translator import TranslatedText, TranslationRequest
 _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
-def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
+def build_router(front: Front, readers: BodyReaders, access: Access) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(tags=["LibreTranslate"])
 
@@ -42,12 +42,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
         dependencies=[DOCUMENTED],
     )
     async def translate(request: Request) -> JsonReply:
-        caller = await access.admit(request)
-        if caller is not None:  # whose key may still come is not told how busy it is here
-            front.check_room()
-        values = await reader.read_values(request)
-        if caller is None:
-            caller = await access.admit_with(request, values.get("api_key"))
+        caller, values = await _read(request, front, readers, access)
         texts, is_batch = _texts(values, front.settings)
         chosen = choose_pair(
             front.pairs,
@@ -72,6 +67,23 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
         return JsonReply(_languages(front.pairs))
 
     return router
+
+
+async def _read(
+    request: Request, front: Front, readers: BodyReaders, access: Access
+) -> tuple[Caller, dict[str, object]]:
+    """Who asks, and for what; whose key may still come is not told how busy it is here."""
+    caller = await access.admit(request)
+    if caller is not None:
+        front.check_room()
+    query = await readers.of(caller).read_query(request)
+    if caller is None and query.get("api_key"):
+        caller = await access.admit_with(request, query["api_key"])
+        front.check_room()
+    values = await readers.of(caller).read_values(request, query)
+    if caller is None:
+        caller = await access.admit_with(request, values.get("api_key"))
+    return caller, values
 
 
 def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
@@ -134,7 +146,6 @@ def _request(
         max_length=None,
         with_alignment=False,
         timeout_seconds=settings.timeout_seconds,
-        priority=default_priority(len(texts)),
         stopping=settings.stopping,
     )
 

@@ -12,12 +12,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.translation import without_surrogates
 from service.api.access import DOCUMENTED, Access
-from service.api.body import BodyReader
+from service.api.body import BodyReaders
 from service.api.checks import (
     MAX_ALTERNATIVES,
-    MAX_INTERACTIVE_TEXTS,
     check_number,
-    default_priority,
     search_beam,
 )
 from service.api.languages import NO_ALIASES, choose_pair
@@ -25,7 +23,7 @@ from service.api.native_reply import TranslateReply, reply_content
 from service.api.replies import JsonReply, error_responses
 from service.api.validation import request_error, unknown_field
 from service.api.work import translate_for
-from service.engine.scheduler import Priority
+from service.engine.turns import Priority
 from service.errors import invalid
 from service.front import Front
 from service.settings import MAX_BEAM_SIZE, Settings
@@ -83,11 +81,11 @@ class TranslateRequest(BaseModel):
     priority: Priority | None = Field(
         default=None,
         description="How urgent it is: interactive goes first, bulk has a share of the server in"
-        f" any case. Without it a request of more than {MAX_INTERACTIVE_TEXTS} texts is bulk.",
+        " any case. What is more than a page or so is bulk, whatever it says.",
     )
 
 
-def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
+def build_router(front: Front, readers: BodyReaders, access: Access) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(prefix="/v1", tags=["Dragoman"])
 
@@ -104,7 +102,7 @@ def build_router(front: Front, reader: BodyReader, access: Access) -> APIRouter:
     async def translate(request: Request) -> JsonReply:
         caller = await access.admit(request) or await access.admit_with(request, None)
         front.check_room()
-        wish = _parse(await reader.read_json(request), front.settings)
+        wish = _parse(await readers.of(caller).read_json(request), front.settings)
         texts = (wish.texts,) if isinstance(wish.texts, str) else tuple(wish.texts)
         chosen = choose_pair(
             front.pairs, source=wish.source, target=wish.target, aliases=NO_ALIASES
@@ -160,7 +158,7 @@ def _job(
         max_length=wish.max_length,
         with_alignment=wish.alignment,
         timeout_seconds=seconds,
-        priority=wish.priority or default_priority(len(texts)),
+        priority=wish.priority or "interactive",
         stopping=settings.stopping,
     )
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.types import Scope
 
-from service.engine.scheduler import Priority
+from service.engine.turns import Priority
+from service.labels import Served
 
 _KEY = "dragoman.record"
+_TRACE_KEY = "dragoman.trace_id"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,7 +23,9 @@ class RequestRecord:
         num_characters: Characters of its texts.
         num_segments: Segments they became.
         priority: The class they waited in.
+        served: The pair and the checkpoint, once they are known.
         key_name: Of the API key that was used; never the key.
+        trace_id: Of the trace that the request belongs to; None where nothing is traced.
     """
 
     request_id: str
@@ -30,7 +34,9 @@ class RequestRecord:
     num_characters: int | None = None
     num_segments: int | None = None
     priority: Priority | None = None
+    served: Served | None = None
     key_name: str | None = None
+    trace_id: str | None = None
 
 
 def attach_record(scope: Scope, record: RequestRecord) -> None:
@@ -48,3 +54,14 @@ def record_in(scope: Scope) -> RequestRecord:
     record = scope[_KEY]
     assert isinstance(record, RequestRecord)
     return record
+
+
+def attach_trace_id(scope: Scope, trace_id: str) -> None:
+    """Keep the trace that a request belongs to, for the record that will be attached."""
+    scope[_TRACE_KEY] = trace_id
+
+
+def trace_id_in(scope: Scope) -> str | None:
+    """The trace that a request belongs to; None where nothing is traced."""
+    trace_id = scope.get(_TRACE_KEY)
+    return trace_id if isinstance(trace_id, str) else None

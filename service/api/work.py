@@ -4,6 +4,8 @@ Owns the last check of its texts, the counting, and the wait for its answer besi
 that may leave.
 """
 
+import dataclasses
+
 from starlette.requests import Request
 
 from service.api.access import Access, Caller
@@ -12,6 +14,7 @@ from service.api.disconnect import unless_gone
 from service.api.record import record_of
 from service.front import Front
 from service.translator import TranslatedText, TranslationRequest
+from service.urgency import estimated_work, priority_of
 
 
 async def translate_for(
@@ -25,11 +28,15 @@ async def translate_for(
     """
     record = record_of(request)
     record.num_texts = len(job.texts)
-    record.priority = job.priority
+    record.served = front.served(job.pair)
     record.num_characters = check_texts(job.texts, front.settings)
-    with front.translator(job.pair) as translator:
+    work = estimated_work(job.texts, beam_size=job.beam_size)
+    priority = priority_of(work, job.priority)
+    record.priority = priority
+    job = dataclasses.replace(job, priority=priority, client=hash(caller.who))
+    with front.translator(job.pair, priority) as translator:
         await access.spend_characters(caller, record.num_characters)
-        front.metrics.characters_accepted(record.num_characters)
+        front.metrics.characters_accepted(record.num_characters, record.served)
         results = await unless_gone(request, translator.translate(job))
     record.num_segments = sum(len(result.hypotheses) for result in results)
     return results

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.config import MAX_THREADS, SearchConfig
+from service.cli.directions import single_checkpoint
 from service.cli.offline import MAX_BEAM_SIZE, MAX_ROWS, add_arithmetic_arguments, check_count
 from service.cli.signals import leaving_at_once
 
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     search = SearchConfig(beam_size=arguments.beam_size, max_length=arguments.max_length)
     runnable = load_for_decoding(
-        arguments.checkpoint,
+        single_checkpoint(arguments.checkpoint),
         device=resolve_device(arguments.device),
         compute_type=arguments.compute_type,
         num_threads=arguments.threads,

@@ -8,8 +8,15 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+from service.cli.directions import check_unreplaced, chosen_direction
 from service.cli.line_output import opened_output
-from service.cli.offline import add_search_arguments, chosen_pair, chosen_search, set_threads
+from service.cli.offline import (
+    add_search_arguments,
+    chosen_search,
+    opened_translator,
+    set_threads,
+)
+from service.cli.read_files import ReadFiles
 from service.cli.signals import leaving_at_once
 
 HELP = "score a checkpoint's translations by BLEU and chrF"
@@ -17,9 +24,24 @@ HELP = "score a checkpoint's translations by BLEU and chrF"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
-    parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
-    parser.add_argument("source", type=Path, help="UTF-8 text, one line a segment, or .gz")
-    parser.add_argument("reference", type=Path, help="its translation, line by line")
+    parser.usage = "%(prog)s [options] [CHECKPOINT] SOURCE REFERENCE"
+    parser.add_argument(
+        "first",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="a checkpoint, or a folder of several, of which --from and --to choose one; may be"
+        " left out (DRAGOMAN_CHECKPOINT, else the bundled ones)",
+    )
+    parser.add_argument(
+        "second", type=Path, metavar="SOURCE", help="UTF-8 text, one line a segment, or .gz"
+    )
+    parser.add_argument(
+        "third",
+        type=Path,
+        nargs="?",
+        metavar="REFERENCE",
+        help="its translation, line by line",
+    )
     parser.add_argument(
         "--tokenize",
         metavar="NAME",
@@ -44,32 +66,41 @@ def run(arguments: argparse.Namespace) -> int:
         from model.evaluate import evaluate
         from model.loading import load_for_decoding
         from model.train.data import iterate_parallel
-        from model.translator import Translator
+        from model.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
         from service.engine.loading import resolve_device
 
     set_threads(arguments)
     search = chosen_search(arguments)
-    lines = iterate_parallel(arguments.source, arguments.reference, may_be_blank=True)
+    path, source, reference = _paths(arguments)
+    ReadFiles([source, reference]).refuse_streams()
+    lines = iterate_parallel(source, reference, may_be_blank=True)
     sources, references = zip(*lines, strict=True)  # before the checkpoint, which takes longer
+    direction = chosen_direction(arguments, path)
+    read = ReadFiles([source, reference], folders=[direction.directory])
+    device = resolve_device(arguments.device)
     checkpoint = load_for_decoding(
-        arguments.checkpoint,
-        device=resolve_device(arguments.device),
+        direction.directory,
+        device=device,
         compute_type=arguments.compute_type,
     )
-    pair = chosen_pair(arguments, checkpoint.manifest)
+    check_unreplaced(direction, checkpoint.manifest)
+    max_rows = max(128, search.beam_size)
+    translator = opened_translator(
+        direction.directory, checkpoint, device=device, max_rows=max_rows
+    )
     is_hidden = not sys.stderr.isatty()
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:
-            output = stack.enter_context(opened_output(arguments.output, None))
+            output = stack.enter_context(opened_output(arguments.output, None, read=read))
         bar = stack.enter_context(tqdm(unit=" segments", disable=is_hidden, file=sys.stderr))
 
         def advance(num_segments: int) -> None:
             bar.update(num_segments)
 
         found = evaluate(
-            Translator(checkpoint, max_rows=max(128, search.beam_size)),
-            pair,
+            translator,
+            direction.pair,
             sources,
             references,
             search=search,
@@ -81,3 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(found.scores.bleu)
     print(found.scores.chrf)
     return 0
+
+
+def _paths(arguments: argparse.Namespace) -> tuple[Path | None, Path, Path]:
+    """Checkpoint, if one is named, source and reference."""
+    if arguments.third is None:
+        return None, arguments.first, arguments.second
+    return arguments.first, arguments.second, arguments.third

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from model.config import SearchConfig
 from model.errors import ConfigError
-from service.cli.offline import MAX_BEAM_SIZE, add_pair_arguments, check_count, chosen_pair
+from model.paths import is_folder
+from service.cli.directions import check_unreplaced, chosen_direction
+from service.cli.offline import MAX_BEAM_SIZE, add_pair_arguments, check_count
+from service.cli.read_files import ReadFiles
 from service.cli.signals import leaving_at_once
 
 HELP = "draw attention, positions and learning rates for one sentence"
@@ -18,7 +21,11 @@ HELP = "draw attention, positions and learning rates for one sentence"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
-    parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
+    parser.add_argument(
+        "checkpoint",
+        type=Path,
+        help="a checkpoint, or a folder of several, of which --from and --to choose one",
+    )
     parser.add_argument("sentence", help="one sentence of the source language")
     parser.add_argument(
         "--target", help="draw how this sentence is written; without it, the translation is"
@@ -63,10 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     experiment = None
     if arguments.experiment is not None:
         experiment = read_experiment(arguments.experiment)
-    checkpoint = load_checkpoint(arguments.checkpoint)
+    direction = chosen_direction(arguments, arguments.checkpoint)
+    checkpoint = load_checkpoint(direction.directory)
+    check_unreplaced(direction, checkpoint.manifest)
+    _keep_files(arguments, direction.directory)
     explained = explain_sentence(
         checkpoint,
-        chosen_pair(arguments, checkpoint.manifest),
+        direction.pair,
         arguments.sentence,
         target=arguments.target,
         search=search,
@@ -81,3 +91,14 @@ def run(arguments: argparse.Namespace) -> int:
     )
     print(page)
     return 0
+
+
+def _keep_files(arguments: argparse.Namespace, checkpoint: Path) -> None:
+    """Refuse an output folder in which something that is read would be replaced."""
+    output: Path = arguments.output
+    if not is_folder(output):
+        return
+    names = [] if arguments.experiment is None else [arguments.experiment]
+    read = ReadFiles(names, folders=[checkpoint])
+    for path in sorted(output.iterdir()):
+        read.refuse(path, path)

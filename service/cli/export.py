@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from model.errors import ConfigError
+from service.cli.directions import single_checkpoint
 
 HELP = "write a checkpoint in the format of Hugging Face or CTranslate2"
 
@@ -44,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.exchange.ctranslate2 import export_ctranslate2
     from model.exchange.huggingface import export_huggingface
 
-    checkpoint = load_checkpoint(arguments.checkpoint)
+    checkpoint = load_checkpoint(single_checkpoint(arguments.checkpoint))
     if arguments.to == "huggingface":
         export_huggingface(checkpoint, arguments.output)
     else:

@@ -53,7 +53,7 @@ class _ShowVersion(argparse.Action):
         values: object,  # noqa: ARG002  # same
         option_string: str | None = None,  # noqa: ARG002  # same
     ) -> None:
-        from service.metrics import distribution_version
+        from service.version import distribution_version
 
         print(f"dragoman {distribution_version()}")
         parser.exit()

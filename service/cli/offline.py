@@ -1,36 +1,42 @@
-"""What the sub-commands that translate without a server share: flags of the search, the pair.
+"""What the sub-commands that translate without a server share: their flags, and the limits of them.
 
 Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device` and
 `--compute-type`.
 """
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from model.checkpoint.manifest import CONFIG_FILE
 from model.config import MAX_THREADS, ComputeType, SearchConfig
-from model.errors import ConfigError
+from model.errors import CheckpointError, ConfigError
+from service.cores import usable_cores
+
+if TYPE_CHECKING:
+    import torch
+
+    from model.loading import Runnable
+    from model.translator import Translator
 
 MAX_BEAM_SIZE = 128
 MAX_ROWS = 65_536
 _LONG_NUMBER = 10**20
 
-if TYPE_CHECKING:
-    from model.checkpoint.manifest import LanguagePair, Manifest
-
 
 def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
-    """From which language to which; `chosen_pair` reads them."""
+    """From which language to which; `service.cli.directions` reads them."""
     parser.add_argument(
         "--from",
         dest="source_language",
         metavar="LANGUAGE",
-        help="source language, if the checkpoint has several",
+        help="source language, where there are several: en, zh, de-AT, …",
     )
     parser.add_argument(
         "--to",
         dest="target_language",
         metavar="LANGUAGE",
-        help="target language, if the checkpoint has several",
+        help="target language, where there are several",
     )
 
 
@@ -73,7 +79,7 @@ def chosen_search(arguments: argparse.Namespace) -> SearchConfig:
 
 
 def set_threads(arguments: argparse.Namespace) -> None:
-    """Give torch the threads that the flag asks for.
+    """Give torch the threads that the flag asks for, else no more than there are processors for.
 
     Raises:
         ConfigError: There are fewer than one, or more than any machine is good for.
@@ -81,9 +87,36 @@ def set_threads(arguments: argparse.Namespace) -> None:
     import torch
 
     if arguments.threads is None:
+        if usable_cores() < torch.get_num_threads():  # torch does not know of quotas
+            torch.set_num_threads(usable_cores())
         return
     check_count("--threads", arguments.threads, MAX_THREADS)
     torch.set_num_threads(arguments.threads)
+
+
+def opened_translator(
+    directory: Path, checkpoint: "Runnable", *, device: "torch.device", max_rows: int
+) -> "Translator":
+    """A translator of a checkpoint, if the machine has the memory that it asks for.
+
+    Args:
+        directory: Where it was loaded from.
+        checkpoint: As it was loaded.
+        device: Where it was loaded to.
+        max_rows: Beam rows that run at once.
+
+    Raises:
+        CheckpointError: Its limits make caches that no memory holds.
+    """
+    from model.decode.footprint import check_footprint, memory_limit
+    from model.translator import Translator, session_limits
+
+    limits = session_limits(checkpoint.manifest, max_rows=max_rows)
+    try:
+        check_footprint(checkpoint.manifest, limits, memory_limit(device))
+    except ConfigError as error:
+        raise CheckpointError(directory / CONFIG_FILE, str(error)) from error
+    return Translator(checkpoint, max_rows=max_rows)
 
 
 def check_count(flag: str, value: int, limit: int) -> None:
@@ -98,24 +131,3 @@ def check_count(flag: str, value: int, limit: int) -> None:
 
 def _shown(value: int) -> str:
     return str(value) if abs(value) < _LONG_NUMBER else "a number of more than 20 digits"
-
-
-def chosen_pair(arguments: argparse.Namespace, manifest: "Manifest") -> "LanguagePair":
-    """The one pair of the checkpoint that the flags leave.
-
-    Raises:
-        ConfigError: They leave none, or several.
-    """
-    source, target = arguments.source_language, arguments.target_language
-    fitting = [
-        pair
-        for pair in manifest.pairs
-        if source in {None, pair.source} and target in {None, pair.target}
-    ]
-    if len(fitting) == 1:
-        return fitting[0]
-    loaded = ", ".join(f"{pair.source} → {pair.target}" for pair in manifest.pairs)
-    raise ConfigError(
-        f"{len(fitting)} language pairs fit --from {source} --to {target}; the checkpoint has"
-        f" {loaded}"
-    )

@@ -5,10 +5,13 @@ Owns the flags and the one line that says where it listens.
 
 import argparse
 import logging
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from model.config import ComputeType
 from service.cli.standard_streams import close_output
+
+if TYPE_CHECKING:
+    from service.engine.messages import LoadedCheckpoint
 
 HELP = "serve translations over HTTP"
 
@@ -23,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--checkpoint",
-        help="directory of a checkpoint, or of several (DRAGOMAN_CHECKPOINT, checkpoints)",
+        help="directory of a checkpoint, or of several (DRAGOMAN_CHECKPOINT, checkpoints, else the"
+        " bundled ones)",
     )
     parser.add_argument(
         "--device",
@@ -59,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         loaded = ready.checkpoints
         noun = "checkpoint" if len(loaded) == 1 else "checkpoints"
         names = ", ".join(checkpoint.name for checkpoint in loaded)
-        compute_types = " and ".join(dict.fromkeys(one.compute_type for one in loaded))
+        compute_types = " and ".join(dict.fromkeys(map(_arithmetic, loaded)))
         _tell(
             f"Dragoman listens on {address} with {noun} {names}"
             f" ({settings.checkpoint}) on {ready.device} ({compute_types})"
@@ -68,6 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     configure_logging(settings.log_level)
     Server(settings, announce=announce).run()
     return 0
+
+
+def _arithmetic(checkpoint: "LoadedCheckpoint") -> str:
+    """What it computes in; with the reason where that is slow."""
+    slow = f", slow: {checkpoint.compute_problem}" if checkpoint.is_slow else ""
+    return f"{checkpoint.compute_type}{slow}"
 
 
 def _tell(line: str) -> None:

@@ -10,12 +10,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from model.errors import ConfigError, DragomanError
 from model.paths import is_folder
 from service.cli.offline import set_threads
+from service.cli.read_files import ReadFiles
 from service.logs import JsonFormatter
+
+if TYPE_CHECKING:
+    from model.train.experiment import Experiment
 
 HELP = "train a network as an experiment file says"
 
@@ -96,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
             with group.first_goes_first(device):  # what is wrong for all of them is told once
                 experiment, places = read_placed_experiment(arguments.experiment)
                 set_threads(arguments)
+                _keep_experiment(arguments.experiment, experiment, output)
                 data_folder = _data_folder(arguments.data)
             is_complete = train(
                 experiment,
@@ -165,6 +170,19 @@ def _tell(stream: TextIO, level: int, event: str, text: str) -> None:
         fields = {"event": event, "fields": {"text": text}}
         line = _EventFormatter().format(logging.makeLogRecord({**facts, **fields}))
     print(line, file=stream, flush=True)
+
+
+def _keep_experiment(path: Path, experiment: "Experiment", output: Path) -> None:
+    """Refuse a run that would write its experiment over the file that was named, comments and all.
+
+    Raises:
+        DataError: It would; not where that file is what a run has written.
+    """
+    from model.train.report import EXPERIMENT_FILE, says_no_more
+
+    place = output / EXPERIMENT_FILE
+    if not says_no_more(path.read_text(encoding="utf-8"), experiment):
+        ReadFiles([path]).refuse(place, place)
 
 
 def _data_folder(flag: Path | None) -> Path:

@@ -1,37 +1,42 @@
 """`dragoman translate`: a file or standard input to standard output or a file, line by line.
 
 Owns the flags, the reading and the order of things. The translating is `model.translator`, which
-decodes exactly as the server does; an output file is `service.cli.line_output`'s.
+decodes exactly as the server does; an output file is `service.cli.line_output`'s, and what it must
+not be `service.cli.read_files`'s.
 """
 
 import argparse
 import gzip
 import hashlib
+import os
+import stat
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from model.errors import DataError
 from model.paths import exists, is_file, is_folder
+from service.cli.directions import Direction, check_unreplaced, chosen_direction
 from service.cli.line_output import LineOutput, opened_output
 from service.cli.offline import (
     MAX_ROWS,
     add_search_arguments,
     check_count,
-    chosen_pair,
     chosen_search,
+    opened_translator,
     set_threads,
 )
+from service.cli.read_files import STANDARD_INPUT, ReadFiles
 from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
-    from model.checkpoint.manifest import LanguagePair
     from model.config import SearchConfig
+    from model.translator import Translator
 
 HELP = "translate a file or standard input, line by line"
 
@@ -58,8 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--checkpoint",
         type=Path,
-        default=Path("checkpoints/en-zh-small"),
-        help="checkpoint directory (%(default)s)",
+        metavar="FOLDER",
+        help="a checkpoint, or a folder of several, of which --from and --to choose one"
+        " (DRAGOMAN_CHECKPOINT, else the bundled ones)",
     )
     add_search_arguments(parser)
     parser.add_argument(
@@ -81,55 +87,127 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The languages or the search are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
+    search = chosen_search(arguments)
+    check_count("--max-rows", arguments.max_rows, MAX_ROWS)
+    direction = chosen_direction(arguments, arguments.checkpoint)
+    names = [name for name in (arguments.file, arguments.nearest_to) if name is not None]
+    read = ReadFiles(names, folders=[direction.directory])
+    read.refuse_streams()
     with leaving_at_once():
-        from tqdm import tqdm
+        import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
 
-        from model.evaluate import nearest
+        from model.checkpoint.checksums import fingerprint, unreplaced
         from model.loading import load_for_decoding
-        from model.translator import Translator
+        from model.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
         from service.engine.loading import resolve_device
 
     set_threads(arguments)
-    search = chosen_search(arguments)
-    check_count("--max-rows", arguments.max_rows, MAX_ROWS)
-    checkpoint = load_for_decoding(
-        arguments.checkpoint,
-        device=resolve_device(arguments.device),
-        compute_type=arguments.compute_type,
-    )
-    translator = Translator(checkpoint, max_rows=max(arguments.max_rows, search.beam_size))
-    pair = chosen_pair(arguments, checkpoint.manifest)
-    with ExitStack() as stack:
-        output = None
-        if arguments.output is not None:
-            identity = _identity(arguments, pair, search, checkpoint.compute_type)
-            output = stack.enter_context(opened_output(arguments.output, identity))
-        stream = stack.enter_context(_opened(arguments.file))
-        bar = stack.enter_context(
-            tqdm(unit=" segments", disable=not sys.stderr.isatty(), file=sys.stderr)
+    device = resolve_device(arguments.device)
+    with unreplaced(direction.directory):
+        checkpoint = load_for_decoding(
+            direction.directory,
+            device=device,
+            compute_type=arguments.compute_type,
         )
-
-        def advance(num_segments: int) -> None:
-            bar.update(num_segments)
-
-        references = None
-        if arguments.nearest_to is not None:
-            references = stack.enter_context(_opened(arguments.nearest_to))
-        rows = _rows(_lines(stream, arguments.file), references, arguments)
-        if output is not None:
-            _pass_over(rows, output.num_done, arguments)
-        num_lines = _LINES_AT_ONCE if output is None else _LINES_AT_ONCE_TO_A_FILE
-        while chunk := list(islice(rows, num_lines)):
-            lines = [line for line, _ in chunk]
-            if references is None:
-                translations = translator.translate(lines, pair, search, on_finished=advance)
-                _write([translation.text for translation in translations], output)
-                continue
-            wide = replace(search, num_hypotheses=search.beam_size)
-            found = translator.alternatives(lines, pair, wide, on_finished=advance)
-            choices = zip(found, chunk, strict=True)
-            _write([nearest([t.text for t in own], row[1]) for own, row in choices], output)
+        name = fingerprint(direction.directory)
+    check_unreplaced(direction, checkpoint.manifest)
+    max_rows = max(arguments.max_rows, search.beam_size)
+    translator = opened_translator(
+        direction.directory, checkpoint, device=device, max_rows=max_rows
+    )
+    with ExitStack() as stack:
+        output = identity = None
+        if arguments.output is not None:
+            identity = _identity(names, name, direction.pair, search, checkpoint.compute_type)
+            output = stack.enter_context(opened_output(arguments.output, identity, read=read))
+        stack.enter_context(_telling_what_is_left(output, is_kept=identity is not None))
+        texts = [stack.enter_context(_opened(name)) for name in names]
+        _translate(texts, _Work(translator, direction, search), output, arguments)
     return 0
+
+
+def _translate(
+    texts: Sequence[TextIO],
+    work: "_Work",
+    output: LineOutput | None,
+    arguments: argparse.Namespace,
+) -> None:
+    """Translate the first text; where there is a second one, nearest to its lines."""
+    from tqdm import tqdm
+
+    rows = _rows(texts, arguments)
+    with tqdm(unit=" segments", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+
+        def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
+            return work.lines(chunk, is_nearest=len(texts) > 1, advance=bar.update)
+
+        if output is None:
+            while chunk := list(islice(rows, _LINES_AT_ONCE)):
+                found = dict(translated(chunk))
+                sys.stdout.writelines(f"{found[index]}\n" for index in range(len(chunk)))
+                sys.stdout.flush()
+            return
+        _pass_over(rows, output.num_done, arguments)
+        while chunk := list(islice(rows, _LINES_AT_ONCE_TO_A_FILE)):
+            first = output.num_done
+            missing = [index for index in range(len(chunk)) if first + index not in output.ahead]
+            for index, line in translated([chunk[index] for index in missing]):
+                output.keep(first + missing[index], line)
+            output.settle(len(chunk))
+
+
+@contextmanager
+def _telling_what_is_left(output: LineOutput | None, *, is_kept: bool) -> Iterator[None]:
+    """Say, when the command is interrupted, what is there and how to go on."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if output is None:
+            left = "with --output FILE, the same command goes on where it was interrupted"
+        elif is_kept:
+            left = (
+                f"{output.num_lines} lines are kept beside {output.path}; the same command goes on"
+                " from there"
+            )
+        else:
+            left = "nothing is kept, because the input is a pipe and passes once"
+        print(f"dragoman: interrupted; {left}", file=sys.stderr)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What becomes of rows: translated from one language to the other by one search."""
+
+    translator: "Translator"
+    direction: Direction
+    search: "SearchConfig"
+
+    def lines(
+        self,
+        rows: Sequence[tuple[str, str]],
+        *,
+        is_nearest: bool,
+        advance: Callable[[int], object],
+    ) -> Iterator[tuple[int, str]]:
+        """Each row's line when it is ready: the row's index, and the line.
+
+        Args:
+            rows: Sources with their references.
+            is_nearest: Choose from each line's beam what is nearest to its reference.
+            advance: Called with numbers of segments that are done.
+        """
+        from model.evaluate import nearest
+
+        translator, pair = self.translator, self.direction.pair
+        sources = [source for source, _ in rows]
+        if not is_nearest:
+            each = translator.translate_each(sources, pair, self.search, on_finished=advance)
+            yield from ((index, translation.text) for index, translation in each)
+            return
+        wide = replace(self.search, num_hypotheses=self.search.beam_size)
+        for index, found in translator.alternatives_each(sources, pair, wide, on_finished=advance):
+            yield index, nearest([one.text for one in found], rows[index][1])
 
 
 def _pass_over(
@@ -142,22 +220,13 @@ def _pass_over(
         )
 
 
-def _write(lines: list[str], output: LineOutput | None) -> None:
-    if output is not None:
-        output.write(lines)
-        return
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    sys.stdout.flush()
-
-
-def _rows(
-    lines: Iterator[str], references: TextIO | None, arguments: argparse.Namespace
-) -> Iterator[tuple[str, str]]:
-    """Each line with its reference, which is empty where there is no file of them."""
-    if references is None:
+def _rows(texts: Sequence[TextIO], arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """Each line with its reference, which is empty where there is no text of them."""
+    lines = _lines(texts[0], arguments.file)
+    if len(texts) == 1:
         yield from ((line, "") for line in lines)
         return
-    reference_lines = _lines(references, arguments.nearest_to)
+    reference_lines = _lines(texts[1], arguments.nearest_to)
     for number, (line, reference) in enumerate(zip_longest(lines, reference_lines), start=1):
         if line is None or reference is None:
             shorter = arguments.file if line is None else arguments.nearest_to
@@ -165,27 +234,50 @@ def _rows(
                 f"{shorter}:{number}: no such line; {arguments.file} and {arguments.nearest_to}"
                 " need the same number of lines"
             )
-        yield line, reference
+        text = reference if number > 1 else reference.removeprefix("\ufeff")
+        yield line, text.rstrip("\r")  # as `evaluate` and training read it
 
 
-def _identity(
-    arguments: argparse.Namespace, pair: "LanguagePair", search: "SearchConfig", compute_type: str
-) -> str | None:
-    """Stands for everything the output depends on; None for a pipe, which passes once."""
-    from model.checkpoint.checksums import CHECKSUMS_FILE
+def _identity(names: Sequence[str], *facts: object) -> str | None:
+    """Stands for everything the output depends on; None for a pipe, which passes once.
 
-    inputs = [name for name in (arguments.file, arguments.nearest_to) if name is not None]
-    if any(name == "-" or _is_pipe(Path(name)) for name in inputs):
-        return None
-    names = [str(arguments.checkpoint / CHECKSUMS_FILE), *inputs]
-    parts = [repr((pair, search, compute_type))]
+    Args:
+        names: Of the files that are read.
+        facts: The checkpoint's fingerprint, the pair, the search and the arithmetic.
+
+    Raises:
+        DataError: A file cannot be read.
+    """
+    digests = []
     for name in names:
         try:
-            with Path(name).open("rb") as stream:
-                parts.append(hashlib.file_digest(stream, "sha256").hexdigest())
+            digest = _standard_input_digest() if name == STANDARD_INPUT else _digest(Path(name))
         except OSError as error:
             raise DataError(f"{name}: {error.strerror}") from error
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+        if digest is None:
+            return None
+        digests.append(digest)
+    return hashlib.sha256(" ".join([repr(facts), *digests]).encode()).hexdigest()[:16]
+
+
+def _digest(path: Path) -> str | None:
+    if _is_pipe(path):
+        return None
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _standard_input_digest() -> str | None:
+    """Of what is still to be read, if that can be read twice."""
+    number = sys.stdin.fileno()
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        return None
+    start = os.lseek(number, 0, os.SEEK_CUR)
+    try:
+        with open(number, "rb", closefd=False) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    finally:
+        os.lseek(number, start, os.SEEK_SET)
 
 
 def _is_pipe(path: Path) -> bool:

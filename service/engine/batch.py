@@ -8,12 +8,13 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from model.config import SearchConfig
 from model.errors import InputError
 from service.engine.messages import Finished, Ready, SubmitSegment
-from service.engine.scheduler import Priority
+from service.engine.turns import Priority
+from service.labels import Served
 
 _SEGMENTS_PER_SUBMIT = 64
 
@@ -28,6 +29,7 @@ class SegmentJob:
         search: How it is searched.
         priority: The class it waits in.
         checkpoint: Which of the engine's checkpoints translates it, by its place.
+        served: How its pair and checkpoint are told; None where nobody counts.
     """
 
     source_ids: tuple[int, ...]
@@ -35,6 +37,23 @@ class SegmentJob:
     search: SearchConfig
     priority: Priority = "interactive"
     checkpoint: int = 0
+    served: Served | None = None
+
+
+class SegmentObserver(Protocol):
+    """What counts segments, on the event loop: each is received, and has one last word or none."""
+
+    def segment_received(self, job: SegmentJob) -> None:
+        """A segment was handed to the engine."""
+
+    def segment_finished(self, job: SegmentJob, finished: Finished) -> None:
+        """The engine translated a segment."""
+
+    def segment_cancelled(self, job: SegmentJob) -> None:
+        """The engine dropped a segment."""
+
+    def segment_failed(self, job: SegmentJob) -> None:
+        """The engine gave a segment up."""
 
 
 class SegmentBatch:
@@ -120,8 +139,11 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
             )
 
 
-def submits(jobs: Mapping[int, SegmentJob]) -> Iterator[tuple[SubmitSegment, ...]]:
-    """The numbered jobs in pieces that are far below the limit of a frame."""
+def submits(
+    jobs: Mapping[int, SegmentJob], *, client: int, request: int
+) -> Iterator[tuple[SubmitSegment, ...]]:
+    """The numbered jobs of a client's request in pieces that are far below the limit of a frame."""
+    work = sum(job.search.beam_size * len(job.source_ids) for job in jobs.values())
     segments = [
         SubmitSegment(
             segment_id=segment_id,
@@ -130,6 +152,9 @@ def submits(jobs: Mapping[int, SegmentJob]) -> Iterator[tuple[SubmitSegment, ...
             search=job.search,
             priority=job.priority,
             checkpoint=job.checkpoint,
+            client=client,
+            request=request,
+            request_work=work,
         )
         for segment_id, job in jobs.items()
     ]

@@ -7,17 +7,21 @@ are `service.engine.link`; who starts another engine is `service.engine.supervis
 
 import asyncio
 import logging
-import math
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from model.errors import InputError
-from service.engine.batch import SegmentBatch, SegmentJob, check_fits, submits
+from service.engine.batch import (
+    SegmentBatch,
+    SegmentJob,
+    SegmentObserver,
+    check_fits,
+    submits,
+)
 from service.engine.errors import (
     EngineError,
     EngineUnavailableError,
@@ -34,18 +38,18 @@ from service.engine.messages import (
     Failed,
     Finished,
     Ready,
-    SegmentTimings,
     Shutdown,
     Snapshot,
     StartFailed,
     Submit,
 )
+from service.engine.room import Excess, Room
 from service.engine.throughput import Throughput
+from service.engine.turns import Priority
 from service.engine.watchdog import Watchdog
 
 logger = logging.getLogger(__name__)
 
-_TERMINATE_SECONDS = 2.0
 _OPEN_SHARE = 0.95
 """Of the queue, what may be taken when somebody with a new text is let in."""
 
@@ -53,11 +57,11 @@ LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: it left, it did not get on, or it said what it must not."""
 
 
-def default_num_threads() -> int:
-    """Threads for the engine: the usable cores but one, which is the front's."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    num_cores = len(os.sched_getaffinity(0)) if has_affinity else (os.cpu_count() or 1)
-    return max(1, num_cores - 1)
+class _Pending(NamedTuple):
+    """An accepted segment: who waits for it, and what was asked for."""
+
+    answer: asyncio.Future[Finished]
+    job: SegmentJob
 
 
 class EngineClient:
@@ -65,7 +69,13 @@ class EngineClient:
 
     Made by `start`; an async context manager that closes on leaving. Every accepted segment is
     pending until the engine has said its last word on it, a cancelled one too, so
-    `max_pending_segments` bounds what either side holds.
+    `max_pending_segments` bounds what either side holds. Of that, `reserved_share` is left by each
+    class to the other.
+
+    Attributes:
+        ready: What the engine said when it was warm.
+        start_seconds: From the start of its process to that, interpreter and imports included.
+        snapshot: The engine's latest one.
     """
 
     def __init__(
@@ -74,22 +84,26 @@ class EngineClient:
         ready: Ready,
         *,
         max_pending_segments: int,
+        reserved_share: float,
         hang_seconds: float,
-        on_finished: Callable[[SegmentTimings], None] | None,
+        observer: SegmentObserver | None,
         clock: Callable[[], float],
+        start_seconds: float,
     ) -> None:
         self.ready = ready
-        self.max_pending_segments = max_pending_segments
+        self.start_seconds = start_seconds
         self.snapshot = Snapshot(
             max_rows=ready.max_rows * len(ready.checkpoints),
             max_slots=ready.max_slots * len(ready.checkpoints),
         )
         self._link = link
-        self._on_finished = on_finished
+        self._observer = observer
         self._clock = clock
         self._throughput = Throughput()
         self._numbers = count(1)
-        self._pending: dict[int, asyncio.Future[Finished]] = {}
+        self._requests = count(1)
+        self._pending: dict[int, _Pending] = {}
+        self._room = Room(max_pending_segments, reserved_share=reserved_share)
         self._nothing_pending = asyncio.Event()
         self._nothing_pending.set()
         self._lost = asyncio.Event()
@@ -106,9 +120,10 @@ class EngineClient:
         configure: Configure,
         *,
         max_pending_segments: int,
+        reserved_share: float = 0.0,
         start_timeout_seconds: float = 120.0,
         hang_seconds: float = 30.0,
-        on_finished: Callable[[SegmentTimings], None] | None = None,
+        observer: SegmentObserver | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
         """Spawn an engine and wait until it is warm.
@@ -116,22 +131,26 @@ class EngineClient:
         Args:
             configure: What it loads and how much may run.
             max_pending_segments: Segments accepted and not answered, at most.
+            reserved_share: Of them, those that each class leaves to the other.
             start_timeout_seconds: Time to load and to warm up.
             hang_seconds: Silence, or standstill with work, after which it is taken for lost.
-            on_finished: Called on the event loop with the timings of every finished segment.
+            observer: Hears of every segment.
             clock: Monotonic seconds.
 
         Raises:
             EngineStartError: It did not become ready; no process is left behind.
         """
+        started = clock()
         link, ready = await start_engine(configure, timeout_seconds=start_timeout_seconds)
         return cls(
             link,
             ready,
             max_pending_segments=max_pending_segments,
+            reserved_share=reserved_share,
             hang_seconds=hang_seconds,
-            on_finished=on_finished,
+            observer=observer,
             clock=clock,
+            start_seconds=clock() - started,
         )
 
     async def __aenter__(self) -> Self:
@@ -184,21 +203,38 @@ class EngineClient:
         """Segments accepted on which the engine has not said its last word."""
         return len(self._pending)
 
-    def check_open(self) -> None:
+    @property
+    def max_pending_segments(self) -> int:
+        """How many there may be."""
+        return self._room.limit
+
+    @property
+    def max_request_segments(self) -> int:
+        """How many of them may be of one class, and so of one request."""
+        return self._room.class_limit
+
+    def check_open(self, priority: Priority | None = None) -> None:
         """Return if there is room for somebody whose segments are not known yet.
 
         The last part of the queue is for those who have passed and whose segments are being made:
         whoever is let in is hardly ever refused, and who is refused has cost nothing.
 
-        Raises:
-            QueueFullError: Too much is pending now.
-        """
-        limit = math.ceil(_OPEN_SHARE * self.max_pending_segments)
-        if self.num_pending >= limit:
-            raise self._queue_full(self.num_pending + 1, limit)
+        Args:
+            priority: Their class, once it is known.
 
-    def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
+        Raises:
+            QueueFullError: Too much is pending now, of all or of their class.
+        """
+        excess = self._room.excess(1, priority, share=_OPEN_SHARE)
+        if excess is not None:
+            raise self._queue_full(excess)
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
+
+        Args:
+            jobs: The segments of one request, all of one class.
+            client: Whose they are, as a number that says nothing of them.
 
         Raises:
             EngineUnavailableError: The engine is gone, draining or closed.
@@ -211,15 +247,19 @@ class EngineClient:
             )
         for job in jobs:
             check_fits(job, self.ready)
-        self._check_room(len(jobs))
+        self._check_room(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        for segments in submits(numbered):
+        for segments in submits(numbered, client=client, request=next(self._requests)):
             self._link.send(Submit(segments=segments))
         loop = asyncio.get_running_loop()
         answers: dict[int, asyncio.Future[Finished]] = {
             segment_id: loop.create_future() for segment_id in numbered
         }
-        self._pending.update(answers)
+        for segment_id, job in numbered.items():
+            self._pending[segment_id] = _Pending(answers[segment_id], job)
+            self._room.take(1, job.priority)
+            if self._observer is not None:
+                self._observer.segment_received(job)
         if answers:
             self._nothing_pending.clear()
         return SegmentBatch(answers, cancel=self._send_cancel)
@@ -242,9 +282,6 @@ class EngineClient:
             self._link.send(Shutdown())
         try:
             await asyncio.wait([self._listener], timeout=grace_seconds)
-            if not self._listener.done():
-                self._link.terminate()
-                await asyncio.wait([self._listener], timeout=_TERMINATE_SECONDS)
         finally:
             if not self._listener.done():
                 self._link.kill()
@@ -259,20 +296,21 @@ class EngineClient:
         """Return once the engine is gone, whoever ended it; its process may still be leaving."""
         await self._lost.wait()
 
-    def _check_room(self, num_segments: int) -> None:
-        limit = self.max_pending_segments
-        if num_segments > limit:
+    def _check_room(self, jobs: Sequence[SegmentJob]) -> None:
+        limit = self.max_request_segments
+        if len(jobs) > limit:
             raise InputError(
-                f"there are {num_segments} segments; the limit is {limit}",
-                value=num_segments,
+                f"there are {len(jobs)} segments; the limit is {limit}",
+                value=len(jobs),
                 limit=limit,
             )
-        if self.num_pending + num_segments > limit:
-            raise self._queue_full(self.num_pending + num_segments, limit)
+        excess = self._room.excess(len(jobs), jobs[0].priority if jobs else None)
+        if excess is not None:
+            raise self._queue_full(excess)
 
-    def _queue_full(self, num_segments: int, limit: int) -> QueueFullError:
-        wait = self._throughput.wait_seconds(num_segments - limit, now=self._clock())
-        return QueueFullError(value=num_segments, limit=limit, retry_after_seconds=wait)
+    def _queue_full(self, excess: Excess) -> QueueFullError:
+        wait = self._throughput.wait_seconds(excess.value - excess.limit, now=self._clock())
+        return QueueFullError(value=excess.value, limit=excess.limit, retry_after_seconds=wait)
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:
         still_pending = tuple(number for number in segment_ids if number in self._pending)
@@ -329,34 +367,49 @@ class EngineClient:
         match message:
             case Snapshot():
                 self.snapshot = message
-            case Finished():
+            case Finished() | Failed() | Cancelled():
+                self._observe(message)
                 answer = self._settle(message.segment_id)
-                if answer is not None:
+                if answer is None:
+                    return
+                if isinstance(message, Finished):
                     answer.set_result(message)
-                if self._on_finished is not None:
-                    self._on_finished(message.timings)
-            case Failed():
-                answer = self._settle(message.segment_id)
-                if answer is not None:
+                elif isinstance(message, Failed):
                     _fail(answer, SegmentFailedError(code=message.code, message=message.message))
-            case Cancelled():
-                self._settle(message.segment_id)
             case Ready() | StartFailed():
                 raise ProtocolError(f"{type(message).__name__} is only ever the first message")
 
+    def _observe(self, word: Finished | Failed | Cancelled) -> None:
+        """Pass on the last word on a segment."""
+        pending = self._pending.get(word.segment_id)
+        if pending is None or self._observer is None:
+            return
+        job = pending.job
+        match word:
+            case Finished():
+                self._observer.segment_finished(job, word)
+            case Failed():
+                self._observer.segment_failed(job)
+            case Cancelled():
+                self._observer.segment_cancelled(job)
+
     def _settle(self, segment_id: int) -> asyncio.Future[Finished] | None:
         """Take a segment off the list; its future, unless nobody waits for it any more."""
-        answer = self._pending.pop(segment_id, None)
+        pending = self._pending.pop(segment_id, None)
         self._throughput.record(self._clock())
         if not self._pending:
             self._nothing_pending.set()
-        return None if answer is None or answer.done() else answer
+        if pending is None:
+            return None
+        self._room.leave(1, pending.job.priority)
+        return None if pending.answer.done() else pending.answer
 
     def _fail_pending(self, reason: str) -> None:
-        answers = list(self._pending.values())
+        all_pending = list(self._pending.values())
         self._pending.clear()
         self._nothing_pending.set()
-        for answer in answers:
+        for answer, job in all_pending:
+            self._room.leave(1, job.priority)
             if not answer.done():
                 _fail(answer, EngineUnavailableError(reason))
 

@@ -4,6 +4,8 @@ Owns the error types of the engine and what they carry. Their HTTP status codes 
 `service.errors`; a job that could never fit is a `model.errors.InputError`.
 """
 
+from collections.abc import Mapping
+
 from model.errors import DragomanError
 
 
@@ -19,8 +21,28 @@ class FrontGoneError(EngineError):
     """The front has closed its end of the socket: nobody is left to serve."""
 
 
+class CheckpointsError(EngineError):
+    """Checkpoints cannot be served; without them the others could be.
+
+    Attributes:
+        at_fault: Their places in the configuration, each with its reason.
+    """
+
+    def __init__(self, at_fault: Mapping[int, str]) -> None:
+        self.at_fault = dict(at_fault)
+        super().__init__("; ".join(dict.fromkeys(at_fault.values())))
+
+
 class EngineStartError(EngineError):
-    """The engine did not become ready."""
+    """The engine did not become ready.
+
+    Attributes:
+        at_fault: Places of checkpoints without which it might have, each with its reason.
+    """
+
+    def __init__(self, message: str, *, at_fault: Mapping[int, str] | None = None) -> None:
+        self.at_fault = dict(at_fault or {})
+        super().__init__(message)
 
 
 class EngineUnavailableError(EngineError):

@@ -60,6 +60,9 @@ class Lane:
                 num_source_tokens=len(segment.source_ids),
                 num_rows=segment.search.beam_size,
                 priority=segment.priority,
+                client=segment.client,
+                request=segment.request,
+                request_work=segment.request_work,
             )
             for segment in segments
         )

@@ -7,17 +7,18 @@ is `service.engine.client`.
 import asyncio
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Self
 
 from service.engine.errors import (
-    EngineError,
     EngineStartError,
     EngineUnavailableError,
     ProtocolError,
 )
+from service.engine.lifetime import signals_held_back
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Configure,
@@ -47,12 +48,25 @@ def engine_environment(base: Mapping[str, str], *, num_threads: int) -> dict[str
     }
 
 
+def _start_process(file_number: int, num_threads: int) -> subprocess.Popen[bytes]:
+    """Not by the loop: uvloop's processes start with no signal blocked, whatever is held back."""
+    command = [sys.executable, "-m", "service.engine", "--fd", str(file_number)]
+    with signals_held_back():
+        return subprocess.Popen(  # noqa: S603  # a command of our own
+            [*command, "--front", str(os.getpid())],
+            pass_fds=(file_number,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            env=engine_environment(os.environ, num_threads=num_threads),
+        )
+
+
 class EngineLink:
     """A running engine process and the stream to it."""
 
     def __init__(
         self,
-        process: asyncio.subprocess.Process,
+        process: subprocess.Popen[bytes],
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
@@ -63,33 +77,25 @@ class EngineLink:
 
     @classmethod
     async def spawn(cls, *, num_threads: int) -> Self:
-        """Start an engine, in a session of its own so that Ctrl-C is the front's alone.
+        """Start an engine, in a session of its own: the terminal's signals are the front's alone.
+
+        To be called on a thread that lives as long as the front: the engine dies with it.
 
         Raises:
             OSError: The process cannot be started.
         """
         front_socket, engine_socket = socket.socketpair()
         with engine_socket:
+            reader, writer = await asyncio.open_unix_connection(sock=front_socket)
             try:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "service.engine.process",
-                    "--fd",
-                    str(engine_socket.fileno()),
-                    pass_fds=(engine_socket.fileno(),),
-                    start_new_session=True,
-                    stdin=asyncio.subprocess.DEVNULL,
-                    env=engine_environment(os.environ, num_threads=num_threads),
-                )
+                process = _start_process(engine_socket.fileno(), num_threads)
             except BaseException:
-                front_socket.close()
+                writer.transport.abort()
                 raise
-        reader, writer = await asyncio.open_unix_connection(sock=front_socket)
         return cls(process, reader, writer)
 
     def __repr__(self) -> str:
-        return f"<EngineLink pid={self._process.pid} exit={self._process.returncode}>"
+        return f"<EngineLink pid={self._process.pid} exit={self.exit_status}>"
 
     @property
     def process_id(self) -> int:
@@ -99,7 +105,7 @@ class EngineLink:
     @property
     def exit_status(self) -> int | None:
         """How the process ended: its status, minus the signal that killed it, or None."""
-        return self._process.returncode
+        return self._process.poll()
 
     def send(self, message: FrontMessage) -> None:
         """Queue a message for the engine; never waits.
@@ -129,15 +135,9 @@ class EngineLink:
             if messages := self._frames.feed(data):
                 return messages
 
-    def terminate(self) -> None:
-        """Ask the process to leave; harmless when it has left."""
-        if self._process.returncode is None:
-            self._process.terminate()
-
     def kill(self) -> None:
         """End the process; harmless when it has left."""
-        if self._process.returncode is None:
-            self._process.kill()
+        self._process.kill()
 
     async def reap(self) -> None:
         """Close the stream and see the process out; one that lingers is killed."""
@@ -145,13 +145,13 @@ class EngineLink:
             self._writer.transport.abort()
             with suppress(OSError):
                 await self._writer.wait_closed()
-            async with asyncio.timeout(_REAP_SECONDS):
-                await self._process.wait()
-        except TimeoutError:
+            await asyncio.to_thread(self._process.wait, _REAP_SECONDS)
+        except subprocess.TimeoutExpired:
             self.kill()
-            await self._process.wait()
+            await asyncio.to_thread(self._process.wait)
         except BaseException:
             self.kill()
+            await asyncio.to_thread(self._process.wait)
             raise
 
 
@@ -178,7 +178,7 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
         raise EngineStartError(
             f"the engine left with status {link.exit_status} before it was ready"
         ) from error
-    except EngineError as error:
+    except ProtocolError as error:
         await _put_down(link)
         raise EngineStartError(str(error)) from error
     except BaseException:
@@ -196,8 +196,8 @@ async def _introduce(link: EngineLink, configure: Configure) -> Ready:
             )
         case Ready() as ready:
             return ready
-        case StartFailed(message=message):
-            raise EngineStartError(message)
+        case StartFailed(message=message, at_fault=at_fault):
+            raise EngineStartError(message, at_fault=dict(at_fault))
         case other:
             raise ProtocolError(f"the engine's first word was {type(other).__name__}")
 

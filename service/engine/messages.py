@@ -13,14 +13,14 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from model.config import ComputeType, SearchConfig
+from model.config import ComputeReason, ComputeType, SearchConfig
 from model.errors import ConfigError
 from service.engine.errors import ProtocolError
-from service.engine.scheduler import Priority
+from service.engine.turns import Priority
 
-PROTOCOL_VERSION = 3
+PROTOCOL_VERSION = 4
 MAX_FRAME_BYTES = 16 * 1024 * 1024
-ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 _LENGTH_BYTES = 4
 
@@ -77,6 +77,9 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
         search: How it is searched.
         priority: The class it waits in.
         checkpoint: Which one translates it: its place in `Configure.checkpoint_paths`.
+        client: Whose it is, as a number that says nothing of them: clients share evenly.
+        request: Which request it belongs to.
+        request_work: Rows × source tokens of all segments of that request.
     """
 
     segment_id: int
@@ -85,6 +88,9 @@ class SubmitSegment(_Message, frozen=True, kw_only=True):
     search: SearchConfig
     priority: Priority = "interactive"
     checkpoint: int = 0
+    client: int = 0
+    request: int = 0
+    request_work: int = 0
 
 
 class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
@@ -109,6 +115,8 @@ class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
     Attributes:
         name: Its own name.
         compute_type: Arithmetic in use: "int8", "float32" or "bfloat16".
+        compute_reason: Why it is this one.
+        compute_problem: What stands in the way of a faster one, in words; empty if nothing does.
         max_source_length: Source tokens of a segment, with EOS.
         max_target_length: Target tokens of a segment, with EOS.
         max_prefix_length: Start token and forced tags of a segment.
@@ -116,9 +124,16 @@ class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
 
     name: str
     compute_type: str
+    compute_reason: ComputeReason = "best"
+    compute_problem: str = ""
     max_source_length: int
     max_target_length: int
     max_prefix_length: int
+
+    @property
+    def is_slow(self) -> bool:
+        """A slower arithmetic than this kind of device can have stands in, and nobody asked."""
+        return self.compute_reason not in ("best", "asked_for")
 
 
 class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
@@ -146,9 +161,16 @@ class Ready(_Message, frozen=True, kw_only=True, tag="ready"):
 
 
 class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
-    """The first message out when the engine cannot serve; it leaves after it."""
+    """The first message out when the engine cannot serve; it leaves after it.
+
+    Attributes:
+        message: Why, for people.
+        at_fault: Checkpoints without which it might serve: place in `Configure.checkpoint_paths`
+            and reason.
+    """
 
     message: str
+    at_fault: tuple[tuple[int, str], ...] = ()
 
 
 class OutputHypothesis(_Message, frozen=True, kw_only=True):
@@ -232,7 +254,7 @@ class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
         rows_per_step: Steps by their number of rows: one count per upper bound in
             `ROWS_BUCKETS`, not cumulative, then the steps above the last bound.
         num_source_tokens: Source tokens encoded.
-        num_padded_source_tokens: The same with padding.
+        num_padded_source_tokens: The same with what the encoder was padded with, if it was.
         num_target_tokens: Target tokens of finished segments' best hypotheses, with EOS.
         num_waiting: Segments now in the queues, or that wait for another try.
         num_waiting_bulk: Of these, those of the class bulk.

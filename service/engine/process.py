@@ -1,25 +1,22 @@
-"""The engine's process: `python -m service.engine.process --fd N`.
+"""The engine's loop, in a process of its own that `service.engine.__main__` begins.
 
 Owns the loop, which reads like one sentence: receive what has come, give every checkpoint's lane
 its turn (plan who joins, admit them, step), send what is finished. One thread does all of it and
-owns the networks. The process ends when the front closes the socket, so a front that was killed
-leaves no orphan.
+owns the networks. The process ends when the front closes the socket; what else may end it is
+`service.engine.lifetime`.
 """
 
-import argparse
 import logging
-import signal
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import assert_never
 
-from model.errors import DragomanError
+from model.errors import DragomanError, one_line
 from service.engine.channel import EngineChannel
-from service.engine.errors import FrontGoneError, ProtocolError
+from service.engine.errors import CheckpointsError, FrontGoneError, ProtocolError
 from service.engine.lane import Lane
 from service.engine.loading import load_lanes
 from service.engine.messages import (
@@ -172,25 +169,18 @@ def _start_or_explain(channel: EngineChannel, *, clock: Callable[[], float]) -> 
         return start(channel, clock=clock)
     except FrontGoneError:
         raise
+    except CheckpointsError as error:
+        channel.send([StartFailed(message=str(error), at_fault=tuple(error.at_fault.items()))])
     except DragomanError as error:
-        channel.send([StartFailed(message=str(error))])
+        channel.send([StartFailed(message=one_line(str(error)))])
     except Exception as error:
         logger.exception("start_failed")
-        channel.send([StartFailed(message=f"{type(error).__name__}: {error}")])
+        channel.send([StartFailed(message=one_line(f"{type(error).__name__}: {error}"))])
     return None
 
 
-def main() -> int:
-    """Serve the front at the other end of the socket `--fd`."""
-    parser = argparse.ArgumentParser(description="The engine; started by `dragoman serve`.")
-    parser.add_argument("--fd", type=int, required=True, help="the engine's end of the socket")
-    arguments = parser.parse_args()
+def run(descriptor: int) -> int:
+    """Serve the front at the other end of the socket `descriptor`; the process's exit status."""
     configure_logging("info")  # until the configuration says otherwise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with EngineChannel(socket.socket(fileno=arguments.fd)) as channel:
+    with EngineChannel(socket.socket(fileno=descriptor)) as channel:
         return serve(channel, clock=time.monotonic)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,6 +7,7 @@ joins and when is `service.engine.scheduler`.
 """
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from traceback import clear_frames
 import torch
 
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
+from model.errors import DecodingError
 from model.out_of_memory import is_out_of_memory
 from service.engine.headroom import Headroom
 from service.engine.messages import (
@@ -26,10 +28,12 @@ from service.engine.messages import (
     SubmitSegment,
 )
 from service.engine.pacing import Pacing
-from service.engine.scheduler import Priority
 from service.engine.totals import Totals
+from service.engine.turns import Priority
 
 logger = logging.getLogger(__name__)
+
+_NO_FINITE_SCORE = "no finite score"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +102,7 @@ class Runner:
         """Rows that may still be taken; none while segments are tried again."""
         if self._retries or (self._is_retrying and self._running):
             return 0
+        # Below 0 only if the limit fell while more ran; it falls where a new session begins.
         return max(0, min(self._session.free_rows, self.max_rows - self._session.num_rows))
 
     @property
@@ -121,10 +126,16 @@ class Runner:
         return sum(job.segment.priority == priority for job in jobs)
 
     def warm_up(self, requests: Sequence[DecodeRequest]) -> None:
-        """Translate requests that nobody waits for; before the first segment only."""
+        """Translate requests that nobody waits for; before the first segment only.
+
+        Raises:
+            DecodingError: One of them has no finite score.
+        """
         self._session.admit(requests)
         while not self._session.is_idle:
-            self._session.step()
+            for sentence in self._session.step():
+                if not _finite(sentence.hypotheses):
+                    raise DecodingError(_NO_FINITE_SCORE)
 
     def accept(self, segments: Sequence[SubmitSegment]) -> None:
         """Remember segments that have arrived."""
@@ -151,6 +162,7 @@ class Runner:
     def _admit(self, jobs: Sequence[_Job]) -> list[Failed]:
         if not jobs:
             return []
+        num_encoded_before = self._session.num_encoded_tokens
         started = self._clock()
         try:
             slot_ids = self._session.admit([_request(job.segment) for job in jobs])
@@ -159,7 +171,10 @@ class Runner:
             return self._start_over(jobs, error)
         lengths = [len(job.segment.source_ids) for job in jobs]
         seconds = self._clock() - started
-        self._totals.count_admission(lengths, seconds=seconds)
+        num_encoded_tokens = self._session.num_encoded_tokens - num_encoded_before
+        self._totals.count_admission(
+            lengths, num_encoded_tokens=num_encoded_tokens, seconds=seconds
+        )
         self.pacing.encoded(max(lengths) * len(lengths), seconds=seconds)
         for job, slot_id in zip(jobs, slot_ids, strict=True):
             job.admitted, job.slot_id = started, slot_id
@@ -243,14 +258,15 @@ class Runner:
 
     def _finish(self, sentence: FinishedSentence, now: float) -> Finished | Failed:
         job = self._running.pop(sentence.slot_id)
-        if not sentence.hypotheses:
-            return self._fail([job], "no finite score")[0]
+        hypotheses = _finite(sentence.hypotheses)
+        if not hypotheses:
+            return self._fail([job], _NO_FINITE_SCORE)[0]
         del self._jobs[job.segment.segment_id]
         self._totals.num_finished += 1
-        self._totals.num_target_tokens += len(sentence.hypotheses[0].token_log_probs)
+        self._totals.num_target_tokens += len(hypotheses[0].token_log_probs)
         return Finished(
             segment_id=job.segment.segment_id,
-            hypotheses=tuple(map(_output, sentence.hypotheses)),
+            hypotheses=tuple(map(_output, hypotheses)),
             timings=SegmentTimings(
                 queue_seconds=job.admitted - job.arrived,
                 first_step_seconds=job.first_stepped - job.arrived,
@@ -267,6 +283,8 @@ class Runner:
         failures = []
         for job in jobs:
             segment_id = self._jobs.pop(job.segment.segment_id).segment.segment_id
+            fields = {"segment_id": segment_id, "reason": reason}
+            logger.error("segment_failed", extra={"fields": fields})
             message = f"the engine gave up segment {segment_id}: {reason}"
             failures.append(Failed(segment_id=segment_id, code="engine_error", message=message))
         return failures
@@ -276,6 +294,15 @@ def _request(segment: SubmitSegment) -> DecodeRequest:
     return DecodeRequest(
         source_ids=segment.source_ids, prefix_ids=segment.prefix_ids, search=segment.search
     )
+
+
+def _finite(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """Those that are worth something: an overflow makes scores of any kind."""
+    return [
+        one
+        for one in hypotheses
+        if math.isfinite(one.score) and all(map(math.isfinite, one.token_log_probs))
+    ]
 
 
 def _output(hypothesis: Hypothesis) -> OutputHypothesis:

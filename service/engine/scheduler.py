@@ -3,11 +3,12 @@
 Owns the waiting queues, one per priority. Between two steps the engine asks for one *chunk*:
 segments that are encoded together as one padded batch. Four rules make it:
 
-1. **Turns.** Within a class the oldest goes first; between the classes the one that has had
-   less. Work is rows × source tokens, about the row-steps a segment will take. What joins is
-   charged to its class, divided by the class's share (`bulk_share`, and the rest), and the
-   lower charge goes first: start-time fair queueing (Goyal, Vin, Cheng 1996). A class that had
-   nothing to run has no claim to the past, and no claim grows beyond `CREDIT_TOKENS` a row. So
+1. **Turns.** A class is shared evenly by its clients and their requests (`service.engine.turns`);
+   between the classes the one goes first that has had less. Work is rows × source tokens, about
+   the row-steps a segment will take. What joins is charged to its class, divided by the class's
+   share (`bulk_share`, and the rest), and the lower charge goes first: start-time fair queueing
+   (Goyal, Vin, Cheng 1996). A class that had nothing to run has no claim to the past, and no
+   claim grows beyond `CREDIT_TOKENS` a row. So
    interactive goes first until so much has passed that it is bulk's turn: bulk ages by what
    passes it, not by seconds, which needs no tuning to the speed of a machine and protects
    interactive segments from a bulk request however long that takes.
@@ -18,17 +19,19 @@ segments that are encoded together as one padded batch. Four rules make it:
 3. **Overtaking.** A segment too wide for its room is passed by at most `max_overtakes` others
    that take of that room; then nothing more may take of it until the segment joins, so a wide
    beam gets its rows as others end. Interactive segments within the reserve take none of it.
-4. **Lengths.** The oldest candidate of a class opens the chunk, of both classes in alternation,
+4. **Lengths.** The first candidate of a class opens the chunk, of both classes in alternation,
    and the nearest lengths fill it, up to a budget of padded source tokens (longest × count):
    running segments are kept waiting for one small encoder batch at a time. The others have
    their room, and join within the next few steps.
 
 What follows, for segments of one width in a session that gets through *c* work a second outside
 the reserve, with s = `bulk_share`, L = `max_rows` × `CREDIT_TOKENS` and K the work of the largest
-chunk (a wider segment waits in addition for `max_overtakes` others and for its rows to end):
+chunk (a wider segment waits in addition for `max_overtakes` others and for its rows to end). A
+segment is *behind* the work of its class that joins before it: as much as would have by the end of
+its request, were all requests served at once and evenly; never more than there is.
 
-- Who keeps its room joins within two turns of the loop (a chunk and a step each) for every elder
-  of its class that has room too, and two for itself.
+- Who keeps its room joins within two turns of the loop (a chunk and a step each) for every
+  segment of its class that it is behind and that has room too, and two for itself.
 - An interactive segment that finds, itself included, no more interactive rows and slots than are
   reserved has room at once and keeps it, whatever bulk does.
 - Any other interactive segment, behind interactive work W, has room before more than
@@ -45,41 +48,18 @@ fit is the client's to refuse.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
 from operator import itemgetter
-from typing import Literal
 
-Priority = Literal["interactive", "bulk"]
+from service.engine.turns import PRIORITIES, Priority, WaitingSegment, shared_by_clients
 
-PRIORITIES: tuple[Priority, ...] = ("interactive", "bulk")
+__all__ = ["PRIORITIES", "Priority", "Scheduler", "WaitingSegment", "similar_lengths"]
+
 SLACK_TOKENS = 16
 """Lengths this near always share a chunk; beyond it the longest is at most twice the shortest."""
 CREDIT_TOKENS = 64
 """Source tokens per row of the session that a class may be behind its share, at most."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitingSegment:
-    """What the scheduler needs to know of a segment.
-
-    Attributes:
-        segment_id: Its number.
-        num_source_tokens: Source tokens with EOS.
-        num_rows: Rows it will hold, its beam size.
-        priority: The class it waits in.
-    """
-
-    segment_id: int
-    num_source_tokens: int
-    num_rows: int
-    priority: Priority = "interactive"
-
-    @property
-    def work(self) -> int:
-        """Row-steps it will take, in proportion."""
-        return self.num_rows * self.num_source_tokens
 
 
 class Scheduler:
@@ -114,6 +94,7 @@ class Scheduler:
             "interactive": _Queue(share=1.0 - bulk_share),
             "bulk": _Queue(share=bulk_share),
         }
+        self._waiting: dict[int, WaitingSegment] = {}  # of all queues
         self._level = 0.0  # what a class that starts to wait is taken to have had
         self._last_opener: Priority | None = None
         self._running: dict[int, WaitingSegment] = {}  # interactive ones: they use the reserve
@@ -130,20 +111,25 @@ class Scheduler:
 
     def num_waiting_of(self, priority: Priority) -> int:
         """Segments in the queue of one class."""
-        return len(self._queues[priority].waiting)
+        return len(self._queues[priority].turns)
 
     def add(self, segments: Iterable[WaitingSegment]) -> None:
-        """Put segments at the end of their queues, in their order."""
+        """Put segments into their queues, in their order."""
         for segment in segments:
-            waiting = self._queues[segment.priority].waiting
-            assert segment.segment_id not in waiting
-            waiting[segment.segment_id] = segment
+            assert segment.segment_id not in self._waiting
+            self._waiting[segment.segment_id] = segment
+            self._queues[segment.priority].turns.add(segment)
 
     def cancel(self, segment_id: int) -> bool:
         """Forget a segment, waiting or running; False when it did not wait."""
         self.release(segment_id)
-        popped = [queue.waiting.pop(segment_id, None) for queue in self._queues.values()]
-        return any(segment is not None for segment in popped)
+        segment = self._waiting.pop(segment_id, None)
+        if segment is None:
+            return False
+        queue = self._queues[segment.priority]
+        queue.turns.remove(segment)
+        queue.num_overtakes.pop(segment_id, None)
+        return True
 
     def release(self, segment_id: int) -> None:
         """A segment that joined has left its rows; any other number is ignored."""
@@ -183,7 +169,7 @@ class Scheduler:
 
     def _forget_old_claims(self) -> None:
         """Lift the charges of those that wait to what they may claim at most."""
-        active = [queue for queue in self._queues.values() if queue.waiting]
+        active = [queue for queue in self._queues.values() if queue.turns]
         if active:
             charges = [queue.charge for queue in active]
             self._level = max(self._level, min(charges), max(charges) - self._max_credit)
@@ -191,7 +177,7 @@ class Scheduler:
             queue.charge = max(queue.charge, self._level)
 
     def _opener_first(self, candidates: list[WaitingSegment]) -> list[WaitingSegment]:
-        """The candidates, first the oldest of the class that did not open the last chunk."""
+        """The candidates, one of the class that did not open the last chunk before the others."""
         for index, segment in enumerate(candidates):
             if segment.priority != self._last_opener:
                 candidates.insert(0, candidates.pop(index))
@@ -200,12 +186,14 @@ class Scheduler:
             self._last_opener = candidates[0].priority
         return candidates
 
-    def _join(self, segment: WaitingSegment, *, passed: Sequence[Priority]) -> None:
+    def _join(self, segment: WaitingSegment, *, passed: Sequence[WaitingSegment]) -> None:
         queue = self._queues[segment.priority]
-        del queue.waiting[segment.segment_id]
+        del self._waiting[segment.segment_id]
+        queue.turns.join(segment)
+        queue.num_overtakes.pop(segment.segment_id, None)
         queue.charge += segment.work / queue.share
-        for priority in passed:
-            self._queues[priority].num_overtakes += 1
+        for elder in passed:
+            self._queues[elder.priority].num_overtakes[elder.segment_id] += 1
         if segment.priority == "interactive":
             self._running[segment.segment_id] = segment
             self._num_rows += segment.num_rows
@@ -216,16 +204,9 @@ class _Queue:
 
     def __init__(self, *, share: float) -> None:
         self.share = share
-        self.waiting: dict[int, WaitingSegment] = {}  # in order of arrival
+        self.turns = shared_by_clients()
         self.charge = 0.0
-        self.blocked_id: int | None = None
-        self.num_overtakes = 0
-
-    def overtakes_of(self, blocked: WaitingSegment) -> int:
-        """How often the first that has no room was passed; another one starts at nought."""
-        if self.blocked_id != blocked.segment_id:
-            self.blocked_id, self.num_overtakes = blocked.segment_id, 0
-        return self.num_overtakes
+        self.num_overtakes: dict[int, int] = {}  # of those that were first and had no room
 
 
 class _Scan:
@@ -233,7 +214,7 @@ class _Scan:
 
     Attributes:
         candidates: Those that have room, all of them at once.
-        passed: For each of them the classes whose blocked segment it would overtake.
+        passed: For each of them the blocked segments that it would overtake.
     """
 
     def __init__(
@@ -248,7 +229,7 @@ class _Scan:
         max_overtakes: int,
     ) -> None:
         self.candidates: list[WaitingSegment] = []
-        self.passed: dict[int, list[Priority]] = {}
+        self.passed: dict[int, list[WaitingSegment]] = {}
         self._queues = queues
         self._rows, self._slots = rows, slots
         self._idle_rows, self._idle_slots = idle_rows, idle_slots  # of the reserve
@@ -265,7 +246,7 @@ class _Scan:
     def _turns_of(self, priority: Priority) -> Iterator[tuple[float, WaitingSegment]]:
         queue = self._queues[priority]
         charge = queue.charge
-        for segment in queue.waiting.values():
+        for segment in queue.turns.in_turn():
             if self._is_closed(priority):
                 return
             yield charge, segment
@@ -285,12 +266,13 @@ class _Scan:
 
     def consider(self, segment: WaitingSegment) -> None:
         """Give the segment its room, or note that it has none."""
-        passed = [name for name in self._blocked if self._takes_from(self._blocked[name], segment)]
-        if not self._has_room(segment) or any(self._overtakes_left[name] < 1 for name in passed):
+        passed = [elder for elder in self._blocked.values() if self._takes_from(elder, segment)]
+        is_held_up = any(self._overtakes_left[elder.priority] < 1 for elder in passed)
+        if is_held_up or not self._has_room(segment):
             self._block(segment)
             return
-        for name in passed:
-            self._overtakes_left[name] -= 1
+        for elder in passed:
+            self._overtakes_left[elder.priority] -= 1
         self.candidates.append(segment)
         self.passed[segment.segment_id] = passed
         self._rows -= segment.num_rows
@@ -315,7 +297,8 @@ class _Scan:
         """Only the first of a class counts: those behind it wait for it."""
         if segment.priority not in self._blocked:
             self._blocked[segment.priority] = segment
-            num_overtakes = self._queues[segment.priority].overtakes_of(segment)
+            counts = self._queues[segment.priority].num_overtakes
+            num_overtakes = counts.setdefault(segment.segment_id, 0)
             self._overtakes_left[segment.priority] = self._max_overtakes - num_overtakes
 
 

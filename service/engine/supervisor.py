@@ -9,19 +9,23 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 
 from service.engine.batch import SegmentBatch, SegmentJob
 from service.engine.client import EngineClient, LossReason
 from service.engine.errors import EngineStartError
 from service.engine.messages import Ready, Snapshot
 from service.engine.totals import only_totals, summed
+from service.engine.turns import Priority
 
 logger = logging.getLogger(__name__)
 
 _LEAVE_SECONDS = 5.0
 _FIRST_DELAY_SECONDS = 0.5
 _MAX_DELAY_SECONDS = 10.0
+
+_Outcome = Literal["restarted", "replaced", "failed"]
+"""There is another engine; something else has taken this supervisor's place; neither."""
 
 
 class RestartBudget:
@@ -72,6 +76,8 @@ class Supervisor:
         on_lost: Called once for every engine that is lost, before another one is started.
         clock: Seconds, monotonic.
         on_given_up: Called when one is lost and no other one will be started.
+        on_outdated: Called when the next one does not find the checkpoints that the lost one had;
+            whether something else has taken the place of this supervisor.
     """
 
     def __init__(
@@ -83,6 +89,7 @@ class Supervisor:
         on_lost: Callable[[LossReason], None],
         clock: Callable[[], float],
         on_given_up: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
         self._engine = engine
         self._start_engine = start_engine
@@ -90,6 +97,7 @@ class Supervisor:
         self._on_lost = on_lost
         self._clock = clock
         self._on_given_up = on_given_up
+        self._on_outdated = on_outdated
         self._past = Snapshot()  # totals of the engines before this one
         self._is_exhausted = False
         self._is_retired = False
@@ -104,6 +112,7 @@ class Supervisor:
         on_lost: Callable[[LossReason], None],
         clock: Callable[[], float],
         on_given_up: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], Awaitable[bool]] | None = None,
     ) -> Self:
         """Start the first engine.
 
@@ -118,6 +127,7 @@ class Supervisor:
             on_lost=on_lost,
             clock=clock,
             on_given_up=on_given_up,
+            on_outdated=on_outdated,
         )
 
     async def __aenter__(self) -> Self:
@@ -153,6 +163,11 @@ class Supervisor:
         return self._engine.ready
 
     @property
+    def start_seconds(self) -> float:
+        """Time the latest engine took, from the start of its process until it was warm."""
+        return self._engine.start_seconds
+
+    @property
     def process_id(self) -> int | None:
         """The engine's process; None while there is none."""
         return self._engine.process_id if self._engine.is_alive else None
@@ -173,23 +188,28 @@ class Supervisor:
         latest = self._engine.snapshot
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
-    def check_open(self) -> None:
+    @property
+    def max_request_segments(self) -> int:
+        """How many of them may be of one request."""
+        return self._engine.max_request_segments
+
+    def check_open(self, priority: Priority | None = None) -> None:
         """Return if there is room for somebody whose segments are not known yet.
 
         Raises:
-            QueueFullError: Too much is pending now.
+            QueueFullError: Too much is pending now, of all or of their class.
         """
-        self._engine.check_open()
+        self._engine.check_open(priority)
 
-    def submit(self, jobs: Sequence[SegmentJob]) -> SegmentBatch:
-        """Accept all of `jobs`, or none; never waits.
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        """Accept all of a client's `jobs`, or none; never waits.
 
         Raises:
             EngineUnavailableError: There is no engine now, or it is closed.
             InputError: A job could never run, or there are more than may ever be pending.
             QueueFullError: Too much is pending now.
         """
-        return self._engine.submit(jobs)
+        return self._engine.submit(jobs, client=client)
 
     def retire(self) -> None:
         """Let the engine finish what it has; when it is lost no other one is started."""
@@ -213,7 +233,11 @@ class Supervisor:
                 self._on_lost(reason)
                 # A killed process is gone within moments; one that is not must hold up nobody.
                 await self._engine.wait_left(timeout_seconds=_LEAVE_SECONDS)
-                if not await self._restart():
+                outcome = await self._restart()
+                if outcome == "replaced":
+                    self._is_retired = True
+                    return
+                if outcome == "failed":
                     break
         except Exception:
             logger.exception("engine_keeper_failed")
@@ -221,8 +245,8 @@ class Supervisor:
         logger.error("engine_given_up")
         self._on_given_up()
 
-    async def _restart(self) -> bool:
-        """Start another engine, at most as often as the budget allows; whether there is one."""
+    async def _restart(self) -> _Outcome:
+        """Start another engine, at most as often as the budget allows."""
         lost_at = self._clock()
         num_failed = 0
         while (delay := self._budget.next_delay(now=self._clock())) is not None:
@@ -231,13 +255,15 @@ class Supervisor:
                 engine = await self._start_engine()
             except EngineStartError as error:
                 logger.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+                if error.at_fault and self._on_outdated is not None and await self._on_outdated():
+                    return "replaced"
                 num_failed += 1
                 if num_failed >= self._budget.max_failed_starts:
-                    return False  # slow failures would never use up the budget of a window
+                    return "failed"  # slow failures would never use up the budget of a window
                 continue
             self._past = summed([self._past, only_totals(self._engine.snapshot)])
             self._engine = engine
             seconds = round(self._clock() - lost_at, 3)
             logger.warning("engine_restarted", extra={"fields": {"seconds": seconds}})
-            return True
-        return False
+            return "restarted"
+        return "failed"

@@ -30,13 +30,21 @@ class Totals:
         self._num_row_steps = 0
         self._rows_per_step = [0] * (len(ROWS_BUCKETS) + 1)
 
-    def count_admission(self, source_lengths: list[int], *, seconds: float) -> None:
-        """An encoder batch of these lengths, in tokens, took `seconds`."""
+    def count_admission(
+        self, source_lengths: list[int], *, num_encoded_tokens: int, seconds: float
+    ) -> None:
+        """An encoder batch of these lengths, in tokens, took `seconds`.
+
+        Args:
+            source_lengths: Without padding.
+            num_encoded_tokens: What the network has run over: with padding, where there is any.
+            seconds: Of the whole batch.
+        """
         self._num_admissions += 1
         self._num_admitted += len(source_lengths)
         self._admit_seconds += seconds
         self._num_source_tokens += sum(source_lengths)
-        self._num_padded_source_tokens += max(source_lengths) * len(source_lengths)
+        self._num_padded_source_tokens += num_encoded_tokens
 
     def count_step(self, num_rows: int, *, seconds: float) -> None:
         """A step over `num_rows` rows took `seconds`."""

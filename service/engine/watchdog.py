@@ -41,7 +41,7 @@ class Watchdog:
             return
         num_answers = message.num_finished + message.num_cancelled + message.num_failed
         progress = (message.num_steps, message.num_admissions, num_answers)
-        if progress != self._progress:
+        if progress != self._progress:  # none of them ever falls
             self._progress = progress
             self._stuck_seconds = 0.0
 

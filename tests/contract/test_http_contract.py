@@ -35,7 +35,7 @@ def _exchange(server: RunningServer, data: bytes) -> tuple[int, dict[str, object
 
 
 def test_probes_say_yes(client: httpx.Client) -> None:
-    for path in ("/health", "/livez", "/readyz"):
+    for path in ("/livez", "/readyz"):
         reply = client.get(path)
         assert (reply.status_code, reply.json()) == (200, {"status": "ok"})
 
@@ -85,6 +85,7 @@ def test_logs_have_the_request_but_never_its_text_or_its_query(
     assert line["event"] == "request"
     assert (line["method"], line["route"], line["status"]) == ("POST", "/translate", 200)
     assert (line["num_texts"], line["num_characters"], line["num_segments"]) == (1, 14, 1)
+    assert (line["pair"], line["checkpoint"]) == ("en>zh-Hans", "tiny")
 
 
 def test_metrics_label_unknown_paths_and_methods_with_one_word(
@@ -107,6 +108,7 @@ def test_metrics_have_every_promised_instrument(
     server: RunningServer, client: httpx.Client
 ) -> None:
     client.post("/translate", json={"q": "The cat.", "source": "en", "target": "zh"})
+    client.get("/livez")
     metrics = server.metrics()
     for name in (
         "dragoman_requests_total{route=/translate,status=200}",
@@ -117,7 +119,12 @@ def test_metrics_have_every_promised_instrument(
         "dragoman_step_rows_count",
         "dragoman_source_tokens_total",
         "dragoman_padded_source_tokens_total",
-        "dragoman_target_tokens_total",
+        "dragoman_segment_source_tokens_sum{checkpoint=tiny,pair=en>zh-Hans}",
+        "dragoman_segment_target_tokens_sum{checkpoint=tiny,pair=en>zh-Hans}",
+        "dragoman_source_characters_sum{checkpoint=tiny,pair=en>zh-Hans}",
+        "dragoman_finished_segments_total{checkpoint=tiny,pair=en>zh-Hans}",
+        "dragoman_requests_total{checkpoint=tiny,pair=en>zh-Hans,route=/translate,status=200}",
+        "dragoman_requests_total{checkpoint=none,pair=none,route=/livez,status=200}",
         "dragoman_event_loop_lag_seconds_count",
         "dragoman_event_loop_tasks",
         "dragoman_max_slots",
@@ -133,7 +140,13 @@ def test_metrics_have_every_promised_instrument(
         assert metrics[f"dragoman_{name}"] == 0
     for priority in ("interactive", "bulk"):
         assert metrics[f"dragoman_waiting_segments{{priority={priority}}}"] == 0
-    assert any(re.match("dragoman_info{checkpoint=tiny,device=cpu", name) for name in metrics)
+    info = "dragoman_info{checkpoint=tiny,compute_reason=.*,compute_type=.*,device=cpu"
+    assert any(re.match(info, name) for name in metrics)
+    assert metrics["dragoman_ready_timestamp_seconds"] > 1.7e9
+    assert metrics["dragoman_checkpoint_loaded{directory=tiny}"] == 1
+    for kind in ("checkpoints", "keys"):
+        assert metrics[f"dragoman_reload_successful{{kind={kind}}}"] == 1
+        assert metrics[f"dragoman_reload_last_success_timestamp_seconds{{kind={kind}}}"] > 1.7e9
 
 
 def test_a_body_shorter_than_announced_is_given_up_with_408(server: RunningServer) -> None:
@@ -162,6 +175,11 @@ def test_a_body_without_an_end_is_refused_at_the_limit(client: httpx.Client) -> 
     [
         b"GARBAGE\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/2.0\r\nhost: a\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         b"GET http://[::1 HTTP/1.1\r\nhost: a\r\n\r\n",
         b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-length: -5\r\n\r\n",
         b"POST /translate HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
@@ -172,6 +190,14 @@ def test_what_is_no_http_is_a_400_in_our_shape(server: RunningServer, data: byte
     status, content = _exchange(server, data)
     assert status == 400
     assert set(content) == {"error", "code", "value", "limit"}
+
+
+@pytest.mark.parametrize("digits", [20, 30])
+def test_a_length_of_many_digits_is_a_413(server: RunningServer, digits: int) -> None:
+    head = b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    length = b"1" + b"0" * (digits - 1)
+    status, content = _exchange(server, head + b"content-length: " + length + b"\r\n\r\n{}")
+    assert (status, content["code"]) == (413, "too_long")
 
 
 def test_an_escaped_path_is_a_404(client: httpx.Client) -> None:

@@ -112,13 +112,17 @@ def _queued(server: RunningServer) -> tuple[float, float]:
     [
         (1, {}, False),
         (8, {}, False),
-        (9, {}, True),
-        (9, {"priority": "interactive"}, False),
+        (8, {"priority": "interactive"}, False),
+        (8, {"priority": None}, False),
+        (128, {}, True),
+        (128, {"priority": "interactive"}, True),
+        (8, {"beam_size": 16}, False),
+        (64, {"beam_size": 1}, False),
+        (64, {"beam_size": 16}, True),
         (1, {"priority": "bulk"}, True),
-        (9, {"priority": None}, True),
     ],
 )
-def test_the_priority_is_what_the_request_says_or_its_size(
+def test_the_priority_goes_by_the_work_and_a_claim_can_only_lower_it(
     server: RunningServer,
     client: httpx.Client,
     num_texts: int,
@@ -239,5 +243,5 @@ def test_too_much_text_is_a_413(client: httpx.Client) -> None:
 
 
 def test_a_request_that_can_never_fit_the_queue_is_a_413(client: httpx.Client) -> None:
-    content = _refused(client, 413, texts=["A cat. " * 9] * 128)
-    assert content["value"] > content["limit"] == 1024
+    content = _refused(client, 413, texts=["A cat. " * 13] * 128)
+    assert content["value"] > content["limit"] == 1152

@@ -58,4 +58,4 @@ def test_the_document_names_the_priorities(server: RunningServer) -> None:
     body = document["paths"]["/v1/translate"]["post"]["requestBody"]
     priority = body["content"]["application/json"]["schema"]["properties"]["priority"]
     assert priority["anyOf"][0]["enum"] == ["interactive", "bulk"]
-    assert "8 texts" in priority["description"]
+    assert "more than a page" in priority["description"]

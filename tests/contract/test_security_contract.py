@@ -111,6 +111,12 @@ def test_a_page_of_the_named_origin_may_call_it(closed: RunningServer) -> None:
         )
         assert reply.headers["access-control-allow-origin"] == "https://page.example"
         assert "access-control-allow-credentials" not in reply.headers
+        asked = {"origin": "https://other.example", "access-control-request-method": "DELETE"}
+        reply = client.options("/translate", headers=asked)
+        assert reply.status_code == 400
+        assert set(reply.json()) == {"error", "code", "value", "limit"}
+        assert (reply.json()["code"], reply.json()["value"]) == ("cors_refused", "origin, method")
+        assert "access-control-allow-origin" not in reply.headers
         refused = client.post("/translate", json=TEXT, headers={"origin": "https://page.example"})
         assert refused.status_code == 401
         assert refused.headers["access-control-allow-origin"] == "https://page.example"
@@ -162,7 +168,11 @@ def test_neither_keys_nor_texts_nor_addresses_are_in_the_log_or_the_metrics(
     deadline = time.monotonic() + 30
     while '"last"' not in (log := closed.log.read_text()):
         assert time.monotonic() < deadline
-    for secret in (*keys.values(), "wrong-k", "zebra", "127.0.0.1"):
+    # The address that it listens on is one of the operator's settings, and no client's.
+    others = [line for line in log.splitlines() if '"event": "settings"' not in line]
+    assert len(others) == len(log.splitlines()) - 1
+    assert "127.0.0.1" not in "".join([*others, metrics])
+    for secret in (*keys.values(), "wrong-k", "zebra"):
         assert secret not in log
         assert secret not in metrics
     for key in keys.values():

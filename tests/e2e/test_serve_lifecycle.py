@@ -1,5 +1,6 @@
 """From the first connection to the last: booting, ready, draining, lost."""
 
+import json
 import os
 import signal
 import socket
@@ -15,7 +16,9 @@ import httpx
 import pytest
 
 from model.native import kernels
+from service.keys import ApiKey
 from support.running_server import ROOT, RunningServer, running_server, starting_server
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 # One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
 SLOW = {
@@ -71,7 +74,8 @@ def test_it_listens_at_once_and_is_alive_but_not_ready_while_booting(
             query = {"q": "a", "source": "en", "target": "zh"}
             reply = client.post("/translate", json=query)
             assert (reply.status_code, reply.json()["code"]) == (503, "booting")
-            compute_type = "float32" if kernels.find_problem() else "int8"
+            problem = kernels.find_problem()
+            compute_type = "int8" if problem is None else f"float32, slow: {problem}"
             assert server.wait_ready() == (
                 f"Dragoman listens on {server.url} with checkpoint tiny"
                 f" ({served_checkpoint}) on cpu ({compute_type})\n"
@@ -92,8 +96,10 @@ def test_sigterm_finishes_what_was_accepted_refuses_the_rest_and_leaves_with_0(
             late = _translate(server)
             assert (late.status_code, late.json()["code"]) == (503, "draining")
             assert int(late.headers["retry-after"]) > 0
+            assert late.headers["connection"] == "close"
             assert not all(reply.done() for reply in replies)
         assert [reply.result().status_code for reply in replies] == [200] * 2
+        assert [reply.result().headers["connection"] for reply in replies] == ["close"] * 2
         assert server.wait() == 0
 
 
@@ -250,3 +256,24 @@ def test_a_port_that_is_taken_is_one_clear_line(served_checkpoint: Path) -> None
 
 def test_an_impossible_setting_is_one_clear_line() -> None:
     assert "DRAGOMAN_MAX_TEXTS is '0'" in _failed_start(DRAGOMAN_MAX_TEXTS="0")
+
+
+def test_a_misspelt_variable_is_one_clear_line_with_the_nearest_name() -> None:
+    message = _failed_start(DRAGOMAN_API_KEY_FILE="keys.toml")
+    assert message == (
+        "dragoman: DRAGOMAN_API_KEY_FILE is no setting; the nearest name is DRAGOMAN_API_KEYS_FILE"
+    )
+
+
+def test_the_settings_in_effect_are_logged_at_the_start_without_secrets(tmp_path: Path) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+    line = ApiKey(name="alice", sha256=b"s" * 32).line()
+    with running_server(checkpoint, _log(tmp_path), DRAGOMAN_API_KEYS=line) as server:
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+    text = _log(tmp_path).read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    [settings] = [line for line in lines if line["event"] == "settings"]
+    assert (settings["api_keys"], settings["redis_url"]) == ("set", "unset")
+    assert (settings["num_threads"], settings["checkpoint"]) == (1, str(checkpoint))
+    assert (b"s" * 32).hex() not in text

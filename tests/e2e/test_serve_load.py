@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ SLOW = {
     "DRAGOMAN_COMPUTE_TYPE": "float32",
     "DRAGOMAN_MAX_SLOTS": "4",
     "DRAGOMAN_MAX_ROWS": "16",
-    "DRAGOMAN_MAX_PENDING_SEGMENTS": "2000",
+    "DRAGOMAN_MAX_PENDING_SEGMENTS": "2400",
 }
 GAUGES = ("pending_segments", "queued_segments", "running_segments", "running_rows", "slots_in_use")
 TEXTS = [f"The cat number {number} sees the river." for number in range(8)]
@@ -105,7 +107,7 @@ def test_too_much_at_once_is_a_429_that_says_when_to_come_back(
 ) -> None:
     small = SLOW | {"DRAGOMAN_MAX_PENDING_SEGMENTS": "20", "DRAGOMAN_MAX_REQUESTS": "5"}
     with running_server(served_checkpoint, tmp_path / "log.jsonl", **small) as server:
-        for texts, num_requests, limit in ((TEXTS, 4, 20), (TEXTS[:1], 10, 5)):
+        for texts, num_requests, limit in ((TEXTS, 4, 15), (TEXTS[:1], 10, 4)):
             replies = asyncio.run(_at_once(server, texts, num_requests))
             assert {reply.status_code for reply in replies} == {200, 429}
             for reply in replies:
@@ -115,10 +117,71 @@ def test_too_much_at_once_is_a_429_that_says_when_to_come_back(
                     assert (content["code"], content["limit"]) == ("overloaded", limit)
                     assert content["value"] >= limit
                     assert 1 <= int(reply.headers["retry-after"]) <= 30
-        never = {"q": ["A cat."] * 21, "source": "en", "target": "zh"}
+        never = {"q": ["A cat."] * 16, "source": "en", "target": "zh"}
         with server.client() as client:
             reply = client.post("/translate", json=never)
-        assert (reply.status_code, reply.json()["limit"]) == (413, 20)
+        assert (reply.status_code, reply.json()["limit"]) == (413, 15)
+
+
+LONG = " ".join(TEXTS * 30)
+ONE = {"q": "The cat sees the river.", "source": "en", "target": "zh"}
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"texts": [LONG] * 5, "target": "zh-Hans", "beam_size": 4},
+        {"texts": [LONG] * 5, "target": "zh-Hans", "beam_size": 4, "priority": "interactive"},
+        {"texts": [" ".join(TEXTS)] * 100, "target": "zh-Hans", "priority": "interactive"},
+    ],
+    ids=["says nothing", "claims to be urgent", "many texts claim to be urgent"],
+)
+def test_a_large_request_holds_nobody_up_whatever_it_says_of_itself(
+    slow_server: RunningServer, large: dict[str, object]
+) -> None:
+    async def scenario() -> None:
+        received = slow_server.metrics()["dragoman_received_segments_total"]
+        async with httpx.AsyncClient(base_url=slow_server.url, timeout=120) as client:
+            waiting = asyncio.create_task(client.post("/v1/translate", json=large))
+            while slow_server.metrics()["dragoman_received_segments_total"] == received:
+                await asyncio.sleep(0.01)
+                assert not waiting.done()
+            for _ in range(5):
+                reply = await client.post("/translate", json=ONE)
+                assert reply.status_code == 200
+            gauges = _gauges(slow_server)
+            assert gauges["pending_segments"] > 100  # nearly all of the large one
+            assert not waiting.done()
+            waiting.cancel()
+
+    asyncio.run(scenario())
+    _wait_idle(slow_server)
+
+
+def test_a_queue_full_of_bulk_refuses_bulk_and_nobody_else(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    small = SLOW | {"DRAGOMAN_MAX_PENDING_SEGMENTS": "200", "DRAGOMAN_MAX_REQUESTS": "16"}
+    bulk = {"texts": TEXTS * 16, "target": "zh-Hans", "priority": "bulk"}
+
+    async def scenario(server: RunningServer) -> None:
+        [engine] = server.engine_ids()
+        async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
+            os.kill(engine, signal.SIGSTOP)
+            filling = asyncio.create_task(client.post("/v1/translate", json=bulk))
+            while server.metrics()["dragoman_pending_segments"] < len(TEXTS * 16):
+                await asyncio.sleep(0.01)
+                assert not filling.done()
+            ones = [asyncio.create_task(client.post("/translate", json=ONE)) for _ in range(5)]
+            for _ in range(5):
+                refused = await client.post("/v1/translate", json=bulk)
+                assert (refused.status_code, refused.json()["limit"]) == (429, 150)
+            os.kill(engine, signal.SIGCONT)
+            replies = await asyncio.gather(filling, *ones)
+            assert [reply.status_code for reply in replies] == [200] * 6
+
+    with running_server(served_checkpoint, tmp_path / "log.jsonl", **small) as server:
+        asyncio.run(scenario(server))
 
 
 def test_concurrent_results_equal_serial_results(server: RunningServer) -> None:

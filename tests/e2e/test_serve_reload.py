@@ -139,6 +139,10 @@ def test_two_checkpoints_are_served_as_if_each_were_alone(tmp_path: Path) -> Non
         assert [reply.json()["translatedText"] for reply in replies] == expected * 20
         metrics = server.metrics()
         assert metrics["dragoman_finished_segments_total"] == 40
+        for pair, name in (("en>zh-Hans", "there"), ("zh-Hans>en", "back")):
+            of_pair = f"{{checkpoint={name},pair={pair}}}"
+            assert metrics[f"dragoman_finished_segments_total{of_pair}"] == 20
+            assert metrics[f"dragoman_source_characters_count{of_pair}"] == 20
         assert metrics["dragoman_max_rows"] == 2 * 128
         info = [name for name in metrics if name.startswith("dragoman_info{")]
         assert len(info) == 2
@@ -154,6 +158,8 @@ def test_a_reload_finds_a_checkpoint_that_was_added(tmp_path: Path) -> None:
         server.signal(signal.SIGHUP)
         _wait_logged(log, "reloaded")
         assert _translate(server, CHINESE, "en").json()["translatedText"] == _offline(back, CHINESE)
+        of_pair = "{checkpoint=back,pair=zh-Hans>en}"
+        assert server.metrics()[f"dragoman_finished_segments_total{of_pair}"] == 1
 
 
 def test_sighup_reads_the_keys_again(tmp_path: Path) -> None:
@@ -176,6 +182,36 @@ def test_sighup_reads_the_keys_again(tmp_path: Path) -> None:
         server.signal(signal.SIGHUP)
         _wait_logged(log, "reloaded")
         assert statuses() == [403, 200]
+
+
+def test_a_key_whose_file_an_editor_replaces_is_withdrawn_without_a_signal(
+    tmp_path: Path,
+) -> None:
+    checkpoint, log, keys = tmp_path / "tiny", tmp_path / "log.jsonl", tmp_path / "keys"
+    _replace(checkpoint, seed=5)
+    keys.mkdir()
+    secrets, lines = zip(*(_new_key(name) for name in ("old", "new")), strict=True)
+    (keys / "keys.toml").write_text(lines[0])
+    with running_server(checkpoint, log, DRAGOMAN_API_KEYS_DIR=str(keys)) as server:
+
+        def status(secret: str) -> int:
+            body = {"q": ENGLISH, "source": "en", "target": "zh", "api_key": secret}
+            with server.client() as client:
+                return client.post("/translate", json=body).status_code
+
+        assert [status(secret) for secret in secrets] == [200, 403]
+        (keys / ".saved").write_text(lines[1])
+        (keys / ".saved").rename(keys / "keys.toml")
+        _wait_logged(log, "keys read")
+        assert [status(secret) for secret in secrets] == [403, 200]
+        assert '"added": ["new"], "withdrawn": ["old"]' in log.read_text()
+        (keys / "keys.toml").write_text("nonsense")
+        _wait_logged(log, "keys refused")
+        assert [status(secret) for secret in secrets] == [403, 200]
+        metrics = server.metrics()
+        assert metrics["dragoman_reloads_total{kind=keys,result=success}"] == 1
+        assert metrics["dragoman_reloads_total{kind=keys,result=failure}"] == 1
+        assert metrics["dragoman_reload_successful{kind=keys}"] == 0
 
 
 def _new_key(name: str) -> tuple[str, str]:

@@ -68,3 +68,40 @@ def test_what_is_no_network_is_said(text: str) -> None:
 
 def test_a_network_may_be_one_address() -> None:
     assert parse_network("10.0.0.1") == ip_network("10.0.0.1/32")
+
+
+def test_an_address_may_have_64_characters_and_no_more() -> None:
+    longest = "2001:db8::1%" + "e" * 52
+    assert len(longest) == 64
+    assert client_of(longest, [], ()) == "2001:db8::/64"
+    assert client_of(longest + "e", [], ()) == UNKNOWN
+    assert client_of("10.0.0.1", [longest], PROXIES) == "2001:db8::/64"
+    assert client_of("10.0.0.1", [longest + "e"], PROXIES) == "10.0.0.1"
+
+
+def test_neighbouring_networks_are_different_clients() -> None:
+    assert client_of("2001:db8:1:2::1", [], ()) != client_of("2001:db8:1:3::1", [], ())
+    assert client_of("192.0.2.1", [], ()) != client_of("192.0.2.2", [], ())
+
+
+@pytest.mark.parametrize(
+    ("written", "client"),
+    [
+        ("[2001:db8::5]", "2001:db8::/64"),
+        ("  198.51.100.1\t", "198.51.100.1"),
+        ("[::ffff:198.51.100.1]:80", "198.51.100.1"),
+        ("2001:db8::5:4711", "2001:db8::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("fe80::1%", "fe80::/64"),
+        ("198.51.100.1%eth0", "198.51.100.1"),
+    ],
+)
+def test_proxies_write_an_address_in_many_ways(written: str, client: str) -> None:
+    assert client_of("10.0.0.1", [written], PROXIES) == client
+
+
+def test_the_walk_goes_on_through_trusted_hops_of_either_family() -> None:
+    hops = ["192.0.2.66, 198.51.100.1, fd00::1, ::ffff:10.0.0.3", "10.0.0.2"]
+    assert client_of("fd00::2", hops, PROXIES) == "198.51.100.1"
+    assert client_of("fd00::2", hops, PROXIES[1:]) == "10.0.0.2"
+    assert client_of("::ffff:10.0.0.1", hops, PROXIES) == "198.51.100.1"

@@ -5,63 +5,16 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
-from fastapi import FastAPI, Request
-from prometheus_client import CollectorRegistry
+import pytest
 
-from service.api import admin
-from service.app import create_app
-from service.front import Front, Phase
-from service.metrics import Metrics
-from service.settings import Settings
+from service.errors import RequestError
+from service.phase import Phase
+from support.damaged_checkpoints import WEIGHTS_FILE, set_scales
+from support.served_front import QUERY, Served
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
-
-QUERY = {"q": "The cat sees the river.", "source": "en", "target": "zh"}
-
-
-def _allow(_request: Request) -> None:
-    """Everybody is an administrator."""
-
-
-class Served:
-    """A front that is ready, and an application over it with an open administration."""
-
-    def __init__(self, checkpoint: Path, *, max_pending_segments: int = 1024) -> None:
-        settings = Settings(
-            checkpoint=checkpoint,
-            device="cpu",
-            num_threads=1,
-            log_level="error",
-            max_pending_segments=max_pending_segments,
-        )
-        self._is_ready = asyncio.Event()
-        self.front = Front(
-            settings,
-            Metrics(CollectorRegistry()),
-            on_ready=lambda _: self._is_ready.set(),
-        )
-        self.app: FastAPI = create_app(front=self.front)
-        self.app.include_router(admin.build_router(self.front, check_admin=_allow), prefix="/open")
-
-    @asynccontextmanager
-    async def client(self) -> AsyncIterator[httpx.AsyncClient]:
-        transport = httpx.ASGITransport(app=self.app)
-        async with (
-            self.app.router.lifespan_context(self.app),
-            httpx.AsyncClient(transport=transport, base_url="http://a", timeout=60) as client,
-        ):
-            await self._is_ready.wait()
-            yield client
-
-    @staticmethod
-    async def translate(client: httpx.AsyncClient) -> str:
-        reply = await client.post("/translate", json=QUERY)
-        assert reply.status_code == 200
-        return str(reply.json()["translatedText"])
 
 
 def test_a_reload_answers_with_what_is_served_and_only_one_runs_at_a_time(tmp_path: Path) -> None:
@@ -76,7 +29,7 @@ def test_a_reload_answers_with_what_is_served_and_only_one_runs_at_a_time(tmp_pa
             assert sorted(reply.status_code for reply in replies) == [200, 409, 409]
             for reply in replies:
                 if reply.status_code == 200:
-                    assert reply.json() == {"checkpoints": ["newer"]}
+                    assert reply.json() == {"checkpoints": ["newer"], "faulty": []}
                 else:
                     assert reply.json()["code"] == "reload_running"
             assert await served.translate(client) != before
@@ -132,6 +85,26 @@ def test_every_damage_is_refused_while_the_old_checkpoint_serves_on(tmp_path: Pa
     asyncio.run(scenario())
 
 
+def test_weights_that_overflow_are_refused_while_the_old_checkpoint_serves_on(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,), quantise=True)
+
+    async def scenario() -> None:
+        served = Served(checkpoint)
+        async with served.client() as client:
+            before = await served.translate(client)
+            for scale in (1e36, 3e38):
+                set_scales(checkpoint, scale)
+                reply = await client.post("/open/admin/reload")
+                assert (reply.status_code, reply.json()["code"]) == (409, "reload_failed")
+                assert str(checkpoint / WEIGHTS_FILE) in reply.json()["error"]
+                assert (await client.get("/readyz")).status_code == 200
+                assert await served.translate(client) == before
+
+    asyncio.run(scenario())
+
+
 def test_a_full_queue_refuses_before_the_text_is_touched(tmp_path: Path) -> None:
     checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
 
@@ -152,6 +125,38 @@ def test_a_full_queue_refuses_before_the_text_is_touched(tmp_path: Path) -> None
             assert (refused.status_code, refused.json()["limit"]) == (429, 1)
             assert int(refused.headers["retry-after"]) >= 1
             assert await first == await served.translate(client)
+
+    asyncio.run(scenario())
+
+
+def test_as_many_requests_as_the_limit_are_in_work_and_one_that_ends_makes_room(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        served = Served(checkpoint, max_requests=2)
+        async with served.client() as client:
+            front = served.front
+            with front.translator(EN_ZH, "interactive"):
+                front.check_room()
+                with front.translator(EN_ZH, "interactive"):
+                    for refused in (
+                        front.check_room,
+                        front.translator(EN_ZH, "interactive").__enter__,
+                    ):
+                        with pytest.raises(
+                            RequestError, match=r"2 requests .* limit is 2"
+                        ) as caught:
+                            refused()
+                        problem = caught.value.problem
+                        assert (problem.status, problem.value, problem.limit) == (429, 2, 2)
+                    reply = await client.post("/translate", json=QUERY)
+                    assert (reply.status_code, reply.json()["limit"]) == (429, 2)
+                assert await served.translate(client)
+            with front.translator(EN_ZH, "interactive"), front.translator(EN_ZH, "interactive"):
+                assert (await client.post("/translate", json=QUERY)).status_code == 429
+            assert await served.translate(client)
 
     asyncio.run(scenario())
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
-from service.rates import RETRY_SECONDS, WINDOW_SECONDS, RateLimiter, seconds_until
+from service.rates import RETRY_SECONDS, WINDOW_SECONDS, RateLimiter, _Redis, seconds_until
+from service.windows import LocalWindows
 from support.redis_server import BINARY, RedisServer, running_redis
 
 needs_redis = pytest.mark.skipif(
@@ -76,6 +77,12 @@ def test_after_the_time_it_names_it_allows(
         (1, 10, 5, 60.0, 36.0),
         (1, 10, 0, 3.0, 0.0),
         (1, 0, 0, 3.0, 0.0),
+        (5, 10, 5, 45.0, 45.0),  # not one hit of the window before may count
+        (4, 10, 5, 45.0, 39.0),
+        (5, 0, 5, 45.0, 0.0),
+        (6, 0, 5, 45.0, 45 + 60 - 48),
+        (1, 10, 5, 90.0, 36.0),
+        (10, 0, 10, -5.0, 60.0),
     ],
 )
 def test_when_to_come_back(
@@ -87,6 +94,101 @@ def test_when_to_come_back(
     assert found == pytest.approx(seconds)
 
 
+def test_a_cost_is_counted_whole() -> None:
+    async def scenario() -> list[float | None]:
+        limiter = RateLimiter(Clock())
+        costs = (4, 4, 3, 2, 1)
+        return [await limiter.spend("characters", "a", limit=10, cost=cost) for cost in costs]
+
+    assert _allowed(asyncio.run(scenario())) == [True, True, False, True, False]
+
+
+def test_what_is_refused_says_when_to_come_back() -> None:
+    async def scenario() -> list[float | None]:
+        clock = Clock()
+        limiter = RateLimiter(clock)
+        answers = [await limiter.spend("k", "a", limit=10, cost=10)]
+        clock.now = 20.0
+        answers.append(await limiter.spend("k", "a", limit=10, cost=5))
+        clock.now = 70.0
+        answers.append(await limiter.spend("k", "a", limit=10, cost=5))
+        return answers
+
+    # Half of the ten must have faded: thirty seconds into the window after theirs.
+    assert asyncio.run(scenario()) == [None, pytest.approx(70.0), pytest.approx(20.0)]
+
+
+class Stranger(LocalWindows):
+    """Windows elsewhere, which as those of Redis say nothing of a window that is not there."""
+
+    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
+        previous, previous_ttl, current, ttl = await super().get_sliding_window(key, expiry)
+        return previous, previous_ttl if previous else 0.0, current, ttl
+
+
+def sharing(clock: Clock) -> RateLimiter:
+    limiter = RateLimiter(clock)
+    limiter._redis = _Redis(pool=None, windows=Stranger(clock), errors=(OSError,))  # type: ignore[arg-type]
+    return limiter
+
+
+def test_shared_counts_are_asked_first_and_costs_are_spent_whole_there_too() -> None:
+    async def scenario() -> tuple[list[float | None], int]:
+        limiter = sharing(Clock())
+        costs = (4, 4, 3, 2, 1)
+        answers = [await limiter.spend("characters", "a", limit=10, cost=cost) for cost in costs]
+        return answers, len(limiter._local)
+
+    answers, num_local = asyncio.run(scenario())
+    assert _allowed(answers) == [True, True, False, True, False]
+    assert num_local == 0
+
+
+def test_shared_counts_of_a_first_window_say_when_to_come_back() -> None:
+    async def scenario() -> float | None:
+        clock = Clock()
+        limiter = sharing(clock)
+        await limiter.spend("k", "a", limit=10, cost=10)
+        clock.now = 20.0
+        return await limiter.spend("k", "a", limit=10, cost=1)
+
+    # The window ends after forty seconds, and six after that one of its ten has faded.
+    assert asyncio.run(scenario()) == pytest.approx(46.0)
+
+
+class Gone(Stranger):
+    """Windows that nobody answers for; notes when it was asked."""
+
+    base_exceptions: tuple[type[Exception], ...] = ()  # none that the library would replace
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.asked_at: list[float] = []
+        self._now = clock
+
+    async def acquire_sliding_window_entry(
+        self, key: str, limit: int, expiry: int, amount: int = 1
+    ) -> bool:
+        self.asked_at.append(self._now())
+        raise ConnectionRefusedError
+
+
+def test_what_failed_to_answer_is_asked_again_after_five_seconds_and_not_before() -> None:
+    async def scenario() -> tuple[list[float], list[float | None]]:
+        clock = Clock()
+        gone = Gone(clock)
+        limiter = RateLimiter(clock)
+        limiter._redis = _Redis(pool=None, windows=gone, errors=(OSError,))  # type: ignore[arg-type]
+        answers = []
+        for clock.now in (0.0, 0.0, 4.9, 5.0, 9.9, 10.0):
+            answers.append(await limiter.spend("k", "a", limit=5))
+        return gone.asked_at, answers
+
+    asked_at, answers = asyncio.run(scenario())
+    assert asked_at == [0.0, 5.0, 10.0]
+    assert _allowed(answers) == [True] * 5 + [False]
+
+
 @needs_redis
 def test_servers_that_share_a_redis_share_their_counts(redis: RedisServer) -> None:
     async def scenario() -> list[float | None]:
@@ -96,12 +198,13 @@ def test_servers_that_share_a_redis_share_their_counts(redis: RedisServer) -> No
             for number in range(8)
         ]
         answers.append(await limiters[0].spend("requests", "key:bob", limit=5, cost=5))
+        answers.append(await limiters[1].spend("requests", "key:bob", limit=5))
         for limiter in limiters:
             await limiter.close()
         return answers
 
     answers = asyncio.run(scenario())
-    assert _allowed(answers) == [True] * 5 + [False] * 3 + [True]
+    assert _allowed(answers) == [True] * 5 + [False] * 3 + [True, False]
     refused = [seconds for seconds in answers if seconds is not None]
     assert all(0.0 < seconds <= 2 * WINDOW_SECONDS for seconds in refused)
 

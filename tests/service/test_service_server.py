@@ -7,22 +7,22 @@ import pytest
 
 SCRIPT = """
 import resource, sys
-from service.server import allow_files
+from service.server import allow_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
-allow_files(300)
-print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+allowed = allow_connections(200)
+print(allowed, *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
 @pytest.mark.parametrize(
     ("soft", "hard", "limits", "is_told"),
     [
-        (100, 400, "300 400", False),
-        (100, 200, "200 200", True),
-        (350, 400, "350 400", False),
+        (100, 400, "200 300 400", False),
+        (100, 200, "100 200 200", True),
+        (350, 400, "200 350 400", False),
     ],
 )
-def test_as_many_files_may_be_open_as_connections_need(
+def test_there_may_be_no_more_connections_than_files_for_them(
     soft: int, hard: int, limits: str, is_told: bool
 ) -> None:
     done = subprocess.run(
@@ -33,3 +33,11 @@ def test_as_many_files_may_be_open_as_connections_need(
     )
     assert done.stdout.strip() == limits
     assert ("few files may be open" in done.stderr) == is_told
+
+
+def test_a_process_that_may_open_no_file_for_a_connection_does_not_serve() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, "90", "90"], capture_output=True, text=True, check=False
+    )
+    assert "this process may open 90 files (ulimit -Hn); it needs 100 and one" in done.stderr
+    assert done.returncode == 1

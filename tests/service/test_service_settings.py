@@ -116,3 +116,31 @@ def test_every_setting_that_the_security_page_names_exists() -> None:
     named = {name.lower() for name in re.findall("DRAGOMAN_([A-Z_]+)", page)}
     assert named <= set(Settings.model_fields)
     assert {"api_keys_file", "redis_url", "trusted_proxies", "max_header_bytes"} <= named
+
+
+def test_a_variable_that_means_nothing_is_refused_beside_what_is_impossible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_API_KEY_FILE", "/keys.toml")
+    with pytest.raises(ConfigError, match="DRAGOMAN_API_KEY_FILE is no setting"):
+        load_settings()
+    monkeypatch.setenv("DRAGOMAN_PORT", "x")
+    with pytest.raises(ConfigError, match=r"DRAGOMAN_API_KEY_FILE is no .*; DRAGOMAN_PORT is 'x'"):
+        load_settings()
+
+
+def test_the_address_of_a_kubernetes_service_is_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_PORT", "tcp://10.0.0.1:8000")
+    assert load_settings().port == 8000
+    assert load_settings({"port": 81}).port == 81
+
+
+def test_what_is_in_effect_is_told_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().effective()["redis_url"] == "unset"
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "a-secret")
+    monkeypatch.setenv("DRAGOMAN_REDIS_URL", "redis://:a-secret@host")
+    effective = load_settings({"port": 81}).effective()
+    assert effective.keys() == Settings.model_fields.keys()
+    assert (effective["api_keys"], effective["redis_url"]) == ("set", "set")
+    assert (effective["port"], effective["beam_size"]) == (81, 4)
+    assert "a-secret" not in str(effective)

@@ -89,7 +89,8 @@ def _nanoseconds(span: ReadableSpan) -> tuple[int, int]:
 
 async def _translate_two(client: httpx.AsyncClient) -> None:
     body = {"q": [SENTENCE, "A dog runs."], "source": "en", "target": "zh"}
-    reply = await client.post("/translate", json=body, headers=_traceparent(is_sampled=True))
+    headers = _traceparent(is_sampled=True) | {"x-request-id": "mine"}
+    reply = await client.post("/translate", json=body, headers=headers)
     assert reply.status_code == 200
 
 
@@ -102,11 +103,24 @@ def test_a_requests_span_continues_the_clients_trace_and_counts(spans_of) -> Non
         "http.request.method": "POST",
         "http.route": "/translate",
         "http.response.status_code": 200,
+        "dragoman.request_id": "mine",
+        "dragoman.pair": "en>zh-Hans",
+        "dragoman.checkpoint": "tiny",
         "dragoman.priority": "interactive",
         "dragoman.texts": 2,
         "dragoman.characters": len(SENTENCE) + len("A dog runs."),
         "dragoman.segments": 2,
     }
+
+
+def test_the_log_line_of_a_traced_request_names_its_trace(
+    spans_of, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "dragoman.request")
+    [request] = _named(spans_of(_translate_two), "POST /translate")
+    [line] = [record.__dict__["fields"] for record in caplog.records]
+    assert line["trace_id"] == TRACE_ID == f"{request.context.trace_id:032x}"
+    assert line["request_id"] == request.attributes["dragoman.request_id"]
 
 
 def test_a_segments_time_is_its_wait_its_encoding_and_its_steps(spans_of) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,6 +8,7 @@ import pytest
 from model.checkpoint.manifest import read_manifest
 from model.text.tokenizer import Tokenizer
 from model.translation import TextPipeline
+from service.engine.batch import SegmentBatch, SegmentJob
 from service.engine.client import EngineClient
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import Configure
@@ -51,6 +53,7 @@ def translator(engine: EngineClient, tmp_path_factory: pytest.TempPathFactory) -
         limits=TINY_LIMITS,
         engine=engine,
         text_thread=ThreadPoolExecutor(max_workers=1),
+        bulk_turn=asyncio.Semaphore(1),
     )
 
 
@@ -144,6 +147,65 @@ async def _nothing_pending(engine: EngineClient) -> None:
     """Give the loop its turn until the engine has confirmed; pytest's timeout is the bound."""
     while engine.num_pending:  # noqa: ASYNC110  # draining would be for good
         await asyncio.sleep(0)
+
+
+class _Recorder:
+    """An engine that keeps what it is asked for and refuses it."""
+
+    max_request_segments = 1_000
+
+    def __init__(self) -> None:
+        self.jobs: list[SegmentJob] = []
+        self.client = 0
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        self.jobs, self.client = list(jobs), client
+        raise EngineUnavailableError("it only listens")
+
+
+def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recorder:
+    engine = _Recorder()
+    translator = OnlineTranslator(
+        pipeline=pipeline_of._pipeline,
+        limits=TINY_LIMITS,
+        engine=engine,
+        text_thread=pipeline_of._text_thread,
+        bulk_turn=asyncio.Semaphore(1),
+    )
+    with pytest.raises(EngineUnavailableError):
+        asyncio.run(translator.translate(request))
+    return engine
+
+
+def test_many_short_segments_are_more_work_than_their_characters_say(
+    translator: OnlineTranslator,
+) -> None:
+    few = _request(["a\n" * 100], beam_size=2)
+    assert {job.priority for job in _asked(translator, few).jobs} == {"interactive"}
+    many = _request(["a\n" * 300], beam_size=2)
+    asked = _asked(translator, many)
+    assert (len(asked.jobs), {job.priority for job in asked.jobs}) == (300, {"bulk"})
+
+
+def test_bulk_stays_bulk_and_the_engine_hears_whose_it_is(translator: OnlineTranslator) -> None:
+    request = dataclasses.replace(_request([TEXT]), priority="bulk", client=7)
+    asked = _asked(translator, request)
+    assert ([job.priority for job in asked.jobs], asked.client) == (["bulk"], 7)
+
+
+def test_of_bulk_one_piece_of_text_is_worked_on_at_a_time(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    bulk = dataclasses.replace(_request([TEXT] * 2), priority="bulk")
+
+    async def scenario() -> None:
+        async with translator._bulk_turn:  # a piece of bulk is at work
+            waiting = asyncio.create_task(translator.translate(bulk))
+            assert len(await translator.translate(_request([TEXT]))) == 1
+            assert not waiting.done()
+        assert len(await waiting) == 2
+
+    runner.run(scenario())
 
 
 def test_without_an_engine_a_request_is_refused_at_once(

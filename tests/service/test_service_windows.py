@@ -75,3 +75,40 @@ def test_it_allows_what_a_list_of_all_hits_would(hits: list[tuple[float, int]], 
         assert _hit(windows, limit=limit, amount=amount) == is_allowed
         if is_allowed:
             past.append((clock.now, amount))
+
+
+def test_the_window_before_the_last_one_is_forgotten() -> None:
+    clock = Clock()
+    windows = LocalWindows(clock)
+    assert _hit(windows, amount=10)
+    clock.now = 119.0  # of the first window, a sixtieth: nothing when rounded down
+    assert _hit(windows, amount=10)
+    clock.now = 126.0  # nine tenths of the second window, nothing of the first
+    assert [_hit(windows, amount=amount) for amount in (2, 1, 1)] == [False, True, False]
+    clock.now = 240.0  # the window before this one had no hit, and the one before that is gone
+    assert _hit(windows, amount=10)
+
+
+def test_a_window_tells_its_hits_and_the_seconds_that_it_and_the_one_before_last() -> None:
+    clock = Clock()
+    windows = LocalWindows(clock)
+    _hit(windows, amount=4)
+    found = []
+    for clock.now in (0.0, 20.0, 60.0, 119.0, 120.0):
+        found.append(asyncio.run(windows.get_sliding_window("a", EXPIRY)))
+    assert found == [
+        (0, 60.0, 4, 120.0),
+        (0, 40.0, 4, 100.0),
+        (4, 60.0, 0, 120.0),
+        (4, 1.0, 0, 61.0),
+        (0, 60.0, 0, 120.0),
+    ]
+
+
+def test_as_many_counters_are_kept_as_may_be() -> None:
+    windows = LocalWindows(Clock(), max_counters=2)
+    for key in "ab":
+        _hit(windows, key, amount=10)
+    assert len(windows) == 2
+    assert not _hit(windows, "a")
+    assert not _hit(windows, "b")

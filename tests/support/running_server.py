@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,14 +53,24 @@ class RunningServer:
                 return
 
     def metrics(self) -> dict[str, float]:
-        """Samples by name, those with labels as `name{label=value,…}`."""
+        """Samples by name, those with labels as `name{label=value,…}`.
+
+        What is told apart by pair and checkpoint is there without these too: summed over them.
+        """
         with self.client() as client:
             text = client.get("/metrics").text
-        samples = {}
+        samples: dict[str, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
-                labels = ",".join(f"{key}={value}" for key, value in sorted(sample.labels.items()))
-                samples[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+                samples[_name(sample.name, sample.labels)] = sample.value
+                if "pair" in sample.labels:
+                    rest = {
+                        label: value
+                        for label, value in sample.labels.items()
+                        if label not in ("pair", "checkpoint")
+                    }
+                    name = _name(sample.name, rest)
+                    samples[name] = samples.get(name, 0.0) + sample.value
         return samples
 
     def engine_ids(self) -> list[int]:
@@ -75,6 +85,12 @@ class RunningServer:
     def wait(self) -> int:
         """Block until it has left; its exit status."""
         return self.process.wait(STOP_SECONDS)
+
+
+def _name(name: str, labels: Mapping[str, str]) -> str:
+    """`name{label=value,…}`."""
+    listed = ",".join(f"{label}={value}" for label, value in sorted(labels.items()))
+    return f"{name}{{{listed}}}" if listed else name
 
 
 def free_port() -> int:

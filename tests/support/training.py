@@ -81,6 +81,7 @@ def trainer(
     optimiser: OptimiserConfig | None = None,
     group: Group | None = None,
     average: MovingAverage | None = None,
+    schedule: ScheduleConfig | None = None,
 ) -> Trainer:
     optimiser = optimiser or OptimiserConfig()
     return Trainer(
@@ -88,7 +89,7 @@ def trainer(
         build_optimiser(transformer, optimiser),
         stream(reversal_pairs(), progress),
         optimiser_config=optimiser,
-        schedule=ScheduleConfig(peak=3e-3, warmup_updates=5),
+        schedule=schedule or ScheduleConfig(peak=3e-3, warmup_updates=5),
         run=run or RunConfig(max_updates=12),
         clock=Ticks(),
         progress=progress,

@@ -3,20 +3,26 @@
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
+from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
 from model.errors import ConfigError
 from service.api.access import Access, Caller
 from service.app import create_app
 from service.errors import RequestError
+from service.front import Front
+from service.key_store import KeySources, KeyStore
 from service.keys import ApiKey, KeyRing
+from service.metrics import Metrics
 from service.rates import RateLimiter
 from service.settings import Settings
 
@@ -44,9 +50,10 @@ def keys_file(tmp_path: Path) -> Path:
 class Client:
     """Sends to one application, each request from a given address."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, front: Front | None = None, **settings: object) -> None:
         self.app: FastAPI = create_app(
             Settings(checkpoint=Path("none"), **settings),  # type: ignore[arg-type]
+            front=front,
             clock=lambda: 0.0,
         )
 
@@ -150,6 +157,89 @@ def test_a_wrong_key_in_the_header_is_refused_before_the_body_is_read(keys_file:
     assert [item["status"] for item in sent if "status" in item] == [403, 403]
 
 
+def _send_unread(app: FastAPI, **headers: str) -> tuple[int, dict[str, object]]:
+    """Status and content of an answer that must come without a byte of the body."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> dict[str, object]:
+        raise AssertionError("the body was asked for")
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/translate",
+        "raw_path": b"/translate",
+        "query_string": headers.pop("query", "").encode(),
+        "headers": [(name.replace("_", "-").encode(), headers[name].encode()) for name in headers],
+        "client": ("203.0.113.7", 4711),
+    }
+    asyncio.run(app(scope, receive, send))  # type: ignore[arg-type]
+    return sent[0]["status"], json.loads(sent[1]["body"])
+
+
+def test_an_address_is_counted_before_the_body_is_read(keys_file: Path) -> None:
+    client = Client(api_keys_file=keys_file, requests_per_minute=2)
+    outcomes = [_outcome(client.send(json=TEXT)) for _ in range(2)]
+    assert outcomes == [(401, "key_required")] * 2
+    status, content = _send_unread(client.app, content_type="application/json")
+    assert (status, content["code"]) == (429, "rate_limited")
+
+
+def test_a_key_in_the_body_is_counted_for_itself_and_not_for_its_address(keys_file: Path) -> None:
+    client = Client(api_keys_file=keys_file, requests_per_minute=1)
+    outcomes = [_outcome(client.send(json=TEXT | {"api_key": ALICE})) for _ in range(3)]
+    outcomes.append(_outcome(client.send(params=TEXT | {"api_key": ALICE})))
+    assert outcomes == [LET_IN] * 3 + [(429, "rate_limited")]
+    assert _outcome(client.send(json=TEXT)) == (401, "key_required")
+    assert _outcome(client.send(json=TEXT)) == (429, "rate_limited")
+
+
+def test_a_body_is_small_until_a_key_is_seen(keys_file: Path) -> None:
+    client = Client(api_keys_file=keys_file, max_keyless_body_bytes=2048)
+    large = TEXT | {"q": "a" * 3000}
+    for key, content in (
+        (None, {"json": large | {"api_key": ADMIN}}),
+        (None, {"data": large | {"api_key": ADMIN}}),
+        (None, {"json": large, "params": {"api_key": ADMIN}}),  # beside JSON nobody reads it
+    ):
+        reply = client.send(key=key, **content)
+        assert _outcome(reply) == (401, "key_required")
+        assert "send the key as Authorization: Bearer KEY" in reply.json()["error"]
+        assert reply.json()["value"] > reply.json()["limit"] == 2048
+    assert _outcome(client.send(json=large, key=ADMIN)) == LET_IN
+    assert _outcome(client.send(data=large, params={"api_key": ADMIN})) == LET_IN
+    assert _outcome(client.send(json=TEXT | {"api_key": ADMIN})) == LET_IN
+    open_to_strangers = Client(
+        api_keys_file=keys_file, key_required=False, max_keyless_body_bytes=2048
+    )
+    assert _outcome(open_to_strangers.send(json=large)) == LET_IN
+
+
+def test_a_large_body_without_a_key_is_refused_before_it_is_read(keys_file: Path) -> None:
+    app = Client(api_keys_file=keys_file).app
+    kind = "application/x-www-form-urlencoded"
+    length = str(64 * 1024 + 1)
+    assert _send_unread(app, content_type=kind, content_length=length)[0] == 401
+    wrong = {"content_type": kind, "content_length": length, "query": f"api_key={WRONG}"}
+    assert _send_unread(app, **wrong)[0] == 403
+
+
+def test_what_strangers_send_never_waits_on_the_thread_of_texts(keys_file: Path) -> None:
+    settings = Settings(checkpoint=Path("none"), api_keys_file=keys_file)
+    front = Front(settings, Metrics(CollectorRegistry()))
+    client = Client(front=front)
+    release = threading.Event()
+    held = front.text_thread.submit(release.wait, 10.0)
+    large = TEXT | {"q": "a" * 20_000}  # too large to be decoded on the event loop
+    for content in ({"json": large}, {"data": large}, {"params": large}):
+        assert _outcome(client.send(**content)) == (401, "key_required")
+    assert not held.done()
+    release.set()
+
+
 def test_everything_that_translates_nothing_stays_open(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file)
     for path in ("/livez", "/metrics", "/docs", "/openapi.json"):
@@ -232,7 +322,7 @@ def test_refused_keys_count_for_their_address(keys_file: Path) -> None:
 
 def test_characters_are_counted_against_the_keys_own_limit() -> None:
     async def scenario() -> list[str]:
-        access = Access(Settings(), RateLimiter(lambda: 0.0))
+        access = Access(Settings(), RateLimiter(lambda: 0.0), KeyStore(KeySources()))
         caller = Caller(who="key:a", requests_per_minute=None, characters_per_minute=100)
         codes = []
         for number in (60, 0, 40, 1, 101):
@@ -261,7 +351,8 @@ def test_the_administration_opens_to_its_keys_only_and_hides_without_one(
 ) -> None:
     def status(ring: KeyRing, key: str | None) -> int:
         try:
-            Access(Settings(), RateLimiter(lambda: 0.0), ring).check_admin(_request(key))
+            keys = KeyStore(KeySources(), ring=ring)
+            Access(Settings(), RateLimiter(lambda: 0.0), keys).check_admin(_request(key))
         except RequestError as error:
             return error.problem.status
         return 200
@@ -279,20 +370,33 @@ def test_the_administration_opens_to_its_keys_only_and_hides_without_one(
 
 def test_keys_can_be_read_again_and_a_spoilt_file_changes_nothing(keys_file: Path) -> None:
     client = Client(api_keys_file=keys_file)
-    access: Access = client.app.state.access
+    keys: KeyStore = client.app.state.keys
     lines = keys_file.read_text()
     keys_file.write_text(_line("bob", "bob-" + "k" * 40))
     assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
-    assert access.reload_keys() == 1
+    keys.reload()
     assert _outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
-    for spoilt in ("", "nonsense"):
-        keys_file.write_text(spoilt)
-        with pytest.raises(ConfigError):
-            access.reload_keys()
-        assert _outcome(client.send(json=TEXT, key="bob-" + "k" * 40)) == LET_IN
+    keys_file.write_text("nonsense")
+    with pytest.raises(ConfigError):
+        keys.reload()
+    assert _outcome(client.send(json=TEXT, key="bob-" + "k" * 40)) == LET_IN
     keys_file.write_text(lines)
-    assert access.reload_keys() == 2
+    keys.reload()
     assert _outcome(client.send(json=TEXT, key=ALICE)) == LET_IN
+
+
+@pytest.mark.parametrize("how", ["emptied", "gone"])
+def test_a_server_whose_last_key_is_withdrawn_lets_nobody_in(keys_file: Path, how: str) -> None:
+    client = Client(api_keys_file=keys_file, metrics_key_required=True)
+    if how == "gone":
+        keys_file.unlink()
+    else:
+        keys_file.write_text("")
+    client.app.state.keys.reload()
+    assert _outcome(client.send(json=TEXT)) == (401, "key_required")
+    assert _outcome(client.send(json=TEXT, key=ALICE)) == (403, "invalid_api_key")
+    assert client.send("/metrics", method="GET").status_code == 401
+    assert client.send("/admin/reload", key=ADMIN).status_code == 404
 
 
 def test_no_key_and_no_hash_is_in_a_log_an_answer_a_metric_or_a_representation(

@@ -1,6 +1,6 @@
 import pytest
 
-from service.api.checks import check_texts, default_priority, search_beam
+from service.api.checks import check_texts, search_beam
 from service.errors import RequestError
 from service.settings import Settings
 
@@ -24,14 +24,6 @@ def test_too_much_text_is_a_413_with_value_and_limit(
 def test_as_much_text_as_allowed_is_counted() -> None:
     assert check_texts(["a" * 10, "b" * 5, ""], SETTINGS) == 15
     assert check_texts([], SETTINGS) == 0
-
-
-@pytest.mark.parametrize(
-    ("num_texts", "priority"),
-    [(0, "interactive"), (1, "interactive"), (8, "interactive"), (9, "bulk"), (128, "bulk")],
-)
-def test_many_texts_are_bulk(num_texts: int, priority: str) -> None:
-    assert default_priority(num_texts) == priority
 
 
 @pytest.mark.parametrize(

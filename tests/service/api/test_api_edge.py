@@ -7,8 +7,13 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.edge import Edge
+from service.api.edge import Edge, log_failure
+from service.api.record import RequestRecord, attach_trace_id, record_in
+from service.engine.errors import SegmentFailedError
+from service.labels import Served
 from service.metrics import Metrics
+
+NO_PAIR = {"pair": "none", "checkpoint": "none"}
 
 
 async def _fine(scope: Scope, receive: Receive, send: Send) -> None:
@@ -28,17 +33,24 @@ async def _left(scope: Scope, receive: Receive, send: Send) -> None:
     raise asyncio.CancelledError
 
 
-def _edge(app: ASGIApp, registry: CollectorRegistry) -> Edge:
+def _edge(
+    app: ASGIApp,
+    registry: CollectorRegistry,
+    metrics: Metrics | None = None,
+    *,
+    is_leaving: bool = False,
+) -> Edge:
     return Edge(
         app,
-        metrics=Metrics(registry),
+        metrics=metrics or Metrics(registry),
         routes=["/known", "/livez"],
         clock=iter([10.0, 10.25] * 9).__next__,
         new_request_id=lambda: "made",
+        is_leaving=lambda: is_leaving,
     )
 
 
-def _get(edge: Edge, path: str, **headers: str) -> httpx.Response:
+def _get(edge: ASGIApp, path: str, **headers: str) -> httpx.Response:
     async def scenario() -> httpx.Response:
         transport = httpx.ASGITransport(app=edge, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
@@ -94,8 +106,19 @@ def test_an_unexpected_error_is_a_plain_500_that_is_logged_without_its_message(
     assert reply.headers["x-content-type-options"] == "nosniff"
     assert _fields(caplog, "unexpected error") == {"request_id": "made"}
     assert _fields(caplog, "request")["code"] == "internal"
-    labels = {"route": "/known", "status": "500"}
+    labels = NO_PAIR | {"route": "/known", "status": "500"}
     assert registry.get_sample_value("dragoman_requests_total", labels) == 1
+
+
+def test_a_segment_that_failed_is_logged_with_its_reason_and_the_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log_failure(
+        RequestRecord(request_id="made"),
+        SegmentFailedError(code="engine_error", message="segment 3: no score"),
+    )
+    expected = {"request_id": "made", "reason": "segment 3: no score"}
+    assert _fields(caplog, "translation failed") == expected
 
 
 def test_an_error_after_the_answer_began_sends_no_second_one(
@@ -125,7 +148,7 @@ def test_a_cancelled_request_is_counted_as_one_whose_client_left(
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(scenario())
-    labels = {"route": "/known", "status": "499"}
+    labels = NO_PAIR | {"route": "/known", "status": "499"}
     assert registry.get_sample_value("dragoman_requests_total", labels) == 1
     assert registry.get_sample_value("dragoman_requests_in_progress") == 0
 
@@ -136,3 +159,47 @@ def test_a_probe_that_says_yes_is_logged_only_for_debugging(
     caplog.set_level(logging.INFO, "dragoman")
     _get(_edge(_fine, registry), "/livez")
     assert caplog.records == []
+
+
+def test_a_translation_is_logged_and_counted_with_its_pair_its_checkpoint_and_its_trace(
+    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "dragoman")
+    served = Served(pair="en>de", checkpoint="small")
+
+    async def translated(scope: Scope, receive: Receive, send: Send) -> None:
+        record_in(scope).served = served
+        await _fine(scope, receive, send)
+
+    metrics = Metrics(registry)
+    metrics.pairs_loaded([served])
+    edge = _edge(translated, registry, metrics)
+
+    async def traced(scope: Scope, receive: Receive, send: Send) -> None:
+        attach_trace_id(scope, "0af7651916cd43dd8448eb211c80319c")
+        await edge(scope, receive, send)
+
+    _get(traced, "/known")
+    line = _fields(caplog, "request")
+    assert (line["pair"], line["checkpoint"]) == ("en>de", "small")
+    assert line["trace_id"] == "0af7651916cd43dd8448eb211c80319c"
+    labels = {"route": "/known", "status": "200", "pair": "en>de", "checkpoint": "small"}
+    assert registry.get_sample_value("dragoman_requests_total", labels) == 1
+
+
+def test_while_the_server_leaves_every_answer_is_the_last_of_its_connection(
+    registry: CollectorRegistry,
+) -> None:
+    assert _get(_edge(_fine, registry, is_leaving=True), "/known").headers["connection"] == "close"
+    assert "connection" not in _get(_edge(_fine, CollectorRegistry()), "/known").headers
+
+
+def test_a_request_that_the_servers_leaving_cuts_off_gets_a_503(
+    registry: CollectorRegistry, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "dragoman.request")
+    reply = _get(_edge(_left, registry, is_leaving=True), "/known")
+    assert (reply.status_code, reply.json()["code"]) == (503, "draining")
+    assert reply.headers["connection"] == "close"
+    assert int(reply.headers["retry-after"]) > 0
+    assert _fields(caplog, "request")["code"] == "draining"

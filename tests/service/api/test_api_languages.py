@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 
 from model.checkpoint.manifest import LanguagePair
@@ -22,6 +24,20 @@ def test_codes_are_read_without_regard_to_case_and_by_alias(target: str) -> None
     chosen = choose_pair(PAIRS, source="EN", target=target, aliases=LIBRETRANSLATE_ALIASES)
     assert chosen.pair == EN_ZH
     assert not chosen.is_detected
+
+
+@pytest.mark.parametrize("aliases", [LIBRETRANSLATE_ALIASES, NO_ALIASES])
+@pytest.mark.parametrize("target", ["zh-CN", "zh-hans-cn", "ZH-SG"])
+def test_a_region_that_is_not_loaded_is_left_out(target: str, aliases: Mapping[str, str]) -> None:
+    chosen = choose_pair(PAIRS, source="en-GB", target=target, aliases=aliases)
+    assert chosen.pair == EN_ZH
+
+
+def test_a_region_that_is_loaded_is_not_left_out() -> None:
+    pairs = (LanguagePair(source="en", target="pt"), EN_BR)
+    for target, expected in (("pt-BR", "pt-BR"), ("pt-PT", "pt"), ("pt", "pt")):
+        chosen = choose_pair(pairs, source="en", target=target, aliases=NO_ALIASES)
+        assert chosen.pair.target == expected
 
 
 def test_pb_is_brazilian_portuguese() -> None:
@@ -83,3 +99,27 @@ def test_without_aliases_zh_is_not_zh_hans() -> None:
 def test_a_language_without_a_name_is_called_by_its_tag() -> None:
     assert language_name("zh-Hant") == "Chinese (traditional)"
     assert language_name("mfe") == "mfe"
+
+
+@pytest.mark.parametrize(
+    ("code", "tag"), [("zh", "zh-Hans"), ("zt", "zh-Hant"), ("pb", "pt-BR"), ("ZT", "zh-Hant")]
+)
+def test_each_alias_means_its_own_language_on_either_side(code: str, tag: str) -> None:
+    pairs = tuple(
+        LanguagePair(source=source, target=target)
+        for other in ("zh-Hans", "zh-Hant", "pt-BR")
+        for source, target in (("en", other), (other, "en"))
+    )
+    for pair in pairs:
+        if tag in (pair.source, pair.target):
+            source, target = (code if side == tag else side for side in (pair.source, pair.target))
+            chosen = choose_pair(
+                pairs, source=source, target=target, aliases=LIBRETRANSLATE_ALIASES
+            )
+            assert chosen.pair == pair
+
+
+def test_a_refused_target_names_those_that_its_source_has() -> None:
+    pairs = (EN_ZH, EN_BR, LanguagePair(source="de", target="fr"))
+    assert _refusal("en", "fr", pairs).problem.limit == "zh-Hans, pt-BR"
+    assert _refusal("zh", "fr", pairs).problem.limit is None

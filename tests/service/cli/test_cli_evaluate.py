@@ -116,3 +116,29 @@ def test_a_blank_line_is_scored_like_any_other(
         (tmp_path / name).write_text(line, encoding="utf-8")
     assert main(words) == 0
     assert "BLEU" in capsys.readouterr().out
+
+
+def test_without_a_checkpoint_it_is_the_one_that_the_environment_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(folder)) == 0
+    expected = capsys.readouterr().out
+    monkeypatch.setenv("DRAGOMAN_CHECKPOINT", str(folder / "tiny"))
+    words = arguments(folder)
+    for changed in (
+        [words[0], *words[2:]],
+        ["evaluate", "--beam-size", "2", words[2], words[3], "--from", "EN", "--to", "zh"],
+        ["evaluate", words[1], "--to", "zh-CN", "--beam-size", "2", words[2], words[3]],
+    ):
+        assert main(changed) == 0
+        assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("name", ["talk.en", "talk.zh", "tiny/config.json"])
+def test_what_is_read_is_not_destroyed_as_output(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (folder / name).read_bytes()
+    assert main(arguments(folder, "--output", str(folder / name))) == 1
+    assert f"{folder / name}: is a file that this command reads" in capsys.readouterr().err
+    assert (folder / name).read_bytes() == before

@@ -5,7 +5,7 @@ import pytest
 
 from model.errors import ConfigError
 from service.cli.main import build_parser, main
-from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -50,3 +50,35 @@ def test_without_matplotlib_it_says_what_to_install(
     parsed = build_parser().parse_args(["explain", str(checkpoint), "She waits."])
     with pytest.raises(ConfigError, match=r"pip install -e '\.\[train\]'"):
         parsed.run(parsed)
+
+
+def test_an_output_folder_that_is_none_or_the_checkpoint_is_refused(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop, gone, file = (tmp_path / name for name in ("loop", "gone", "file"))
+    loop.symlink_to(loop)
+    gone.symlink_to(tmp_path / "none")
+    file.touch()
+    before = sorted(checkpoint.iterdir())
+    for output, message in (
+        (loop, "loop: Too many levels of symbolic links"),
+        (gone, "gone: is no directory, and the pictures need one"),
+        (file, "file: is no directory, and the pictures need one"),
+        (checkpoint, "is a file that this command reads"),
+    ):
+        assert main(["explain", str(checkpoint), "She waits.", "--output", str(output)]) == 1
+        assert message in capsys.readouterr().err
+    assert sorted(checkpoint.iterdir()) == before
+
+
+def test_the_languages_choose_one_of_several_checkpoints(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "several").mkdir()
+    write_tiny_checkpoint(tmp_path / "several" / "back", name="back", pairs=(ZH_EN,))
+    (tmp_path / "several" / "there").symlink_to(checkpoint)
+    output = tmp_path / "out"
+    words = ["explain", str(tmp_path / "several"), "She waits.", "--output", str(output)]
+    assert main([*words, "--to", "zh"]) == 0
+    assert main(words) == 1
+    assert "which language? Give --from and --to" in capsys.readouterr().err

@@ -29,6 +29,7 @@ def test_a_hugging_face_directory_is_written_and_named(
     assert main(["export", str(checkpoint), str(output), "--to", "huggingface"]) == 0
     assert capsys.readouterr().out == f"{output}\n"
     assert {path.name for path in output.iterdir()} == {
+        "README.md",
         "config.json",
         "generation_config.json",
         "model.safetensors",
@@ -64,3 +65,28 @@ def test_what_cannot_be_done_is_said(
     parsed = build_parser().parse_args(["export", str(checkpoint), str(tmp_path), *flags])
     with pytest.raises(error, match=message):
         parsed.run(parsed)
+
+
+def test_an_output_that_holds_the_checkpoint_or_is_it_stays_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    checkpoint = write_tiny_checkpoint(folder / "tiny", pairs=(EN_ZH,))
+    (tmp_path / "link").symlink_to(checkpoint)
+    before = {path: path.read_bytes() for path in checkpoint.iterdir()}
+    for output in (checkpoint, folder, tmp_path / "link", checkpoint / "config.json"):
+        assert main(["export", str(checkpoint), str(output), "--to", "huggingface"]) == 1
+        assert f"{output}: exists; an export replaces nothing" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in checkpoint.iterdir()} == before
+    assert list(folder.iterdir()) == [checkpoint]
+
+
+def test_of_several_checkpoints_one_must_be_named(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / "several" / name).mkdir(parents=True)
+    words = [str(tmp_path / "several"), str(tmp_path / "out"), "--to", "huggingface"]
+    assert main(["export", *words]) == 1
+    assert "several has 2 checkpoints; name one of a, b" in capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_a_relative_checkpoint_is_looked_for_in_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DRAGOMAN_CHECKPOINT", raising=False)
+    monkeypatch.setenv("DRAGOMAN_CHECKPOINT", "checkpoints")
     arguments = build_parser().parse_args(["serve"])
     with pytest.raises(ConfigError, match=str(tmp_path / "checkpoints")):
         serve.run(arguments)
@@ -161,6 +161,7 @@ def test_ctrl_c_while_libraries_are_imported_ends_at_once() -> None:
     """Some of them swallow Python's own exception."""
     code = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 from service.cli.signals import leaving_at_once
 with leaving_at_once():
     try:

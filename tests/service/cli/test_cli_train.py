@@ -109,6 +109,24 @@ def test_foreseen_errors_are_one_event_where_there_is_no_terminal(
         assert message in event["text"]
 
 
+def test_the_experiment_is_not_written_over_by_the_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    experiment = folder / "run" / "experiment.yaml"
+    experiment.parent.mkdir()
+    experiment.write_text("# why it is so\n" + EXPERIMENT % 3)
+    before = experiment.read_bytes()
+    words = [str(experiment), *words_of(folder)[1:], "--device", "cpu"]
+    assert main(["train", *words]) == 1
+    assert "experiment.yaml: is a file that this command reads" in capsys.readouterr().err
+    assert experiment.read_bytes() == before
+    experiment.write_text(EXPERIMENT % 3)
+    other = folder / "mine.yaml"
+    experiment.rename(other)
+    assert main(["train", str(other), *words[1:]]) == 0
+    assert main(["train", *words, "--resume"]) == 0  # what a run has written may be named
+
+
 def test_an_error_of_the_text_names_the_line_that_asks_for_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

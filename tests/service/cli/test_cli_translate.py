@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from model.checkpoint.manifest import LengthLimits
 from model.config import SearchConfig
+from model.decode import footprint
 from model.errors import CheckpointError, ConfigError, DataError
 from model.loading import load_for_decoding
 from model.translator import Translator
@@ -45,6 +47,26 @@ def test_line_n_of_the_output_is_line_n_of_the_input(
     assert lines[4] == LINES[4]
     assert lines[3].endswith("\r")
     assert lines[0] not in ("", LINES[0])
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_file(
+    tmp_path: Path,
+    source: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    limits = LengthLimits(max_source_length=131_072, max_target_length=131_072)
+    directory = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,), limits=limits)
+    monkeypatch.setattr(footprint, "memory_limit", lambda _: 2**26)
+    files = [str(source)] if command == "translate" else [str(source), str(source)]
+    flags = ["--checkpoint", str(directory)] if command == "translate" else []
+    places = [] if flags else [str(directory)]
+    assert main([command, *places, *files, *flags]) == 1
+    complaint = capsys.readouterr().err
+    assert f"{directory / 'config.json'}: limits.max_source_length 131072" in complaint
+    assert "there are at most 0.1 GiB" in complaint
 
 
 def test_a_reader_that_has_enough_is_no_error(checkpoint: Path, tmp_path: Path) -> None:
@@ -119,6 +141,186 @@ def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_p
     assert output.read_text() == "7.30\n8.30\n"
 
 
+SENTENCES = [f"The cat sees {number} rivers." for number in range(7)]
+KEPT_BEFORE_THE_END = 3
+DYING = """
+import os, sys
+from service.cli.line_output import LineOutput
+from service.cli.main import main
+
+keep = LineOutput.keep
+
+def dying(output, number, line):
+    keep(output, number, line)
+    if output.num_lines == {num_kept}:
+        {end}
+
+LineOutput.keep = dying
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "end", "status"),
+    [
+        ("source.txt", "os.kill(os.getpid(), 9)", -9),
+        ("source.txt.gz", "os.kill(os.getpid(), 9)", -9),
+        ("-", "os.kill(os.getpid(), 15)", 143),
+        ("source.txt", "raise KeyboardInterrupt", 130),
+    ],
+)
+def test_whatever_ends_a_command_its_lines_are_kept_and_the_same_one_goes_on(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    source: str,
+    end: str,
+    status: int,
+) -> None:
+    text = "".join(f"{line}\n" for line in SENTENCES).encode()
+    path = tmp_path / ("source.txt" if source == "-" else source)
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    whole, output = tmp_path / "whole.txt", tmp_path / "output.txt"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    assert main(["translate", str(path), *flags, "--output", str(whole)]) == 0
+    name = source if source == "-" else str(path)
+    words = ["translate", name, *flags, "--output", str(output)]
+    code = DYING.format(num_kept=KEPT_BEFORE_THE_END, end=end)
+    with path.open("rb") as stream:
+        ended = subprocess.run(
+            [sys.executable, "-c", code, *words], stdin=stream, capture_output=True, check=False
+        )
+    assert ended.returncode == status
+    told = f"dragoman: interrupted; {KEPT_BEFORE_THE_END} lines are kept beside {output}; "
+    assert ended.stderr.decode().startswith(told if status > 0 else "")
+    assert not output.exists()
+
+    translated: list[str] = []
+    each = Translator.translate_each
+
+    def counted(
+        translator: Translator, texts: list[str], *rest: object, **options: object
+    ) -> object:
+        translated.extend(texts)
+        return each(translator, texts, *rest, **options)
+
+    monkeypatch.setattr(Translator, "translate_each", counted)
+    with path.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main(words) == 0
+    assert len(translated) == len(SENTENCES) - KEPT_BEFORE_THE_END
+    assert output.read_bytes() == whole.read_bytes()
+    assert sorted(tmp_path.iterdir()) == sorted([path, whole, output])
+
+
+@pytest.mark.parametrize("change", ["beam", "checkpoint", "reference"])
+def test_lines_of_another_command_are_not_gone_on_from(
+    checkpoint: Path, tmp_path: Path, change: str
+) -> None:
+    source, output, reference = (tmp_path / name for name in ("source", "output", "reference"))
+    for path in (source, reference):
+        path.write_text("".join(f"{line}\n" for line in SENTENCES))
+    other = write_tiny_checkpoint(tmp_path / "other", pairs=(EN_ZH,), seed=6)
+
+    def words(*, is_changed: bool) -> list[str]:
+        beam = "2" if change == "beam" and is_changed else "3"
+        chosen = other if change == "checkpoint" and is_changed else checkpoint
+        if change == "reference" and is_changed:
+            reference.write_text("changed\n" * len(SENTENCES))
+        flags = ["--checkpoint", str(chosen), "--beam-size", beam]
+        return ["translate", str(source), *flags, "--nearest-to", str(reference)]
+
+    code = DYING.format(num_kept=KEPT_BEFORE_THE_END, end="os._exit(9)")
+    command = [sys.executable, "-c", code, *words(is_changed=False), "--output", str(output)]
+    assert subprocess.run(command, check=False).returncode == 9
+    (ahead,) = tmp_path.glob(".output.*.partial.ahead")
+    ahead.write_text("".join(f"{number}\tforeign\n" for number in range(len(SENTENCES))))
+    assert main([*words(is_changed=True), "--output", str(output)]) == 0
+    assert "foreign" not in output.read_text()
+
+
+def test_an_interrupted_command_says_that_a_pipe_is_not_gone_on_from(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    code = DYING.format(num_kept=1, end="raise KeyboardInterrupt")
+    words = ["translate", "--checkpoint", str(checkpoint), "--output", str(tmp_path / "output")]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], input=b"A cat.\n", capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr.decode()) == (
+        130,
+        "dragoman: interrupted; nothing is kept, because the input is a pipe and passes once\n",
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_input_is_not_destroyed_as_output(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However it is named; and neither are the references nor the checkpoint."""
+    book, link, hard = (tmp_path / name for name in ("book.txt", "link", "hard"))
+    reference = tmp_path / "reference"
+    for path in (book, reference):
+        path.write_text("The cat sees the river.\n")
+    link.symlink_to(book)
+    hard.hardlink_to(book)
+    before = {path: path.read_bytes() for path in (book, reference, *checkpoint.iterdir())}
+    with book.open() as stream:
+        for source, output in (
+            (book, book),
+            (link, book),
+            (book, link),
+            (book, hard),
+            (Path(f"/dev/fd/{stream.fileno()}"), book),
+            (book, reference),
+            (book, checkpoint / "config.json"),
+        ):
+            words = ["translate", str(source), "--checkpoint", str(checkpoint)]
+            words += ["--nearest-to", str(reference), "--output", str(output)]
+            assert main(words) == 1
+            error = capsys.readouterr().err
+            assert error.startswith(f"dragoman: {output}: is ")
+            assert error.endswith(" this command reads; write to another one\n")
+    assert {path: path.read_bytes() for path in before} == before
+    assert sorted(tmp_path.iterdir()) == sorted([book, hard, link, reference])
+
+
+@pytest.mark.parametrize("arrow", [">", ">>"])
+def test_standard_output_into_the_input_is_told_and_not_read_for_ever(
+    checkpoint: Path, tmp_path: Path, arrow: str
+) -> None:
+    book = tmp_path / "book.txt"
+    book.write_text("The cat sees the river.\n")
+    command = f"{sys.executable} -m service.cli.main translate --checkpoint {checkpoint}"
+    for line in (f"{command} {book} {arrow} {book}", f"{command} < {book} {arrow} {book}"):
+        ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        assert "standard output goes to this file, which this command reads" in ended.stderr
+    assert book.read_text() == ("The cat sees the river.\n" if arrow == ">>" else "")
+
+
+def test_a_byte_order_mark_and_carriage_returns_are_no_part_of_a_reference(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("A cat.\nShe waits.\n")
+    read: list[str] = []
+
+    def first(candidates: list[str], reference: str) -> str:
+        read.append(reference)
+        return candidates[0]
+
+    monkeypatch.setattr("model.evaluate.nearest", first)
+    for content in ("猫。\n她等待。\n".encode(), "猫。\r\n她等待。\r\n".encode("utf-8-sig")):
+        reference = tmp_path / "reference"
+        reference.write_bytes(content)
+        flags = ["--checkpoint", str(checkpoint), "--nearest-to", str(reference)]
+        assert main(["translate", str(source), *flags]) == 0
+        assert sorted(read) == ["她等待。", "猫。"]
+        read.clear()
+
+
 def test_lines_that_are_there_are_not_translated_again(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,11 +391,11 @@ def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
 @pytest.mark.parametrize(
     ("flags", "error", "message"),
     [
-        (["--to", "de"], ConfigError, "the checkpoint has en → zh-Hans"),
+        (["--to", "de"], ConfigError, "0 .* --to de; the checkpoint has en → zh-Hans"),
         (["--beam-size", "0"], ConfigError, "--beam-size is 0; it must be from 1 to 128"),
         (["--beam-size", "100000"], ConfigError, "--beam-size is 100000; it must be"),
         (["--max-rows", "-1"], ConfigError, "--max-rows is -1; it must be from 1 to 65536"),
-        (["--checkpoint", "/nowhere"], CheckpointError, "/nowhere"),
+        (["--checkpoint", "/nowhere"], ConfigError, "no checkpoint directory /nowhere; name one"),
         (["--checkpoint", "a" * 300], CheckpointError, "^a{300}: File name too long$"),
         (["--output", "a" * 300], DataError, "^a{300}: File name too long$"),
         (["--output", "/"], DataError, "^/: is a directory; it must be a file$"),

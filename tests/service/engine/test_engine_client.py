@@ -1,4 +1,6 @@
 import asyncio
+import dataclasses
+import itertools
 
 import pytest
 
@@ -7,8 +9,10 @@ from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import InputError
 from service.engine import batch as batch_file
 from service.engine.batch import SegmentJob
+from service.engine.client import EngineClient
 from service.engine.errors import QueueFullError, SegmentFailedError
-from service.engine.messages import Finished, SegmentTimings
+from service.engine.messages import Finished
+from service.engine.turns import Priority
 from support.engine_jobs import (
     assert_idle,
     job,
@@ -174,15 +178,74 @@ def test_a_segment_that_breaks_the_network_fails_and_the_next_ones_are_served(ru
     assert not caplog.records  # nobody is told of an error that its caller has seen
 
 
+class Heard:
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.received: list[SegmentJob] = []
+        self.finished: list[tuple[SegmentJob, Finished]] = []
+        self.cancelled: list[SegmentJob] = []
+        self.failed: list[SegmentJob] = []
+
+    def segment_received(self, job: SegmentJob) -> None:
+        self.received.append(job)
+
+    def segment_finished(self, job: SegmentJob, finished: Finished) -> None:
+        self.finished.append((job, finished))
+
+    def segment_cancelled(self, job: SegmentJob) -> None:
+        self.cancelled.append(job)
+
+    def segment_failed(self, job: SegmentJob) -> None:
+        self.failed.append(job)
+
+
+def test_the_start_is_all_of_it_process_and_imports_included(run, configure):
+    async def scenario() -> EngineClient:
+        return await EngineClient.start(
+            configure, max_pending_segments=8, clock=itertools.count(step=100.0).__next__
+        )
+
+    client = run(scenario())
+    try:
+        # Loading and warm-up are measured by the engine's own clock, and are some seconds at most.
+        assert client.ready.load_seconds + client.ready.warmup_seconds < 100.0
+        assert client.start_seconds == 100.0
+    finally:
+        run(client.close())
+
+
+def test_every_segment_is_observed_with_its_last_word(run, engine, monkeypatch):
+    heard = Heard()
+    monkeypatch.setattr(engine, "_observer", heard)
+    good, bad, unwanted = job(max_length=4), poison(), job(max_length=60)
+
+    async def scenario() -> None:
+        with engine.submit([good]) as batch:
+            await batch.results()
+        with engine.submit([bad]) as batch, pytest.raises(SegmentFailedError):
+            await batch.results()
+        with stopped(engine):  # it hears of both at once
+            engine.submit([unwanted]).cancel()
+        await settled(engine)
+
+    run(scenario())
+    assert heard.received[:3] == [good, bad, unwanted]  # the one after them waited for the rest
+    assert [one for one, _ in heard.finished] == [good, *heard.received[3:]]
+    assert heard.failed == [bad]
+    assert heard.cancelled == [unwanted]
+
+
 def test_timings_of_every_finished_segment_are_passed_on(run, engine, monkeypatch):
-    heard: list[SegmentTimings] = []
-    monkeypatch.setattr(engine, "_on_finished", heard.append)
+    observer = Heard()
+    monkeypatch.setattr(engine, "_observer", observer)
 
     async def scenario() -> None:
         with engine.submit([job(max_length=4), job(max_length=9)]) as batch:
             await batch.results()
 
     run(scenario())
+    heard = [finished.timings for _, finished in observer.finished]
     assert sorted(timings.num_steps for timings in heard) == [4, 9]
     for timings in heard:
         assert 0 <= timings.queue_seconds <= timings.first_step_seconds
@@ -214,6 +277,34 @@ def test_a_job_that_could_never_run_is_refused_with_its_companions(engine, unfit
 def test_more_jobs_than_may_ever_be_pending_are_refused_for_good(engine):
     with pytest.raises(InputError, match="201 segments; the limit is 200"):
         engine.submit([job()] * 201)
+
+
+def test_a_class_that_has_filled_its_part_of_the_queue_leaves_room_for_the_other(run, configure):
+    def jobs(number: int, priority: Priority) -> list[SegmentJob]:
+        return [dataclasses.replace(job(max_length=1), priority=priority)] * number
+
+    async def scenario() -> None:
+        async with await EngineClient.start(
+            configure, max_pending_segments=40, reserved_share=0.25
+        ) as engine:
+            with stopped(engine):
+                bulk = engine.submit(jobs(30, "bulk"), client=1)
+                with pytest.raises(QueueFullError) as refusal:
+                    engine.submit(jobs(1, "bulk"), client=1)
+                assert (refusal.value.value, refusal.value.limit) == (31, 30)
+                with pytest.raises(QueueFullError):
+                    engine.check_open("bulk")
+                engine.check_open("interactive")
+                interactive = engine.submit(jobs(10, "interactive"), client=2)
+                with pytest.raises(QueueFullError) as refusal:
+                    engine.submit(jobs(1, "interactive"), client=2)
+                assert (refusal.value.value, refusal.value.limit) == (41, 40)
+            with pytest.raises(InputError, match="31 segments; the limit is 30"):
+                engine.submit(jobs(31, "interactive"))
+            assert len(await bulk.results()) + len(await interactive.results()) == 40
+            engine.check_open("bulk")
+
+    run(scenario())
 
 
 def test_a_full_queue_refuses_all_or_nothing_and_says_when_to_come_back(run, engine):

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import uvloop
 
-from service.engine import client as client_file
+from service.cores import default_num_threads
 from service.engine.batch import SegmentBatch
-from service.engine.client import EngineClient, default_num_threads
+from service.engine.client import EngineClient
 from service.engine.errors import EngineUnavailableError
 from support.engine_jobs import (
     assert_idle,
@@ -128,9 +128,10 @@ def test_an_engine_that_talks_nonsense_is_given_up(run, own_engine, caplog):
     assert own_engine.loss_reason == "protocol"
 
 
-def test_ctrl_c_is_the_fronts_alone(run, engine):
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_what_is_sent_to_a_whole_group_is_the_fronts_alone(run, engine, number):
     assert os.getsid(engine.process_id) == engine.process_id
-    os.kill(engine.process_id, signal.SIGINT)
+    os.kill(engine.process_id, number)
     run(settled(engine))
     assert engine.is_alive
 
@@ -162,14 +163,11 @@ def test_draining_refuses_newcomers_lets_the_accepted_finish_and_closes_quietly(
     assert record.fields == {"reason": "closed", "exit_status": 0}
 
 
-def test_closing_fails_what_is_pending_and_ends_an_engine_that_does_not_answer(
-    run, own_engine, monkeypatch
-):
-    monkeypatch.setattr(client_file, "_TERMINATE_SECONDS", 0.05)
+def test_closing_fails_what_is_pending_and_ends_an_engine_that_does_not_answer(run, own_engine):
     engine = own_engine
 
     async def scenario() -> None:
-        os.kill(engine.process_id, signal.SIGSTOP)  # deaf to Shutdown and to SIGTERM
+        os.kill(engine.process_id, signal.SIGSTOP)  # deaf to Shutdown
         batch = engine.submit([job(max_length=60)] * 8)
         await asyncio.sleep(0)
         await engine.close(grace_seconds=0.05)
@@ -201,23 +199,28 @@ asyncio.run(main())
 """
 
 
-def test_a_front_that_is_killed_leaves_no_orphan_and_never_imported_torch(checkpoint_path):
+@pytest.mark.parametrize("stopped", ["nobody", "front", "engine"])
+def test_a_front_that_is_killed_leaves_no_orphan_and_never_imported_torch(checkpoint_path, stopped):
     with subprocess.Popen(
         [sys.executable, "-c", FRONT, str(checkpoint_path)], stdout=subprocess.PIPE, text=True
     ) as front:
         try:
-            engine = os.pidfd_open(int(front.stdout.readline()))
+            engine_id = int(front.stdout.readline())
+            engine = os.pidfd_open(engine_id)
+            if stopped != "nobody":
+                os.kill({"front": front.pid, "engine": engine_id}[stopped], signal.SIGSTOP)
         finally:
             front.kill()
     try:
         has_left, _, _ = select.select([engine], [], [], 30)
         assert has_left
     finally:
+        signal.pidfd_send_signal(engine, signal.SIGKILL) if not has_left else None
         os.close(engine)
 
 
-def test_the_engine_gets_all_cores_but_one(monkeypatch):
+def test_the_engine_gets_all_cores_but_one(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert default_num_threads() == 7
+    assert default_num_threads(tmp_path) == 7
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
-    assert default_num_threads() == 1
+    assert default_num_threads(tmp_path) == 1

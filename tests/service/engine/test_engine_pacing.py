@@ -95,3 +95,21 @@ def test_it_is_imported_without_torch_and_event_loop():
         "import sys, service.engine.pacing; sys.exit(bool({'torch', 'asyncio'} & {*sys.modules}))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_by_default_encoding_may_take_two_steps_and_a_measurement_counts_a_tenth():
+    pacing = Pacing()
+    pacing.encoded(1000, seconds=1.0)
+    pacing.stepped(seconds=0.1)
+    assert pacing.token_budget(ceiling=CEILING) == 200
+    pacing.stepped(seconds=0.6)
+    assert pacing.token_budget(ceiling=CEILING) == pytest.approx(300, abs=1)
+    pacing.encoded(1000, seconds=11.0)  # a tenth of it, so twice as long as before
+    assert pacing.token_budget(ceiling=CEILING) == pytest.approx(150, abs=1)
+
+
+def test_the_floor_is_a_few_sentences():
+    pacing = Pacing()
+    pacing.encoded(1, seconds=1000.0)
+    pacing.stepped(seconds=0.001)
+    assert pacing.token_budget(ceiling=CEILING) == 64

@@ -141,6 +141,20 @@ def test_nobody_joins_while_segments_are_tried_again():
     assert runner.free_rows == LIMITS.max_rows
 
 
+def test_nobody_joins_the_last_of_those_that_are_tried_again_either():
+    runner = runner_of(fragile())
+    runner.accept([segment(number, poison=number == 1) for number in range(4)])
+    runner.admit(range(4))
+    while not runner.num_retries_of("interactive"):
+        runner.step()
+    found = []
+    while not runner.is_idle:
+        found.append((runner.num_retries_of("interactive"), runner.free_rows))
+        runner.step()
+    assert {free_rows for _, free_rows in found} == {0}
+    assert {num_retries for num_retries, _ in found} >= {0, 2, 4}
+
+
 def test_a_segment_that_is_cancelled_is_not_tried_again():
     open_session = fragile()
     runner = runner_of(open_session)
@@ -150,6 +164,7 @@ def test_a_segment_that_is_cancelled_is_not_tried_again():
         runner.step()
     for number in range(3):
         runner.cancel(number)
+    assert runner.num_retries_of("interactive") == 1
     assert list(run_out(runner)) == [3]
     assert [open_session.tries[100 + number] for number in range(3)] == [1, 1, 1]
 
@@ -217,7 +232,12 @@ def test_when_memory_runs_out_fewer_rows_run_for_a_while(error):
     assert {type(word) for word in answers.values()} == {Finished}
     runner.step()
     assert runner.free_rows == 32
+    runner.accept([segment(99)])
+    runner.admit([99])
+    assert (runner.num_rows, runner.free_rows) == (2, 30)  # what runs takes of the fewer rows
     clock.now = RECOVERY_SECONDS
+    assert runner.free_rows == LIMITS.max_rows - 2
+    assert set(run_out(runner)) == {99}
     assert runner.free_rows == LIMITS.max_rows
 
 

@@ -1,11 +1,15 @@
 import itertools
+import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from model.config import SearchConfig
-from model.decode.session import DecodingSession, SessionLimits
+from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from model.loading import load_for_decoding
+from model.native import kernels
 from service.engine.messages import Cancelled, Failed, Finished, SubmitSegment
 from service.engine.pacing import MIN_TOKEN_BUDGET
 from service.engine.runner import Runner
@@ -154,6 +158,39 @@ def test_steps_are_counted_from_the_segments_own_first(runner):
     assert answers[2].timings.num_steps == 2
 
 
+def test_totals_count_every_segment_and_every_token_with_its_end(runner, totals):
+    runner.accept([segment(1), segment(2)])
+    runner.admit([1, 2])
+    answers = run_out(runner)
+    assert totals.num_received == totals.num_finished == 2
+    assert totals.num_target_tokens == sum(
+        len(answer.hypotheses[0].token_ids) + 1 for answer in answers
+    )
+
+
+def test_all_that_were_admitted_before_a_step_have_their_first_step_in_it(totals):
+    now = [0.0]
+    runner = Runner(open_session, totals=totals, clock=lambda: now[0])
+    runner.accept([segment(1, max_length=3), segment(2, max_length=3)])
+    runner.admit([1])
+    runner.admit([2])
+    now[0] = 5.0
+    answers = runner.step()
+    now[0] = 7.0
+    answers += run_out(runner)
+    assert [answer.timings.first_step_seconds for answer in answers] == [5.0, 5.0]
+
+
+def test_what_ran_beside_one_that_cannot_be_encoded_gets_its_result(runner):
+    runner.accept([segment(1), segment(2, source_ids=(OUT_OF_VOCABULARY, 1))])
+    runner.admit([1])
+    runner.step()
+    [failure] = runner.admit([2])
+    assert (failure.segment_id, type(failure)) == (2, Failed)
+    [finished] = run_out(runner)
+    assert (finished.segment_id, type(finished)) == (1, Finished)
+
+
 def test_a_waiting_segment_that_is_cancelled_has_its_last_word(runner, totals):
     runner.accept([segment(1)])
     assert runner.cancel(1) == [Cancelled(segment_id=1)]
@@ -181,7 +218,7 @@ def test_cancelling_what_has_had_its_last_word_does_nothing(runner, totals):
     assert totals.num_cancelled == 0
 
 
-def test_a_segment_without_a_finite_score_fails():
+def test_a_segment_without_a_finite_score_fails_and_the_log_says_why(caplog):
     def open_broken_session() -> DecodingSession:
         transformer = tiny_transformer()
         with torch.no_grad():
@@ -194,3 +231,58 @@ def test_a_segment_without_a_finite_score_fails():
     [failure] = run_out(runner)
     assert failure.code == "engine_error"
     assert "no finite score" in failure.message
+    [record] = caplog.records
+    assert record.getMessage() == "segment_failed"
+    assert record.fields == {"segment_id": 1, "reason": "no finite score"}
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_hypotheses_with_scores_that_are_not_finite_are_worth_nothing(number):
+    class OverflowingSession(DecodingSession):
+        def step(self):
+            return [
+                replace(sentence, hypotheses=tuple(map(self._overflown, sentence.hypotheses)))
+                for sentence in super().step()
+            ]
+
+        def _overflown(self, hypothesis):
+            return replace(hypothesis, score=number)
+
+    session = OverflowingSession(tiny_transformer(), tokens=TINY_TOKENS, limits=LIMITS)
+    runner = Runner(lambda: session, totals=Totals(), clock=ticking())
+    runner.accept([segment(1)])
+    runner.admit([1])
+    [failure] = run_out(runner)
+    assert failure.message == "the engine gave up segment 1: no finite score"
+
+
+@pytest.mark.parametrize(
+    ("compute_type", "num_encoded_tokens"),
+    [
+        pytest.param(
+            "int8",
+            20,
+            marks=pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here"),
+        ),
+        ("float32", 27),
+    ],
+)
+def test_padding_is_counted_where_there_is_any_and_only_there(
+    checkpoint_path, totals, compute_type, num_encoded_tokens
+):
+    runnable = load_for_decoding(checkpoint_path, compute_type=compute_type, num_threads=1)
+    session = DecodingSession(runnable.network, tokens=runnable.manifest.tokens, limits=LIMITS)
+    runner = Runner(lambda: session, totals=totals, clock=ticking())
+    runner.warm_up(
+        [DecodeRequest(source_ids=(10, 1), prefix_ids=(0,), search=SearchConfig(max_length=3))]
+    )
+    lengths = (4, 9, 7)
+    runner.accept(
+        [segment(number, source_ids=(10,) * length) for number, length in enumerate(lengths)]
+    )
+    runner.admit([0, 1, 2])
+    counted = totals.snapshot(
+        num_waiting=0, num_waiting_bulk=0, num_rows=0, num_slots=0, max_rows=1, max_slots=1
+    )
+    assert counted.num_source_tokens == 20
+    assert counted.num_padded_source_tokens == num_encoded_tokens

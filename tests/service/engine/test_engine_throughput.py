@@ -35,3 +35,23 @@ def test_the_wait_stays_within_its_bounds():
     throughput = departures(0.0, 1.0)
     assert throughput.wait_seconds(1000, now=1.0) == MAX_WAIT_SECONDS
     assert departures(0.0, 0.001).wait_seconds(1, now=0.001) == MIN_WAIT_SECONDS
+
+
+def test_two_departures_are_experience():
+    assert departures(0.0, 4.0).wait_seconds(2, now=4.0) == pytest.approx(8.0)
+
+
+def test_by_default_256_departures_count():
+    throughput = Throughput()
+    for time in (-1000.0, *range(255)):
+        throughput.record(time)
+    assert throughput.wait_seconds(2, now=254.0) == pytest.approx(2 * 1254 / 255)
+    throughput.record(255.0)
+    assert throughput.wait_seconds(2, now=255.0) == pytest.approx(2.0)
+
+
+def test_the_bounds_are_a_second_and_half_a_minute():
+    assert departures(0.0, 1.0).wait_seconds(29, now=1.0) == pytest.approx(29.0)
+    assert departures(0.0, 1.0).wait_seconds(31, now=1.0) == 30.0
+    assert departures().wait_seconds(1, now=0.0) == 1.0
+    assert departures(0.0, 0.5).wait_seconds(1, now=0.5) == 1.0

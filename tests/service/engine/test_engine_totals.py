@@ -14,7 +14,8 @@ GAUGES = {
 
 
 @pytest.mark.parametrize(
-    ("num_rows", "bucket"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (512, 9), (513, 10)]
+    ("num_rows", "bucket"),
+    [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (512, 9), (513, 10), (4096, 12), (4097, 13)],
 )
 def test_a_step_is_counted_under_the_first_bound_that_holds_its_rows(num_rows, bucket):
     totals = Totals()
@@ -33,10 +34,10 @@ def test_steps_and_their_rows_and_seconds_add_up():
     assert sum(snapshot.rows_per_step) == 3
 
 
-def test_padding_is_what_the_longest_source_makes_of_a_batch():
+def test_padding_is_what_the_network_ran_over_beyond_the_sources():
     totals = Totals()
-    totals.count_admission([5, 9, 7], seconds=0.1)
-    totals.count_admission([4], seconds=0.1)
+    totals.count_admission([5, 9, 7], num_encoded_tokens=27, seconds=0.1)
+    totals.count_admission([4], num_encoded_tokens=4, seconds=0.1)
     snapshot = totals.snapshot(**GAUGES)
     assert (snapshot.num_admissions, snapshot.num_admitted) == (2, 4)
     assert (snapshot.num_source_tokens, snapshot.num_padded_source_tokens) == (25, 31)
@@ -55,7 +56,7 @@ def test_gauges_are_what_they_are_now():
 def test_two_snapshots_add_up_number_by_number():
     totals = Totals()
     totals.count_step(4, seconds=0.5)
-    totals.count_admission([5, 9], seconds=0.1)
+    totals.count_admission([5, 9], num_encoded_tokens=18, seconds=0.1)
     one = totals.snapshot(**(GAUGES | {"num_waiting": 3, "num_slots": 1}))
     both = summed([one, one])
     assert (both.num_steps, both.step_seconds, both.num_admitted) == (2, 1.0, 4)

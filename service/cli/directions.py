@@ -1,0 +1,115 @@
+"""Which checkpoint an offline command means, and which of its directions.
+
+Owns what `--checkpoint`, `DRAGOMAN_CHECKPOINT`, `--from` and `--to` say together. Where checkpoints
+are, and what a language is called, is what the server says.
+"""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
+from model.errors import CheckpointError, ConfigError, InputError
+from model.paths import is_folder
+from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tag
+from service.checkpoints import find_checkpoints, named_checkpoints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """One direction of one checkpoint.
+
+    Attributes:
+        directory: The checkpoint.
+        pair: Its languages.
+    """
+
+    directory: Path
+    pair: LanguagePair
+
+
+def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direction:
+    """The one direction that the flags leave.
+
+    Args:
+        arguments: Those of `add_pair_arguments`.
+        path: A checkpoint, or a folder of several; None for those that the environment names, or
+            the bundled ones.
+
+    Raises:
+        CheckpointError: A description is missing or damaged.
+        ConfigError: There is no checkpoint; or the flags leave no direction, or several.
+    """
+    path = named_checkpoints(os.environ) if path is None else path
+    is_folder(path, CheckpointError)  # what the system says of the path as it was written
+    offered = [
+        Direction(directory=directory, pair=pair)
+        for directory in find_checkpoints(path)
+        for pair in read_manifest(directory).pairs
+    ]
+    known = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
+    source, target = arguments.source_language, arguments.target_language
+    sources = set(known) if source == AUTO else _meant(source, known)
+    targets = _meant(target, known)
+    fitting = [one for one in offered if one.pair.source in sources and one.pair.target in targets]
+    if len(fitting) == 1:
+        return fitting[0]
+    raise ConfigError(_complaint(path, offered, fitting, source, target))
+
+
+def check_unreplaced(direction: Direction, manifest: Manifest) -> None:
+    """Refuse a checkpoint that no longer has the direction that was chosen.
+
+    Raises:
+        CheckpointError: Another one has taken its place.
+    """
+    if direction.pair not in manifest.pairs:
+        raise CheckpointError(direction.directory, "was replaced meanwhile; do it again")
+
+
+def single_checkpoint(path: Path) -> Path:
+    """The checkpoint at a path, for a command that chooses none by its languages.
+
+    Raises:
+        CheckpointError: The system does not tell what is there.
+        ConfigError: There are several.
+    """
+    if not is_folder(path, CheckpointError):
+        return path  # whoever reads it says what is missing
+    found = find_checkpoints(path)
+    if len(found) > 1:
+        names = ", ".join(directory.name for directory in found)
+        raise ConfigError(f"{path} has {len(found)} checkpoints; name one of {names}")
+    return found[0]
+
+
+def _meant(code: str | None, known: Sequence[str]) -> set[str]:
+    """The languages that a code leaves: all without one, none where it is not loaded."""
+    if code is None:
+        return set(known)
+    try:
+        tag = find_tag(code, LIBRETRANSLATE_ALIASES, known)
+    except InputError:
+        tag = None
+    return set() if tag is None else {tag}
+
+
+def _complaint(
+    path: Path,
+    offered: Sequence[Direction],
+    fitting: Sequence[Direction],
+    source: str | None,
+    target: str | None,
+) -> str:
+    is_one = len({one.directory for one in offered}) == 1
+    loaded = ", ".join(
+        f"{one.pair.source} → {one.pair.target}" + ("" if is_one else f" ({one.directory.name})")
+        for one in offered
+    )
+    has = "the checkpoint has" if is_one else f"{path} has"
+    asked = [f"{flag} {code}" for flag, code in (("--from", source), ("--to", target)) if code]
+    if not asked:
+        return f"which language? Give --from and --to; {has} {loaded}"
+    return f"{len(fitting)} language pairs fit {' '.join(asked)}; {has} {loaded}"

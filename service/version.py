@@ -1,0 +1,11 @@
+"""Which version of Dragoman this is."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def distribution_version() -> str:
+    """The installed version of Dragoman, "unknown" from a bare source tree."""
+    try:
+        return version("dragoman")
+    except PackageNotFoundError:
+        return "unknown"
