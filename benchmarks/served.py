@@ -75,15 +75,17 @@ def serving(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 async def read_samples(url: str) -> Samples:
-    """Every sample of /metrics by name and `le` label (empty without one)."""
+    """Every sample of /metrics by name and `le` label (empty without one), its pairs together."""
     client = Client(url)
     text = await client.get("/metrics")
     await client.close()
-    return {
-        (sample.name, sample.labels.get("le", "")): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    } | {("device", re.search(r'device="([^"]*)"', text)[1]): 1.0}  # type: ignore[index]  # a ready server has one
+    samples: Samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            key = sample.name, sample.labels.get("le", "")
+            is_of_pair = "pair" in sample.labels
+            samples[key] = sample.value + (samples.get(key, 0.0) if is_of_pair else 0.0)
+    return samples | {("device", re.search(r'device="([^"]*)"', text)[1]): 1.0}  # type: ignore[index]  # a ready server has one
 
 
 def histogram_quantile(before: Samples, after: Samples, name: str, quantile: float) -> float:
@@ -122,7 +124,7 @@ def summarise(level: Level, before: Samples, after: Samples) -> Measured:
         "wall_seconds": round(level.wall_seconds, 3),
         "sentences_per_second": round(num_answered / level.wall_seconds, 3),
         "target_tokens_per_second": round(
-            grown("dragoman_target_tokens_total") / level.wall_seconds, 1
+            grown("dragoman_segment_target_tokens_sum") / level.wall_seconds, 1
         ),
         "latency_seconds": {
             f"p{share}": round(percentile(latencies, share), 4) for share in (50, 95, 99)

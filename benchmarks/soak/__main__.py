@@ -19,13 +19,18 @@ from benchmarks.machine import describe_command, describe_machine
 from benchmarks.soak import (
     agreement,
     corruption,
+    departures,
+    floods,
+    groups,
     leavers,
     logs,
     losses,
     overload,
     reloads,
+    sharing,
     shutdowns,
     steady,
+    strangers,
 )
 from benchmarks.soak.outcome import Outcome
 from benchmarks.soak.plan import QUICK, Plan
@@ -36,13 +41,18 @@ _BUILD = Path(__file__).resolve().parents[2] / "build" / "soak"
 _SCENARIOS: dict[str, Callable[[Plan, Path], Awaitable[Outcome]]] = {
     "agreement": agreement.run,
     "corruption": corruption.run,
+    "groups": groups.run,
+    "departures": departures.run,
+    "floods": floods.run,
     "leavers": leavers.run,
     "logs": logs.run,
     "losses": losses.run,
     "overload": overload.run,
     "reloads": reloads.run,
+    "sharing": sharing.run,
     "shutdowns": shutdowns.run,
     "steady": steady.run,
+    "strangers": strangers.run,
 }
 
 

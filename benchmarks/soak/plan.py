@@ -27,6 +27,7 @@ class Plan:
         idle_seconds: How long they are held.
         num_texts: Distinct texts whose concurrent results are compared with serial ones.
         num_text_clients: Clients that send them.
+        num_sharing_sentences: Sentences of a client beside each of the greedy ones.
         log_seconds: Load while logs cannot be written.
     """
 
@@ -46,6 +47,7 @@ class Plan:
     idle_seconds: float = 20.0
     num_texts: int = 2_000
     num_text_clients: int = 64
+    num_sharing_sentences: int = 300
     log_seconds: float = 15.0
 
 
@@ -66,6 +68,7 @@ QUICK = Plan(
     idle_seconds=5.0,
     num_texts=100,
     num_text_clients=16,
+    num_sharing_sentences=30,
     log_seconds=3.0,
 )
 """Shows that everything runs; its numbers mean nothing."""

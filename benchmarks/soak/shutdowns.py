@@ -6,6 +6,7 @@ answer is a 503 that says `draining`; the exit status is 0 every time.
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.soak.outcome import Outcome, spread
@@ -19,7 +20,11 @@ NUM_TEXTS = 500
 MIN_RECEIVED = 200
 
 
-async def _under_load(served: Served) -> tuple[Traffic, int, float]:
+Stop = Callable[[Served], tuple[int, float]]
+"""Ends a server; the exit status and the seconds that leaving took."""
+
+
+async def _under_load(served: Served, stop: Stop) -> tuple[Traffic, int, float]:
     """What clients saw, the exit status and the seconds that leaving took."""
     has_left = False
     load = asyncio.create_task(
@@ -33,7 +38,7 @@ async def _under_load(served: Served) -> tuple[Traffic, int, float]:
     client = Client(served.port)
     await wait_for(lambda: _has_received(client))
     client.close()
-    status, seconds = await asyncio.to_thread(served.stop)
+    status, seconds = await asyncio.to_thread(stop, served)
     has_left = True
     return await load, status, seconds
 
@@ -54,12 +59,17 @@ def _logged_statuses(log: Path) -> dict[int, int]:
 
 async def run(plan: Plan, folder: Path) -> Outcome:
     """Measure and judge."""
+    return await shut_down(plan.num_shutdowns, folder, "shutdown", Served.stop)
+
+
+async def shut_down(num_shutdowns: int, folder: Path, name: str, stop: Stop) -> Outcome:
+    """End so many servers under load, each in this way, and judge what clients and logs have."""
     outcome = Outcome()
     leaving, num_answered, num_draining, num_unheard = [], 0, 0, 0
-    for number in range(plan.num_shutdowns):
-        log = folder / f"shutdown-{number}.jsonl"
+    for number in range(num_shutdowns):
+        log = folder / f"{name}-{number}.jsonl"
         with serving(log) as served:
-            traffic, status, seconds = await _under_load(served)
+            traffic, status, seconds = await _under_load(served, stop)
         leaving.append(seconds)
         statuses, logged = traffic.statuses, _logged_statuses(log)
         num_answered += statuses[200]
@@ -67,16 +77,16 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         num_unheard += statuses[NO_REPLY]
         odd = [reply for reply in traffic.replies if reply.status not in (200, 503, NO_REPLY)]
         odd += [one for one in traffic.replies if one.status == 503 and one.code != "draining"]
-        outcome.expect(holds=status == 0, otherwise=f"shutdown {number} left with {status}")
+        outcome.expect(holds=status == 0, otherwise=f"{name} {number} left with {status}")
         outcome.expect(
-            holds=not odd, otherwise=f"shutdown {number} lost {len(odd)} accepted requests"
+            holds=not odd, otherwise=f"{name} {number} lost {len(odd)} accepted requests"
         )
         outcome.expect(
             holds=logged.get(200) == statuses[200] and set(logged) <= {200, 503},
-            otherwise=f"shutdown {number}: clients saw {dict(statuses)}, the log has {logged}",
+            otherwise=f"{name} {number}: clients saw {dict(statuses)}, the log has {logged}",
         )
     outcome.figures = {
-        "num_shutdowns": plan.num_shutdowns,
+        "num_shutdowns": num_shutdowns,
         "num_answered": num_answered,
         "num_refused_while_draining": num_draining,
         "num_never_received": num_unheard,

@@ -102,15 +102,37 @@ class Client:
             return NO_REPLY, ""
         return status, content.decode()
 
+    async def post(self, path: str, values: dict[str, object], *, key: str | None = None) -> int:
+        """Status of a POST of JSON; `NO_REPLY` when there is none, however long it takes."""
+        return await self._post(path, "application/json", json.dumps(values).encode(), key)
+
+    async def post_form(self, path: str, form: bytes) -> int:
+        """Status of a POST of a form; as `post`."""
+        return await self._post(path, "application/x-www-form-urlencoded", form, None)
+
+    async def _post(self, path: str, media_type: str, body: bytes, key: str | None) -> int:
+        head = f"POST {path} HTTP/1.1\r\nhost: a\r\ncontent-type: {media_type}\r\n"
+        if key is not None:
+            head += f"authorization: Bearer {key}\r\n"
+        try:
+            status, _, _ = await self._exchange(
+                f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
+            )
+        except (OSError, EOFError):
+            self.close()
+            return NO_REPLY
+        return status
+
     async def metrics(self) -> dict[str, float]:
-        """The samples without labels, by name without `dragoman_`."""
+        """The samples without labels, and sums over pairs, by name without `dragoman_`."""
         _, text = await self.get("/metrics")
-        return {
-            sample.name.removeprefix("dragoman_"): sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if not sample.labels
-        }
+        found: dict[str, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                if sample.labels.keys() <= {"pair", "checkpoint"}:
+                    name = sample.name.removeprefix("dragoman_")
+                    found[name] = found.get(name, 0.0) + sample.value
+        return found
 
     def close(self) -> None:
         """Close the connection."""
