@@ -1,43 +1,73 @@
 # One image that serves, trains and evaluates; docs/deployment.md says how it is built and run.
 # Left out on purpose: a "syntax" line, which would fetch another image before the build.
 
-ARG BASE_IMAGE=python:3.11-slim
+# By digest, as a tag moves; `make base-image` asks the registry for the tag's present one.
+ARG BASE_IMAGE=python:3.11-slim@sha256:be1575ed968de893bd54f4c56315ff7c4736ce522c1bca08fd521731aafc0d76
 # Where the kernels are compiled: the same Python; g++ is installed unless it is there.
 ARG BUILD_IMAGE=${BASE_IMAGE}
 
 # Wheels for a build without (all of) an index: --build-context wheels=FOLDER takes this one's place.
 FROM scratch AS wheels
 
-FROM ${BASE_IMAGE} AS dependencies
-# Whose PyTorch: the CPU build; …/whl/cu130 brings CUDA 13 in Python packages, so the base stays.
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+
+# What is installed, cut to what each layer is made of: a layer is made anew when its own lines change.
+FROM ${BASE_IMAGE} AS pins
+# Other EXTRAS need constraints.txt, which pins those of all extras.
+ARG CONSTRAINTS=constraints-runtime.txt
 # Optional dependencies of pyproject.toml that the image has as well, with blanks between them.
 ARG EXTRAS="otel redis"
+WORKDIR /pins
+COPY ${CONSTRAINTS} constraints.txt
+COPY pyproject.toml ./
+RUN grep '^torch==' constraints.txt > torch.txt \
+    && python3 -c 'import os, tomllib; \
+      project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+      groups = [project["optional-dependencies"][name] for name in os.environ["EXTRAS"].split()]; \
+      print(*project["dependencies"], *sum(groups, []), sep="\n")' > requirements.txt
+
+
+FROM ${BASE_IMAGE} AS torch
+# Whose PyTorch: the CPU build; …/whl/cu130 brings CUDA 13 in Python packages, so the base stays.
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 # Set to 1: no index is asked, only the wheels.
 ARG PIP_NO_INDEX
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
-COPY constraints.txt ./
-# PyTorch by itself and from its own index alone: PyPI's build of the same version is for CUDA.
-# Its headers and its own tests serve those who compile against it, which nothing here does.
-RUN --mount=type=bind,from=wheels,target=/wheels \
-    grep '^torch==' constraints.txt > torch.txt \
-    && python3 -m venv --without-pip /opt/dragoman \
-    && pip --python /opt/dragoman/bin/python install --no-compile --no-deps --retries 1 --find-links /wheels \
-      --index-url "${TORCH_INDEX}" --requirement torch.txt \
-    && torch=$(echo /opt/dragoman/lib/python3*/site-packages/torch) \
-    && rm -rf "$torch/include" "$torch/test" "$torch"/bin/test_* "$torch"/bin/*Test "$torch"/bin/protoc*
-COPY pyproject.toml ./
+COPY --from=pins /pins/torch.txt ./
+# PyTorch by itself and from its own index alone: PyPI's build of the same version is for CUDA. What it
+# needs of CUDA is in this layer, too. Headers, CMake files, its own tests and their libraries serve
+# those who compile against it, which nothing here does; torch.testing is imported by torch itself.
 # Compiled here, once: a read-only root cannot keep bytecode. By hash, so that times do not matter.
 RUN --mount=type=bind,from=wheels,target=/wheels \
-    python3 -c 'import os, tomllib; \
-      project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-      groups = [project["optional-dependencies"][name] for name in os.environ["EXTRAS"].split()]; \
-      print(*project["dependencies"], *sum(groups, []), sep="\n")' > requirements.txt \
-    && pip --python /opt/dragoman/bin/python install --no-compile --find-links /wheels \
-      --constraint constraints.txt --requirement requirements.txt \
+    python3 -m venv --without-pip /opt/dragoman \
+    && pip --python /opt/dragoman/bin/python install --no-compile --no-deps --retries 1 --find-links /wheels \
+      --index-url "${TORCH_INDEX}" --requirement torch.txt \
+    && packages=$(echo /opt/dragoman/lib/python3*/site-packages) \
+    && sed -n 's/^Requires-Dist: *\(\(nvidia\|cuda\|triton\).*\)/\1/p' "$packages"/torch-*.dist-info/METADATA > cuda.txt \
+    && { [ ! -s cuda.txt ] || pip --python /opt/dragoman/bin/python install --no-compile --find-links /wheels \
+      --requirement cuda.txt; } \
+    && rm -rf "$packages/torch/include" "$packages/torch/share/cmake" "$packages/torch/test" \
+      "$packages"/torch/lib/lib*test*.so "$packages"/torch/lib/libaoti_custom_ops.so \
+      "$packages"/torch/lib/libbackend_with_compiler.so \
+    && find "$packages/torch/bin" -mindepth 1 -not -name torch_shm_manager -delete \
     && /opt/dragoman/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
       -x /torch/testing/_internal/ /opt/dragoman/lib
+
+
+FROM torch AS dependencies
+ARG PIP_NO_INDEX
+COPY --from=pins /pins/constraints.txt /pins/requirements.txt ./
+# Apart from PyTorch, which is ten times as large. Whatever came without a pin ends the build.
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    pip --python /opt/dragoman/bin/python install --no-compile --root /added --find-links /wheels \
+      --constraint constraints.txt --requirement requirements.txt \
+    && packages=$(echo /added/opt/dragoman/lib/python3*/site-packages) \
+    && python3 -c 'import sys; from importlib.metadata import distributions; \
+      spelled = lambda name: name.lower().replace("_", "-").replace(".", "-"); \
+      pins = {spelled(line.partition("==")[0]) for line in open("constraints.txt")}; \
+      found = {spelled(each.name) for each in distributions(path=sys.argv[1:])}; \
+      sys.exit(f"no pin of {sorted(found - pins)}; other EXTRAS need CONSTRAINTS=constraints.txt" if found - pins else 0)' "$packages" \
+    && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s /added /added/opt
 
 
 FROM ${BUILD_IMAGE} AS package
@@ -49,15 +79,16 @@ RUN command -v g++ || { apt-get update \
       && apt-get install --yes --no-install-recommends g++ \
       && rm -rf /var/lib/apt/lists/*; }
 # Whoever cloned the sources may have kept them to themselves; the image's user is another.
-COPY LICENSE /files/
+COPY LICENSE NOTICE /files/
+COPY LICENSES /files/LICENSES
 COPY checkpoints /files/checkpoints
 COPY experiments /files/experiments
 RUN chmod -R a+rX /files
-COPY constraints.txt ./
+COPY constraints-runtime.txt ./
 RUN --mount=type=bind,from=wheels,target=/wheels \
     python3 -m venv --without-pip /opt/dragoman \
-    && pip install --find-links /wheels --constraint constraints.txt pybind11 setuptools
-COPY pyproject.toml setup.py README.md LICENSE ./
+    && pip install --find-links /wheels --constraint constraints-runtime.txt pybind11 setuptools
+COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY model model
 COPY service service
 # Apart from the dependencies, so that a change here is a small layer. The package leaves its
@@ -70,13 +101,17 @@ RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
 
 
 FROM ${BASE_IMAGE}
-# Whoever runs it may choose another user; this one owns the folder that training writes to.
-RUN groupadd --gid 10001 dragoman \
+# Whoever runs it may choose another user; this one owns the folder that training writes to. What
+# installs packages has nothing to do in what serves; ours are in /opt/dragoman.
+RUN rm -rf /usr/local/lib/python3*/site-packages/* /usr/local/lib/python3*/ensurepip \
+      /usr/local/bin/pip* /usr/local/bin/wheel* \
+    && groupadd --gid 10001 dragoman \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --no-log-init \
       --shell /usr/sbin/nologin dragoman \
     && install --directory --owner 10001 --group 10001 /app/runs
 WORKDIR /app
-COPY --from=dependencies /opt/dragoman /opt/dragoman
+COPY --from=torch /opt/dragoman /opt/dragoman
+COPY --from=dependencies /added /
 COPY --from=package /files ./
 COPY --from=package /package /
 
@@ -87,7 +122,8 @@ ENV PATH=/opt/dragoman/bin:${PATH} \
     HOME=/tmp \
     USER=dragoman \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
-    DRAGOMAN_HOST=0.0.0.0
+    DRAGOMAN_HOST=0.0.0.0 \
+    DRAGOMAN_CHECKPOINT=/app/checkpoints
 USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM
@@ -98,12 +134,12 @@ ENTRYPOINT ["dragoman"]
 CMD ["serve"]
 
 # Last, because they differ from build to build.
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0
 ARG REVISION=unknown
 # What a training's report names as its commit, as there is no git here.
 ENV DRAGOMAN_REVISION=${REVISION}
 LABEL org.opencontainers.image.title="Dragoman" \
       org.opencontainers.image.description="A self-hosted neural translation server: continuous batching with beam search" \
-      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.licenses="Apache-2.0 AND CC-BY-SA-4.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"

@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -89,6 +89,12 @@ sbom: install $(AUDIT_VENV)/.installed ## Write build/sbom.cdx.json, the bill of
 	$(BIN)/python -m tools.sbom build/sbom.cdx.json $(AUDIT_VENV)/bin/cyclonedx-py
 
 IMAGE ?= dragoman:cpu
+
+image-sbom: install ## Write build/image.cdx.json, the bill of materials of IMAGE; needs Docker
+	$(BIN)/python -m tools.image_sbom build/image.cdx.json -- docker run --rm --interactive --network=none --entrypoint python $(IMAGE) -
+
+base-image: install ## Pin the present digest of the image's base; asks its registry
+	$(BIN)/python -m tools.base_image Dockerfile -- docker buildx imagetools inspect
 
 image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .

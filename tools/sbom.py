@@ -3,7 +3,8 @@
 Owns the one thing that the generator does not know: which components are there only to develop
 or to measure. What the server needs, and the extras that the image has by default, are marked
 "required", with the versions that `constraints.txt` gives both. The others are marked "excluded",
-as CycloneDX calls what is not there at run time. The listing itself is `cyclonedx-py`'s.
+as CycloneDX calls what is not there at run time. The listing itself is `cyclonedx-py`'s, and the
+bundled weights are added to it. The bill of an image is `tools.image_sbom`'s.
 """
 
 import argparse
@@ -18,6 +19,9 @@ from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from model.errors import CheckpointError
+from tools.weights import CHECKPOINTS, WeightsError, environment_components
 
 TIMEOUT_SECONDS = 300
 PROJECT = Path("pyproject.toml")
@@ -37,8 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         document = generate(arguments.command)
-        mark_scopes(document, runtime_closure(read_dependencies(PROJECT), _requirements))
-    except SbomError as error:
+        mark_scopes(document, runtime_closure(read_dependencies(PROJECT), installed_requirements))
+        document["components"] += environment_components(CHECKPOINTS)
+    except (SbomError, WeightsError, CheckpointError) as error:
         print(f"no bill of materials: {error}", file=sys.stderr)
         return 1
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
@@ -130,7 +135,8 @@ def mark_scopes(document: dict[str, Any], required: set[str]) -> None:
         raise SbomError(f"it lacks {', '.join(sorted(missing))}")
 
 
-def _requirements(name: str) -> list[str] | None:
+def installed_requirements(name: str) -> list[str] | None:
+    """What an installed package requires; None if it is not installed."""
     try:
         return requires(name) or []
     except PackageNotFoundError:

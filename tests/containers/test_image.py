@@ -2,12 +2,15 @@
 
 import json
 import tomllib
+from pathlib import Path
 
 import httpx
 import pytest
 
 from support.containers import CONFINED, Container, docker, run_once, serving, wait_for
 from support.running_server import ROOT
+from tools import image_sbom
+from tools.weights import bundled, image_licences
 
 MAX_BYTES = 1_300_000_000
 
@@ -24,7 +27,7 @@ def test_its_labels_say_what_it_is(image: str) -> None:
               for key, value in json.loads(found).items()}  # fmt: skip
     assert labels["version"] == project["version"]
     assert labels["description"] == project["description"]
-    assert labels["licenses"] == project["license"]
+    assert labels["licenses"] == image_licences(bundled(ROOT / "checkpoints"))
     assert labels["revision"] not in ("", "unknown")
     variables = docker("image", "inspect", "--format={{json .Config.Env}}", image)
     assert f"DRAGOMAN_REVISION={labels['revision']}" in json.loads(variables)
@@ -36,7 +39,7 @@ def test_every_package_has_the_pinned_version(image: str) -> None:
         "for each in distributions(): print(each.name, each.version)"
     )
     found = dict(line.split() for line in run_once(image, "python", "-c", script).splitlines())
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "constraints-runtime.txt").read_text(encoding="utf-8").splitlines()
     pinned = {name.lower().replace("-", "_"): version
               for name, _, version in (line.partition("==") for line in lines)}  # fmt: skip
     installed = {name.lower().replace("-", "_"): version.partition("+")[0]
@@ -55,6 +58,40 @@ def test_it_holds_no_compiler_and_no_cache(image: str) -> None:
     # As it is: nothing is mounted over /tmp.
     flags = ("--rm", "--network=host", "--user=0", "--entrypoint=sh")
     assert docker("run", *flags, image, "-c", script) == ""
+
+
+def test_it_holds_nothing_that_installs_packages(image: str) -> None:
+    for python in ("/opt/dragoman/bin/python", "/usr/local/bin/python3"):
+        for module in ("pip", "ensurepip"):
+            with pytest.raises(AssertionError, match=f"No module named {module}"):
+                run_once(image, python, "-m", module)
+    script = r"find / -xdev \( -name pip -o -name 'pip-*' -o -name 'pip3*' \) 2>/dev/null; true"
+    assert run_once(image, "sh", "-c", script) == ""
+
+
+def test_it_holds_none_of_pytorchs_own_tests_and_headers(image: str) -> None:
+    script = (
+        "cd /opt/dragoman/lib/python3*/site-packages/torch && ls bin &&"
+        " ls -d include test share/cmake lib/*test* lib/libaoti_custom_ops.so 2>/dev/null; true"
+    )
+    assert run_once(image, "sh", "-c", script) == "torch_shm_manager"
+
+
+def test_the_licences_of_code_and_weights_are_in_it(image: str) -> None:
+    for name in ("LICENSE", "NOTICE", "LICENSES/CC-BY-SA-4.0.txt", "LICENSES/CC-BY-4.0.txt"):
+        assert run_once(image, "cat", name) == (ROOT / name).read_text(encoding="utf-8").strip()
+
+
+def test_its_bill_of_materials_is_of_what_is_in_it(image: str, tmp_path: Path) -> None:
+    output = tmp_path / "bill.json"
+    python = ["docker", "run", "--rm", "--interactive", *CONFINED, "--entrypoint=python", image]
+    assert image_sbom.main([str(output), "--", *python, "-"]) == 0
+    components = json.loads(output.read_text(encoding="utf-8"))["components"]
+    kinds = {each["bom-ref"].partition(":")[0] for each in components}
+    assert kinds == {"deb", "python", "pypi", "weights"}
+    names = {each["name"] for each in components}
+    assert {"libc6", "torch", "dragoman", "en-de-small"} <= names
+    assert not {"pip", "ruff", "pytest"} & names
 
 
 def test_it_holds_the_compiled_kernels(image: str) -> None:

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from service.environment import ENVIRONMENT_PREFIX, OTHER_READERS
 from service.server import _CLOSE_SECONDS
-from service.settings import ENVIRONMENT_PREFIX, Settings
+from service.settings import Settings
 from support.manifests import load
 from support.running_server import ROOT
 
@@ -40,10 +43,40 @@ def test_our_containers_run_confined(name: str) -> None:
 def test_the_settings_are_the_servers_and_a_stop_waits_for_the_drain(name: str) -> None:
     environment = SERVICES[name]["environment"]
     known = {f"{ENVIRONMENT_PREFIX}{field.upper()}" for field in Settings.model_fields}
-    assert environment.keys() <= known
+    assert environment.keys() - known == {"GRAFANA_PASSWORD"}
     needed = float(environment["DRAGOMAN_GRACE_SECONDS"]) + 2 * _CLOSE_SECONDS
     assert float(SERVICES[name]["stop_grace_period"].removesuffix("s")) > needed
     assert environment["DRAGOMAN_CHECKPOINT"] in dict(map(reversed, _mounts(SERVICES[name])))
+
+
+@pytest.mark.parametrize("name", SERVING)
+def test_the_server_sees_what_is_written_for_it_in_either_file_and_no_password(name: str) -> None:
+    """So that a setting in the wrong file, or misspelt in either, does not pass in silence."""
+    service = SERVICES[name]
+    assert [each["path"] for each in service["env_file"]] == [".env", "dragoman.env"]
+    assert not any(each["required"] for each in service["env_file"])
+    assert service["environment"]["GRAFANA_PASSWORD"] == ""
+    # What compose itself reads from .env is known to the server.
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    own = set(re.findall(r"\$\{(DRAGOMAN_[A-Z_]+)", text))
+    assert own
+    assert own <= OTHER_READERS
+
+
+def test_the_keys_that_are_commented_out_are_a_directory_that_the_server_reads() -> None:
+    """Not a file: an editor puts another one in its place, and the mount keeps the old."""
+    text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+    setting = r"^( +)# (DRAGOMAN_API_KEYS_DIR: )"
+    mount = r"^( +)# (- type: bind|  (?:source|target|read_only|bind): )"
+    with_keys, num_lines = re.subn(f"{setting}|{mount}", r"\1\2\3\4", text, flags=re.MULTILINE)
+    assert num_lines == 6
+    service = yaml.safe_load(with_keys)["services"]["dragoman"]
+    target = service["environment"].pop("DRAGOMAN_API_KEYS_DIR")
+    added = service["volumes"].pop()
+    assert service == SERVICES["dragoman"]
+    assert (added["target"], added["read_only"]) == (target, True)
+    assert "." not in Path(added["source"]).name, "a directory"
+    assert added["bind"] == {"create_host_path": False}
 
 
 def test_whatever_is_mounted_is_in_the_repository_or_a_volume() -> None:
@@ -66,7 +99,7 @@ def test_prometheus_finds_its_files_and_its_target() -> None:
     [scraped] = job["static_configs"][0]["targets"]
     host, port = scraped.split(":")
     assert host in SERVICES
-    assert SERVICES[host]["ports"] == ["${DRAGOMAN_PUBLISH:-" + port + "}:" + port]
+    assert SERVICES[host]["ports"] == ["${DRAGOMAN_PUBLISH:-127.0.0.1:" + port + "}:" + port]
     assert SERVICES["dragoman-gpu"]["networks"]["default"]["aliases"] == [host]
 
 
@@ -83,6 +116,52 @@ def test_grafana_finds_its_source_and_its_dashboards() -> None:
 
 def test_profiles_keep_the_gpu_and_trainings_out_of_a_plain_up() -> None:
     started = {name for name, each in SERVICES.items() if "profiles" not in each}
-    assert started == {"dragoman", "prometheus", "grafana"}
+    assert started == {"dragoman", "prometheus", "alertmanager", "grafana"}
     [device] = SERVICES["dragoman-gpu"]["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+
+
+def test_nothing_is_published_beyond_this_machine_unless_it_is_asked_for() -> None:
+    published = [port for each in SERVICES.values() for port in each.get("ports", ())]
+    assert len(published) == 5
+    for port in published:
+        by_default = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", port)
+        assert by_default.startswith("127.0.0.1:"), port
+    for name in SERVING:
+        [port] = SERVICES[name]["ports"]
+        assert port.startswith("${DRAGOMAN_PUBLISH:-")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_has_a_limit_of_memory_and_of_its_log(name: str) -> None:
+    service = SERVICES[name]
+    limit = re.sub(r"\$\{\w+:-(.*?)\}", r"\1", service["mem_limit"])
+    assert re.fullmatch("[1-9][0-9]*[mg]", limit)
+    assert service["logging"]["driver"] == "json-file"
+    options = service["logging"]["options"]
+    assert re.fullmatch("[1-9][0-9]*m", options["max-size"])
+    assert int(options["max-file"]) > 1
+
+
+def test_a_gpu_accepts_what_fills_its_slots_twice() -> None:
+    values = {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
+        for name, value in SERVICES["dragoman-gpu"]["environment"].items()
+        if name.startswith(ENVIRONMENT_PREFIX)
+    }
+    settings = Settings(**values)
+    assert settings.max_requests >= 2 * settings.max_slots
+    assert settings.max_pending_segments >= 2 * settings.max_slots
+    assert settings.max_connections > settings.max_requests
+
+
+def test_prometheus_tells_the_alertmanager_beside_it() -> None:
+    [configuration] = load(ROOT / "monitoring/prometheus.yml")
+    [alertmanager] = configuration["alerting"]["alertmanagers"]
+    [[target]] = [each["targets"] for each in alertmanager["static_configs"]]
+    host, port = target.split(":")
+    assert SERVICES[host]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    targets = dict(map(reversed, _mounts(SERVICES[host])))
+    flags = dict(each.split("=", 1) for each in SERVICES[host]["command"])
+    assert flags["--config.file"] in targets
+    assert flags["--storage.path"] in targets

@@ -14,8 +14,9 @@ import yaml
 from service.app import create_app
 from service.cli import train
 from service.cli.main import build_parser
+from service.environment import ENVIRONMENT_PREFIX
 from service.server import _CLOSE_SECONDS
-from service.settings import ENVIRONMENT_PREFIX, Settings
+from service.settings import Settings
 from support.manifests import (
     K8S,
     Manifest,
@@ -29,7 +30,12 @@ from support.manifests import (
 )
 from support.running_server import ROOT
 
-SERVER = {"app.kubernetes.io/name": "dragoman", "app.kubernetes.io/component": "server"}
+INSTANCE = "app.kubernetes.io/instance"
+SERVER = {
+    "app.kubernetes.io/name": "dragoman",
+    INSTANCE: "dragoman",
+    "app.kubernetes.io/component": "server",
+}
 TRAINING = SERVER | {"app.kubernetes.io/component": "training"}
 PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
@@ -68,7 +74,8 @@ def _matches(selector: dict[str, str], labels: dict[str, str]) -> bool:
 @stacks
 def test_every_selector_matches_the_pods_of_the_deployment(documents: list[Manifest]) -> None:
     labels = _deployment(documents)["spec"]["template"]["metadata"]["labels"]
-    assert _matches(SERVER, labels)
+    server = SERVER | {INSTANCE: labels[INSTANCE]}
+    assert _matches(server, labels)
     [budget] = of_kind(documents, "PodDisruptionBudget")
     [policy] = of_kind(documents, "NetworkPolicy")
     [service] = of_kind(documents, "Service")
@@ -81,7 +88,20 @@ def test_every_selector_matches_the_pods_of_the_deployment(documents: list[Manif
         service["spec"]["selector"],
     ]
     for selector in selectors:
-        assert selector == SERVER
+        assert selector == server
+
+
+@pytest.mark.skipif("cpu-second" not in STACKS, reason="rendered by .ci/manifests only")
+def test_a_second_instance_in_the_namespace_selects_none_of_the_first() -> None:
+    names = {}
+    for stack in ("cpu", "cpu-second"):
+        deployment = _deployment(STACKS[stack])
+        labels = deployment["spec"]["template"]["metadata"]["labels"]
+        for other in ("cpu", "cpu-second"):
+            [service] = of_kind(STACKS[other], "Service")
+            assert _matches(service["spec"]["selector"], labels) == (stack == other)
+        names[stack] = {(each["kind"], each["metadata"]["name"]) for each in STACKS[stack]}
+    assert not names["cpu"] & names["cpu-second"], "one would replace the other"
 
 
 @trainings
@@ -217,6 +237,9 @@ def test_whatever_is_mounted_is_there(documents: list[Manifest], workload: Manif
         if "persistentVolumeClaim" in each
     }
     assert named == claims
+    secrets = {each["metadata"]["name"] for each in of_kind(documents, "Secret")}
+    mounted = {each["secret"]["secretName"] for each in volumes.values() if "secret" in each}
+    assert mounted == secrets
     accounts = {each["metadata"]["name"] for each in of_kind(documents, "ServiceAccount")}
     assert pod["serviceAccountName"] in accounts | {"default"}
     assert container["resources"]["requests"].keys() == {"cpu", "memory"}
@@ -225,27 +248,110 @@ def test_whatever_is_mounted_is_there(documents: list[Manifest], workload: Manif
 
 def test_the_gpu_overlay_asks_for_one_gpu_and_tolerates_its_nodes() -> None:
     [patch] = load(K8S / "overlays/gpu/deployment.yaml")
-    [merged] = load(K8S / "overlays/gpu/kustomization.yaml")
     assert container_of(patch)["resources"]["limits"]["nvidia.com/gpu"] == 1
     [toleration] = pod_of(patch)["tolerations"]
     assert toleration == {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    [generator] = merged["configMapGenerator"]
-    settings = dict(line.split("=") for line in generator["literals"])
+    settings = _gpu_settings()
     [compose] = load(ROOT / "docker-compose.yml")
     composed = compose["services"]["dragoman-gpu"]["environment"]
     assert settings["DRAGOMAN_DEVICE"] == "cuda"
     assert {name: str(composed[name]) for name in settings} == settings
 
 
+def _gpu_settings() -> dict[str, str]:
+    """What the overlay adds to the base's settings."""
+    [merged] = load(K8S / "overlays/gpu/kustomization.yaml")
+    [generator] = merged["configMapGenerator"]
+    return dict(line.split("=") for line in generator["literals"])
+
+
+def _settings(environment: dict[str, str]) -> Settings:
+    values = {
+        name.removeprefix(ENVIRONMENT_PREFIX).lower(): value for name, value in environment.items()
+    }
+    return Settings(**values)  # type: ignore[arg-type]  # pydantic reads the strings
+
+
+def _queue_target(scaler: Manifest) -> int:
+    [pods] = [metric["pods"] for metric in scaler["spec"]["metrics"] if metric["type"] == "Pods"]
+    assert pods["metric"]["name"] == "dragoman_pending_segments"
+    return int(pods["target"]["averageValue"])
+
+
+def test_a_gpu_accepts_what_fills_its_slots_twice_one_segment_a_request() -> None:
+    settings = _settings(_gpu_settings())
+    assert settings.max_rows >= settings.max_slots * settings.beam_size
+    assert settings.max_requests >= 2 * settings.max_slots
+    assert settings.max_pending_segments >= 2 * settings.max_slots
+    assert settings.max_connections > settings.max_requests, "each request has one"
+
+
+def test_gpus_scale_by_the_queue_alone_and_by_a_length_that_it_can_have() -> None:
+    [scaler] = load(K8S / "overlays/gpu/horizontalpodautoscaler.yaml")
+    assert [metric["type"] for metric in scaler["spec"]["metrics"]] == ["Pods"]
+    settings = _settings(_gpu_settings())
+    target = _queue_target(scaler)
+    assert target >= settings.max_slots, "else it scales before a batch is full"
+    # Within a tenth of its target an autoscaler does nothing.
+    assert 1.5 * target < min(settings.max_requests, settings.max_pending_segments)
+
+
+@pytest.mark.skipif("gpu" not in STACKS, reason="rendered by .ci/manifests only")
+def test_nothing_of_the_bases_metrics_is_left_for_gpus() -> None:
+    [scaler] = of_kind(STACKS["gpu"], "HorizontalPodAutoscaler")
+    assert [metric["type"] for metric in scaler["spec"]["metrics"]] == ["Pods"]
+    settings = _settings(environment_of(STACKS["gpu"], _deployment(STACKS["gpu"])))
+    assert settings.max_requests >= 2 * settings.max_slots
+
+
+def test_the_keys_component_mounts_the_secret_that_it_generates_where_the_server_reads() -> None:
+    [component] = load(K8S / "components/api-keys/kustomization.yaml")
+    [generator] = component["secretGenerator"]
+    assert "options" not in generator, "the hash in its name is what rolls a change out"
+    assert "generatorOptions" not in component
+    [patch] = load(K8S / "components/api-keys/deployment.yaml")
+    [volume] = pod_of(patch)["volumes"]
+    assert volume["secret"]["secretName"] == generator["name"]
+    [mount] = container_of(patch)["volumeMounts"]
+    assert (mount["name"], mount["readOnly"]) == (volume["name"], True)
+    assert "subPath" not in mount, "it would never see a change"
+    [file] = generator["files"]
+    assert file.endswith(".toml")
+    [settings] = component["configMapGenerator"]
+    assert settings["behavior"] == "merge"
+    assert settings["literals"] == [f"DRAGOMAN_API_KEYS_DIR={mount['mountPath']}"]
+
+
+@pytest.mark.skipif("cpu-keys" not in STACKS, reason="rendered by .ci/manifests only")
+def test_a_changed_key_is_another_secret_and_another_pod_template() -> None:
+    before, same, after = (
+        STACKS[name] for name in ("cpu-keys", "cpu-keys-again", "cpu-keys-changed")
+    )
+    assert before == same
+    [old], [new] = of_kind(before, "Secret"), of_kind(after, "Secret")
+    assert old["data"] != new["data"]
+    assert old["metadata"]["name"] != new["metadata"]["name"]
+    templates = [_deployment(stack)["spec"]["template"] for stack in (before, after)]
+    assert templates[0] != templates[1]
+    [mounted] = [each["secret"] for each in templates[1]["spec"]["volumes"] if "secret" in each]
+    assert mounted["secretName"] == new["metadata"]["name"]
+
+
 @stacks
 def test_an_engine_that_is_busy_makes_the_autoscaler_add_pods(documents: list[Manifest]) -> None:
     """The target is below what a pod uses whose engine is always busy and whose front is idle."""
     [scaler] = of_kind(documents, "HorizontalPodAutoscaler")
-    [cpu] = [metric for metric in scaler["spec"]["metrics"] if metric["type"] == "Resource"]
     deployment = _deployment(documents)
+    environment = environment_of(documents, deployment)
+    by_type = {metric["type"]: metric for metric in scaler["spec"]["metrics"]}
+    assert len(by_type) == len(scaler["spec"]["metrics"])
+    if "Pods" in by_type:
+        assert _queue_target(scaler) < _settings(environment).max_requests
+    if environment.get("DRAGOMAN_DEVICE") == "cuda":
+        return
     requested = float(container_of(deployment)["resources"]["requests"]["cpu"])
-    num_threads = int(environment_of(documents, deployment)["DRAGOMAN_NUM_THREADS"])
-    target = cpu["resource"]["target"]["averageUtilization"] / 100
+    num_threads = int(environment["DRAGOMAN_NUM_THREADS"])
+    target = by_type["Resource"]["resource"]["target"]["averageUtilization"] / 100
     assert 0.7 <= target * requested / num_threads <= 0.9
 
 
@@ -254,13 +360,13 @@ def test_the_readme_tells_the_autoscalers_target() -> None:
     [cpu] = scaler["spec"]["metrics"]
     target = cpu["resource"]["target"]["averageUtilization"]
     readme = (K8S / "README.md").read_text(encoding="utf-8")
-    assert f"By CPU ({target} % of the request)" in readme
+    assert f"by CPU ({target} % of the request)" in readme
 
 
 def test_the_queue_component_adds_one_metric_that_the_server_has() -> None:
     [patch] = yaml.safe_load((K8S / "components/queue-depth/metrics.yaml").read_text())
     name = patch["value"]["pods"]["metric"]["name"]
-    instruments = (ROOT / "service/metrics.py").read_text(encoding="utf-8")
+    instruments = (ROOT / "service/engine_metrics.py").read_text(encoding="utf-8")
     assert name.startswith("dragoman_")
     assert f'"{name.removeprefix("dragoman_")}"' in instruments
     [values] = load(K8S / "components/queue-depth/adapter-values.yaml")

@@ -51,6 +51,9 @@ def test_prometheus_is_let_in_to_the_pods() -> None:
     [policy] = of_kind(OVERLAY, "NetworkPolicy")
     [base] = of_kind(source("base"), "NetworkPolicy")
     assert policy["spec"]["podSelector"] == base["spec"]["podSelector"]
+    [monitor] = of_kind(OVERLAY, "ServiceMonitor")
+    for selector in (policy["spec"]["podSelector"], monitor["spec"]["selector"]):
+        assert "app.kubernetes.io/instance" in selector["matchLabels"]
     assert policy["spec"]["ingress"][0]["ports"] == base["spec"]["ingress"][0]["ports"]
 
 

@@ -3,8 +3,10 @@
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -23,6 +25,7 @@ from support.prometheus_files import (
 from support.running_server import RunningServer
 
 PROMTOOL = find_tool("promtool")
+AMTOOL = find_tool("amtool")
 OF_PROMETHEUS = {"up"}
 
 needs_promtool = pytest.mark.skipif(
@@ -52,6 +55,40 @@ def test_promtool_finds_no_fault(check: tuple[str, ...]) -> None:
         [PROMTOOL, *check], cwd=MONITORING, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(AMTOOL is None, reason="no amtool; .ci/prometheus puts one into build/")
+def test_amtool_finds_no_fault(tmp_path: Path) -> None:
+    assert AMTOOL is not None
+    command = [AMTOOL, "check-config", MONITORING / "alertmanager.yml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    text = (MONITORING / "alertmanager.yml").read_text(encoding="utf-8")
+    damaged = tmp_path / "alertmanager.yml"
+    damaged.write_text(text.replace("- name: nobody", "- name: somebody"), encoding="utf-8")
+    done = subprocess.run([*command[:2], damaged], capture_output=True, text=True, check=False)
+    assert done.returncode != 0, "a route leads to a receiver that is not there"
+
+
+@pytest.mark.skipif(AMTOOL is None, reason="no amtool; .ci/prometheus puts one into build/")
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_every_alert_has_a_route(rule: Mapping[str, Any]) -> None:
+    assert AMTOOL is not None
+    labels = [f"{name}={value}" for name, value in rule["labels"].items()]
+    config = f"--config.file={MONITORING / 'alertmanager.yml'}"
+    command = [AMTOOL, "config", "routes", "test", config, f"alertname={rule['alert']}", *labels]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["nobody"]
+
+
+def test_what_silences_an_alert_is_an_alert_of_ours_on_the_same_server() -> None:
+    configuration = yaml.safe_load((MONITORING / "alertmanager.yml").read_text(encoding="utf-8"))
+    names = {rule["alert"] for rule in rules()}
+    assert configuration["inhibit_rules"]
+    for inhibition in configuration["inhibit_rules"]:
+        assert inhibition["equal"] == ["job", "namespace", "pod", "instance"]
+        matchers = " ".join(inhibition["source_matchers"] + inhibition["target_matchers"])
+        assert set(re.findall(r"Dragoman\w+", matchers)) <= names
 
 
 def test_the_key_that_is_commented_out_is_a_part_of_the_job(tmp_path: Path) -> None:
@@ -193,11 +230,24 @@ def test_the_dashboard_names_no_host_and_no_source() -> None:
 def test_every_alert_says_how_bad_it_is_and_where_its_runbook_stands() -> None:
     for rule in rules():
         assert rule["labels"]["severity"] in {"critical", "warning"}
-        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
-        page, anchor = rule["annotations"]["runbook"].split("#")
-        assert page == "docs/operations.md"
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+        page, anchor = rule["annotations"]["runbook_url"].split("#")
+        assert page.endswith("docs/operations.md")  # on the web, where that is said
         assert anchor == rule["alert"].lower()
         assert anchor in _anchors()
+
+
+def test_every_sum_of_an_alert_keeps_the_server_and_in_kubernetes_its_pod() -> None:
+    sums = [
+        {label.strip() for label in labels.split(",")}
+        for rule in rules()
+        for labels in re.findall(r"\bby \(([^)]*)\)", rule["expr"])
+    ]
+    assert len(sums) >= 5
+    for labels in sums:
+        assert labels >= {"job", "namespace", "pod", "instance"}
+    for rule in rules():  # whatever else adds up series would lose these
+        assert not re.search(r"\bwithout\b|\b(sum|max|min|avg|count)\s*\(", rule["expr"])
 
 
 def test_the_panels_that_the_runbooks_name_are_there() -> None:

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from support.running_server import ROOT
 from tools.sbom import (
     IMAGE_EXTRAS,
     SbomError,
     generate,
+    installed_requirements,
     main,
     mark_scopes,
     read_dependencies,
@@ -32,10 +34,9 @@ def test_what_is_needed_is_followed_through_markers_extras_and_circles() -> None
 
 
 def test_the_images_extras_are_required_too() -> None:
-    root = Path(__file__).parents[2]
-    dockerfile = (root / "Dockerfile").read_text(encoding="utf-8")
+    dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert f'ARG EXTRAS="{" ".join(IMAGE_EXTRAS)}"' in dockerfile
-    needed = " ".join(read_dependencies(root / "pyproject.toml"))
+    needed = " ".join(read_dependencies(ROOT / "pyproject.toml"))
     assert {"fastapi", "limits[redis]", "opentelemetry-sdk"} <= set(
         re.findall(r"[a-z-]+(?:\[\w+\])?", needed)
     )
@@ -67,6 +68,21 @@ def test_components_are_marked_and_a_missing_one_is_an_error() -> None:
 def test_a_generator_that_fails_is_an_error(command: list[str]) -> None:
     with pytest.raises(SbomError, match="cyclonedx-py"):
         generate(command)
+
+
+def test_the_bundled_weights_are_in_the_bill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    needed = runtime_closure(read_dependencies(ROOT / "pyproject.toml"), installed_requirements)
+    bill = {"bomFormat": "CycloneDX", "components": [{"name": name} for name in needed]}
+    replay = tmp_path / "replay.py"
+    replay.write_text(f"print({json.dumps(bill)!r})")
+    output = tmp_path / "bill.json"
+    assert main([str(output), sys.executable, str(replay)]) == 0
+    components = json.loads(output.read_text())["components"]
+    models = [each for each in components if each.get("type") == "machine-learning-model"]
+    assert [each["name"] for each in models] == ["en-de-small", "en-zh-small", "zh-en-small"]
 
 
 def test_no_file_is_written_when_the_bill_is_not_complete(
