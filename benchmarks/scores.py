@@ -19,11 +19,11 @@ from pathlib import Path
 from benchmarks.machine import describe_command, describe_machine
 from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
-from model.evaluate import evaluate
 from model.loading import load_for_decoding
+from model.offline.evaluate import evaluate
+from model.offline.translator import Translator
 from model.text.language import primary_language
-from model.train.data import find_text, read_lines
-from model.translator import Translator
+from model.train.data.parallel import find_text, read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 BEAM_SIZE = 4

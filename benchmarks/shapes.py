@@ -20,10 +20,10 @@ import torch
 
 from benchmarks.machine import describe_command, describe_machine
 from model.config import SearchConfig
-from model.evaluate import default_tokenizer, score
 from model.loading import load_for_decoding
-from model.train.data import read_lines
-from model.translator import Translator
+from model.offline.evaluate import default_tokenizer, score
+from model.offline.translator import Translator
+from model.train.data.parallel import read_lines
 
 ROOT = Path(__file__).resolve().parents[1]
 NUM_SINGLE = 50

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.training`: how fast a CPU trains, and what `model.allocator` does for it.
+"""`python -m benchmarks.training`: how fast a CPU trains, and what `model.system.allocator` does.
 
 Trains the tiny network (Wu et al. 2021) on random ids with the lengths of image captions, with and
 without R-Drop, in one process after the other: with the allocator as it is and with memory kept.
@@ -22,13 +22,13 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe_command, describe_machine
-from model.allocator import keep_freed_memory
 from model.config import tiny
 from model.nn.transformer import Transformer
-from model.train.batching import BatchStream
-from model.train.experiment import OptimiserConfig, RunConfig
-from model.train.schedule import ScheduleConfig
-from model.train.trainer import Trainer, build_optimiser
+from model.system.allocator import keep_freed_memory
+from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.schedule import ScheduleConfig
+from model.train.data.batching import BatchStream
+from model.train.loop.trainer import Trainer, build_optimiser
 
 ROOT = Path(__file__).resolve().parents[1]
 VOCABULARY_SIZE = 10_000

@@ -21,12 +21,12 @@ from commands import one_line_errors, run_all
 from made_of import digest, read_note, write_note
 from model.checkpoint.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CheckpointFiles
-from model.train.data import find_text, read_lines
-from model.train.data_config import DirectionConfig
-from model.train.experiment import read_experiment
+from model.train.config.data import DirectionConfig
+from model.train.config.experiment import read_experiment
+from model.train.data.parallel import find_text, read_lines
 from model.train.files import whole_file, write_whole
-from model.train.keeping import CHECKPOINT_FOLDER
-from model.train.state import has_state
+from model.train.saved.retention import CHECKPOINT_FOLDER
+from model.train.saved.state import has_state
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs/bundled")  # the students' experiments name it

@@ -21,10 +21,10 @@ from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 from commands import one_line_errors
 from model.config import SearchConfig
-from model.evaluate import score
 from model.loading import load_for_decoding
-from model.train.data import find_text, read_lines
-from model.translator import Translator
+from model.offline.evaluate import score
+from model.offline.translator import Translator
+from model.train.data.parallel import find_text, read_lines
 
 CORPORA = {
     "train": ("multi30k",),

@@ -19,10 +19,10 @@ import yaml
 from commands import one_line_errors, run_all
 from made_of import digest, read_note, write_note
 from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.train.data import find_text
+from model.train.data.parallel import find_text
 from model.train.files import write_whole
-from model.train.keeping import CHECKPOINT_FOLDER
-from model.train.state import has_state
+from model.train.saved.retention import CHECKPOINT_FOLDER
+from model.train.saved.state import has_state
 
 HERE = Path(__file__).parent
 FOLDER = Path("runs/shapes")

@@ -16,7 +16,7 @@ from model.checkpoint.manifest import Manifest, read_manifest
 from model.checkpoint.stored import open_weights
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
 from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType
-from model.decode.opening import Network
+from model.decode.backends.opening import Network
 from model.errors import UnsupportedVariantError
 from model.native import kernels
 from model.native.network import Int8Network, pack, pack_transformer

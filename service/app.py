@@ -20,20 +20,22 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.api import admin, docs, health, libretranslate, native
-from service.api.access import Access, key_wanted_first
-from service.api.body import BodyReader, BodyReaders
-from service.api.cors import Cors
-from service.api.edge import Edge, log_failure
-from service.api.record import record_of
-from service.api.replies import error_reply
+from service.access.access import Access, key_wanted_first
+from service.access.key_store import KeySources, KeyStore
+from service.access.rates import RateLimiter
+from service.api.libretranslate import routes as libretranslate
+from service.api.operations import admin, docs, health
+from service.api.v1 import routes as v1
 from service.errors import problem_of
 from service.front import Front
-from service.key_store import KeySources, KeyStore
-from service.metrics import Metrics
-from service.rates import RateLimiter
+from service.http.body import BodyReader, BodyReaders
+from service.http.cors import Cors
+from service.http.middleware import Edge, log_failure
+from service.http.replies import error_reply
 from service.settings import Settings, load_settings
-from service.tracing import open_tracing
+from service.telemetry.metrics import Metrics
+from service.telemetry.request_context import record_of
+from service.telemetry.tracing import open_tracing
 from service.version import distribution_version
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
@@ -75,7 +77,7 @@ def create_app(
         description=_DESCRIPTION,
         version=distribution_version(),
         lifespan=_lifespan(front, limiter, keys),
-        # Its pages load scripts from elsewhere; `service.api.docs` has its own.
+        # Its pages load scripts from elsewhere; `service.api.operations.docs` has its own.
         docs_url=None,
         redoc_url=None,
         # A redirect would repeat the request's host and query string.
@@ -141,7 +143,7 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     readers = _body_readers(front)
     for router in (
         libretranslate.build_router(front, readers, access),
-        native.build_router(front, readers, access),
+        v1.build_router(front, readers, access),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),

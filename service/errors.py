@@ -2,7 +2,7 @@
 
 Owns the one table from the error tree to the wire. Every error is answered as
 `{"error": message, "code", "value", "limit"}`; a text is named by its length, never quoted.
-Rendering is `service.api.replies`; nothing here writes a response.
+Rendering is `service.http.replies`; nothing here writes a response.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
 """The front's life: booting, ready, restarting its engine, draining; or failed, or given up.
 
 Owns how the next generation of checkpoints takes its place, and the order in which things start and
-stop; which generation serves what is `service.routes`. The handlers ask it for a translator and are
-refused while there is none. HTTP is `service.app`, signals and sockets are `service.server`.
+stop; which generation serves what is `service.models.registry`. The handlers ask it for a
+translator and are refused while there is none. HTTP is `service.app`, signals and sockets are
+`service.server`.
 """
 
 import asyncio
@@ -16,25 +17,25 @@ from typing import TYPE_CHECKING
 
 from model.checkpoint.manifest import LanguagePair, LengthLimits
 from model.errors import DragomanError
-from service.arrivals import Arrivals
+from service.engine.client.room import Room
+from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import LoadedCheckpoint, Ready, Snapshot
-from service.engine.room import Room
-from service.engine.totals import only_totals, summed
-from service.engine.turns import Priority
-from service.engine_metrics import EngineCollector
 from service.errors import RequestError, conflict, overloaded, reload_failed, unavailable
-from service.generation import Generation, WorkCount
+from service.http.arrivals import Arrivals
 from service.labels import Served
-from service.lag import probe_loop_lag
-from service.metrics import Metrics
+from service.models.deployment import Generation, WorkCount
+from service.models.registry import Fault, Routes
+from service.models.translator import OnlineTranslator
 from service.phase import REFUSALS, Phase
-from service.routes import Fault, Routes
+from service.priority import Priority
 from service.settings import Settings
-from service.translator import OnlineTranslator
+from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.lag import probe_loop_lag
+from service.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from service.spans import Spans
+    from service.telemetry.spans import Spans
 
 _LOGGER = logging.getLogger("dragoman")
 

@@ -1,7 +1,7 @@
 """What requests, segments and tokens are told apart by: a language pair and its checkpoint.
 
 Owns the two labels and their bound: a metric's series are those of what is loaded, of a few pairs
-that were loaded before, and of two words. Pure; the instruments are `service.metrics`.
+that were loaded before, and of two words. Pure; the instruments are `service.telemetry.metrics`.
 """
 
 from collections.abc import Iterable

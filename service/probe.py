@@ -1,7 +1,7 @@
 """Is the server in this container ready? `python -m service.probe` leaves with 0 if it is.
 
-Owns what the image's HEALTHCHECK asks, with the standard library alone: it runs every few
-seconds beside the server, and the image has no curl. What ready means is `service.api.health`'s.
+Owns what the image's HEALTHCHECK asks, with the standard library alone: it runs every few seconds
+beside the server, and the image has no curl. What ready means is `service.api.operations.health`'s.
 """
 
 import os

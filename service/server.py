@@ -19,14 +19,14 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
 from model.errors import ConfigError, DragomanError
+from service.access.key_store import KeyStore
 from service.app import create_app
 from service.engine.messages import Ready
 from service.front import Front
-from service.key_store import KeyStore
-from service.metrics import Metrics
-from service.protocol import WireLimits, protocol_factory
+from service.http.protocol import WireLimits, protocol_factory
 from service.settings import Settings
-from service.tracing import open_tracing
+from service.telemetry.metrics import Metrics
+from service.telemetry.tracing import open_tracing
 
 _LOGGER = logging.getLogger("dragoman")
 

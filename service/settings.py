@@ -16,10 +16,10 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError
-from service.addresses import Network, parse_network
-from service.checkpoints import default_checkpoints
+from service.access.addresses import Network, parse_network
+from service.access.keys import MAX_LIMIT
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
-from service.keys import MAX_LIMIT
+from service.models.checkpoints import default_checkpoints
 
 MAX_BEAM_SIZE = 16
 DEFAULT_PORT = 8000
@@ -67,8 +67,8 @@ class Settings(BaseSettings):
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
         checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
-            relative to the working directory. By default `service.checkpoints.default_checkpoints`.
-            Read again by a reload.
+            relative to the working directory. By default
+            `service.models.checkpoints.default_checkpoints`. Read again by a reload.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -105,7 +105,7 @@ class Settings(BaseSettings):
             no probe.
         log_level: Least severe log line that is written.
         traces: Where traces go; "otlp" sends them as the OTEL_… variables say.
-        api_keys_file: Keys, one a line; see `service.keys`.
+        api_keys_file: Keys, one a line; see `service.access.keys`.
         api_keys_dir: A directory of such files, those whose names end in `.toml`. Files are read
             again when they change.
         api_keys: Further keys, written like such a file.

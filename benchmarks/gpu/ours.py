@@ -16,11 +16,11 @@ from torch.profiler import ProfilerActivity, profile
 from benchmarks.gpu.work import forced_requests, num_tokens, open_session, recorder_for, run_all
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
-from model.decode.request import Hypothesis
-from model.evaluate import evaluate
 from model.loading import Runnable
-from model.train.data import read_parallel
-from model.translator import Translator
+from model.offline.evaluate import evaluate
+from model.offline.translator import Translator
+from model.request import Hypothesis
+from model.train.data.parallel import read_parallel
 
 _TIE = 1e-4
 Found = dict[str, object]

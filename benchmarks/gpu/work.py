@@ -10,11 +10,11 @@ import torch
 from benchmarks.peers.work import SOURCE_LENGTH, TARGET_LENGTH, equal_work
 from model.checkpoint.manifest import SpecialTokens
 from model.config import SearchConfig
-from model.decode.grid.backend import GridBackend
-from model.decode.grid.recording import CudaGraphs, Recorder, Rerun
-from model.decode.request import DecodeRequest, Hypothesis, SessionLimits
+from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.recording import CudaGraphs, Recorder, Rerun
 from model.decode.session import DecodingSession
 from model.nn.transformer import Transformer
+from model.request import DecodeRequest, Hypothesis, SessionLimits
 
 
 def recorder_for(device: torch.device) -> Recorder:

@@ -27,8 +27,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from model.checkpoint.manifest import Manifest, read_manifest
+from model.text.pipeline import TextPipeline, target_cap
 from model.text.tokenizer import Tokenizer
-from model.translation import TextPipeline, target_cap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     import ctranslate2
     import transformers
 
-    from model.decode.request import DecodeRequest, Hypothesis
     from model.loading import Runnable
-    from model.translator import Translator
+    from model.offline.translator import Translator
+    from model.request import DecodeRequest, Hypothesis
 
 Settings = Mapping[str, int | str]
 EngineName = Literal["dragoman", "ctranslate2", "huggingface"]
@@ -77,7 +77,7 @@ class Dragoman:
     ) -> None:
         import torch  # noqa: PLC0415  # the other engines' processes must not hold it
 
-        import model.translator  # noqa: F401, PLC0415  # imported before memory is looked at
+        import model.offline.translator  # noqa: F401, PLC0415  # imported before memory is looked at
 
         # As the service does: beside the kernels' own threads torch has only small work.
         torch.set_num_threads(1 if compute_type == "int8" else num_threads)
@@ -101,7 +101,7 @@ class Dragoman:
 
     def prepare(self, work: Work, settings: Settings) -> Job:
         """One request a sentence."""
-        from model.decode.request import DecodeRequest  # noqa: PLC0415  # see above
+        from model.request import DecodeRequest  # noqa: PLC0415  # see above
 
         translator = self._translator(settings)
         prefix = translator.pipeline.prefix_ids(translator.manifest.pairs[0])
@@ -118,7 +118,7 @@ class Dragoman:
         return _DragomanJob(translator=translator, requests=requests)
 
     def _translator(self, settings: Settings) -> "Translator":
-        from model.translator import Translator  # noqa: PLC0415  # see above
+        from model.offline.translator import Translator  # noqa: PLC0415  # see above
 
         assert self._runnable is not None
         max_rows = int(settings["max_rows"])

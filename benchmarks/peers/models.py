@@ -39,8 +39,8 @@ def write_models(
 def export_all(output: Path) -> None:
     """The rivals' directories beside `output / "checkpoint"`."""
     from model.checkpoint.weights import load_checkpoint  # noqa: PLC0415  # torch: see above
-    from model.exchange.ctranslate2 import export_ctranslate2  # noqa: PLC0415  # same
-    from model.exchange.huggingface import export_huggingface  # noqa: PLC0415  # same
+    from model.exchange.export.ctranslate2 import export_ctranslate2  # noqa: PLC0415  # same
+    from model.exchange.export.huggingface import export_huggingface  # noqa: PLC0415  # same
 
     checkpoint = load_checkpoint(output / "checkpoint")
     export_huggingface(checkpoint, output / "huggingface")

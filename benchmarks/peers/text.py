@@ -13,8 +13,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from benchmarks.peers.work import Work, rounded_cap
 from model.checkpoint.manifest import read_manifest
+from model.text.pipeline import PreparedText, TextPipeline, target_cap
 from model.text.tokenizer import Tokenizer
-from model.translation import PreparedText, TextPipeline, target_cap
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
 DATA_VARIABLE = "DRAGOMAN_DATA"

@@ -18,7 +18,7 @@ from model.checkpoint.plain import format_json, parse_json, read_dataclass
 from model.checkpoint.verification import verify_parts
 from model.config import ModelConfig
 from model.errors import CheckpointError, ConfigError, InputError, shown
-from model.paths import is_folder
+from model.system.paths import is_folder
 from model.text.language import canonical_tag
 
 SCHEMA_VERSION: Literal[1] = 1

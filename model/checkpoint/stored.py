@@ -18,7 +18,7 @@ from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
 from model.checkpoint.quantisation import MAX_QUANTUM, dequantise_rows, quantise_rows
 from model.checkpoint.verification import MAX_HEADER_BYTES
 from model.errors import CheckpointError
-from model.paths import utf8_name
+from model.system.paths import utf8_name
 
 # As safetensors spells them in its header.
 _HEADER_TYPES: Mapping[TensorType, str] = {

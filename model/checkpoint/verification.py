@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from model.checkpoint.checksums import verify_files
 from model.errors import CheckpointError
-from model.host_memory import gibibytes, host_limit
+from model.system.host_memory import gibibytes, host_limit
 
 if TYPE_CHECKING:
     from model.checkpoint.manifest import Manifest

@@ -37,7 +37,7 @@ from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
-from model.paths import exists, flush, is_file
+from model.system.paths import exists, flush, is_file
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
 

@@ -7,9 +7,9 @@ long sentences are; what it says must not be more than the machine has. Pure but
 import torch
 
 from model.checkpoint.manifest import Manifest
-from model.decode.request import SessionLimits
 from model.errors import ConfigError
-from model.host_memory import gibibytes, host_limit
+from model.request import SessionLimits
+from model.system.host_memory import gibibytes, host_limit
 
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place

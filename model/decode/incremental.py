@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
-from model.decode.cache import MemoryCache, RowCache
+from model.decode.backends.eager.cache import MemoryCache, RowCache
 from model.decode.timing import Stopwatch
 from model.errors import UnsupportedVariantError
 from model.nn.layers import ACTIVATIONS, DecoderLayer

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 import torch
 
 from model.checkpoint.manifest import SpecialTokens
-from model.decode.backend import Backend
-from model.decode.opening import Network, open_backend
-from model.decode.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.decode.backends.base import Backend
+from model.decode.backends.opening import Network, open_backend
 from model.decode.timing import StepPart
 from model.errors import CapacityError
+from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 
 __all__ = [
     "DecodeRequest",

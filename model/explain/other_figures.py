@@ -1,7 +1,7 @@
 """Positions and learning rates as figures.
 
 Owns how they look. The figures are computed by the very code that runs: `model.nn.positions` and
-`model.train.schedule`. Needs the extra `train`.
+`model.train.config.schedule`. Needs the extra `train`.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from model.nn.positions import NoPositions, RotaryPositions
 from model.nn.transformer import Transformer
-from model.train.schedule import ScheduleConfig, learning_rate
+from model.train.config.schedule import ScheduleConfig, learning_rate
 
 NUM_POSITIONS = 64
 

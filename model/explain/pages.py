@@ -14,8 +14,8 @@ from model.explain.labels import Fonts, label_pieces, unshown
 from model.explain.other_figures import draw_positions, draw_schedules, example_schedules
 from model.explain.sentence import ExplainedSentence, Piece
 from model.nn.transformer import Transformer
-from model.paths import exists, is_folder
-from model.train.schedule import ScheduleConfig
+from model.system.paths import exists, is_folder
+from model.train.config.schedule import ScheduleConfig
 
 LOGGER = logging.getLogger("dragoman.explain")
 

@@ -15,8 +15,8 @@ from model.checkpoint.manifest import LanguagePair, SpecialTokens
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.errors import DecodingError, InputError
-from model.translation import PreparedText, TextPipeline, without_surrogates
-from model.translator import Translator
+from model.offline.translator import Translator
+from model.text.pipeline import PreparedText, TextPipeline, without_surrogates
 
 MAX_PIECES = 48
 """Pieces of a side that a picture can still show so that they can be read."""

@@ -2,7 +2,7 @@
 
 Owns the pieces and ids of both sides and the special tokens around a segment. It does not read
 SentencePiece files (`model.text.pieces`), does not split text (`model.text.segmenter`) and it does
-not know how long a segment may be (`model.translation`).
+not know how long a segment may be (`model.text.pipeline`).
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Set

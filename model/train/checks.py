@@ -9,17 +9,17 @@ from pathlib import Path
 import torch
 
 from model.errors import ConfigError, TrainingError
-from model.train.experiment import Experiment, read_experiment
+from model.train.config.experiment import Experiment, read_experiment
+from model.train.config.yaml_lines import KeyPlaces
 from model.train.files import naming_files
-from model.train.keeping import check_folder
-from model.train.memory import check_memory, memory_limit
-from model.train.objective import check_compiler
+from model.train.loop.memory import check_memory, memory_limit
+from model.train.loop.objective import check_compiler
+from model.train.loop.validation import check_tokenizers
 from model.train.observer import fixed_difference
-from model.train.report import EXPERIMENT_FILE
+from model.train.records.report import EXPERIMENT_FILE
+from model.train.saved.retention import check_folder
+from model.train.saved.state import has_state
 from model.train.start import check_start
-from model.train.state import has_state
-from model.train.validation import check_tokenizers
-from model.train.yaml_lines import KeyPlaces
 
 LOGGER = logging.getLogger("dragoman.train")
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from safetensors import SafetensorError
 
 from model.errors import TrainingError
-from model.paths import flush
+from model.system.paths import flush
 
 PARTIAL_SUFFIX = ".partial"
 """Of a file, in the place of its own suffix, until it is whole."""

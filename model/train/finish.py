@@ -15,17 +15,19 @@ import torch
 
 from model.config import SearchConfig
 from model.errors import DecodingError, TrainingError
-from model.evaluate import Evaluation, evaluate
 from model.loading import as_served, load_for_decoding
 from model.nn.transformer import Transformer
-from model.train.averaging import average_snapshots, last_snapshots
-from model.train.card import CardFacts, write_card
-from model.train.experiment import Experiment
-from model.train.export import export_checkpoint, memory_checkpoint
-from model.train.memory import naming_corpus, naming_dev_loss
-from model.train.reading import ReportText, RunText, choosing_names
-from model.train.report import Scored
-from model.train.state import (
+from model.offline.evaluate import Evaluation, evaluate
+from model.offline.translator import Translator
+from model.train.config.experiment import Experiment
+from model.train.data.reading import ReportText, RunText, choosing_names
+from model.train.loop.memory import naming_corpus, naming_dev_loss
+from model.train.loop.validation import dev_loss
+from model.train.records.card import CardFacts, write_card
+from model.train.records.report import Scored
+from model.train.saved.averaging import average_snapshots, last_snapshots
+from model.train.saved.export import export_checkpoint, memory_checkpoint
+from model.train.saved.state import (
     Progress,
     average_path,
     list_averages,
@@ -33,8 +35,6 @@ from model.train.state import (
     update_of,
 )
 from model.train.stopping import ShouldStop, StoppedError, leave_if, never
-from model.train.validation import dev_loss
-from model.translator import Translator
 
 LOGGER = logging.getLogger("dragoman.train")
 

@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.nn.transformer import Transformer
-from model.train.experiment import Experiment, Metric
-from model.train.journal import Value, perplexity
-from model.train.keeping import RunFiles
-from model.train.progress import ProgressReporter
-from model.train.recorder import RunRecorder
-from model.train.state import Progress
+from model.train.config.experiment import Experiment, Metric
+from model.train.config.yaml_config import differences, told
+from model.train.loop.trainer import UpdateResult
+from model.train.loop.validation import DevScore, Validator
+from model.train.records.journal import Value, perplexity
+from model.train.records.progress import ProgressReporter
+from model.train.records.recorder import RunRecorder
+from model.train.records.time_left import TimeLeft
+from model.train.saved.retention import RunFiles
+from model.train.saved.state import Progress
 from model.train.stopping import ShouldStop, StoppedError, leave_if
-from model.train.time_left import TimeLeft
-from model.train.trainer import UpdateResult
-from model.train.validation import DevScore, Validator
-from model.train.yaml_config import differences, told
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -36,7 +36,7 @@ def fingerprint(experiment: Experiment) -> str:
     """Identifies what must not change between a save and a resume.
 
     A longer run, another schedule, other intervals of saving or other dev text do not change it.
-    What the files of text hold is not looked at here: `model.train.corpora` compares it.
+    What the files of text hold is not looked at here: `model.train.data.corpora` compares it.
     """
     run = experiment.run
     fixed = (

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from model.errors import DragomanError
-from model.train.experiment import Experiment
-from model.train.filtering import CorpusReport
-from model.train.keeping import CHECKPOINT_FOLDER
-from model.train.recorder import RunRecorder
-from model.train.report import ReportFacts, Scored, read_card, score_fields, write_report
-from model.train.state import Progress
+from model.train.config.experiment import Experiment
+from model.train.data.filtering import CorpusReport
+from model.train.records.recorder import RunRecorder
+from model.train.records.report import ReportFacts, Scored, read_card, score_fields, write_report
+from model.train.saved.retention import CHECKPOINT_FOLDER
+from model.train.saved.state import Progress
 
 
 class RunOutcome:

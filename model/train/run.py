@@ -15,28 +15,28 @@ import torch
 
 from model.errors import TrainingError
 from model.nn.transformer import Transformer
-from model.train.averaging import MovingAverage
-from model.train.batching import BatchStream
 from model.train.checks import check_run
-from model.train.distributed import Group
-from model.train.experiment import Experiment
+from model.train.config.experiment import Experiment
+from model.train.config.yaml_lines import KeyPlaces
+from model.train.data.batching import BatchStream
+from model.train.data.reading import RunText, read_text
+from model.train.data.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
 from model.train.finish import finish_run
-from model.train.keeping import CHECKPOINT_FOLDER, RunFiles, forget_retired, opened_folder
+from model.train.loop.distributed import Group
+from model.train.loop.trainer import SilentObserver, Trainer, build_optimiser
+from model.train.loop.validation import Validator
 from model.train.observer import RunObserver, comparable, fingerprint
 from model.train.outcome import RunOutcome
-from model.train.progress import ProgressReporter
-from model.train.provenance import describe_start
-from model.train.reading import RunText, read_text
-from model.train.recorder import RunRecorder
-from model.train.report import write_experiment
+from model.train.records.progress import ProgressReporter
+from model.train.records.provenance import describe_start
+from model.train.records.recorder import RunRecorder
+from model.train.records.report import write_experiment
+from model.train.records.time_left import TimeLeft
+from model.train.saved.averaging import MovingAverage
+from model.train.saved.retention import CHECKPOINT_FOLDER, RunFiles, forget_retired, opened_folder
+from model.train.saved.state import Progress
 from model.train.start import copy_start_vocabularies, load_start_weights
-from model.train.state import Progress
 from model.train.stopping import ShouldStop, StoppedError, never
-from model.train.time_left import TimeLeft
-from model.train.trainer import SilentObserver, Trainer, build_optimiser
-from model.train.validation import Validator
-from model.train.vocabulary import PAD_ID, START_ID, Vocabularies, load_pieces
-from model.train.yaml_lines import KeyPlaces
 
 LOGGER = logging.getLogger("dragoman.train")
 

@@ -16,20 +16,20 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
-from model.paths import exists, is_file, is_folder, utf8_name
+from model.system.paths import exists, is_file, is_folder, utf8_name
 from model.text.pieces import PieceModel
-from model.train.experiment import Experiment, NetworkConfig, VocabularyConfig
-from model.train.files import write_whole
-from model.train.report import EXPERIMENT_FILE
-from model.train.state import list_snapshots, load_latest_snapshot
-from model.train.vocabulary import (
+from model.train.config.experiment import Experiment, NetworkConfig, VocabularyConfig
+from model.train.config.yaml_config import differences, read_section
+from model.train.config.yaml_lines import KeyPlaces
+from model.train.data.vocabulary import (
     copy_vocabularies,
     load_pieces,
     piece_kind,
     vocabulary_paths,
 )
-from model.train.yaml_config import differences, read_section
-from model.train.yaml_lines import KeyPlaces
+from model.train.files import write_whole
+from model.train.records.report import EXPERIMENT_FILE
+from model.train.saved.state import list_snapshots, load_latest_snapshot
 
 NETWORK_SHAPE = (
     "d_model",

@@ -1,7 +1,7 @@
 """Stopping in the middle of work that takes long: text is prepared, dev text scored, a run ended.
 
 Owns the question, how often it is asked, and what is raised. Does not own signals, which are the
-command's, nor the stop between two updates (`model.train.trainer`).
+command's, nor the stop between two updates (`model.train.loop.trainer`).
 """
 
 from collections.abc import Callable, Iterable, Iterator

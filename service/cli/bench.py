@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         import torch
 
         from model.loading import load_for_decoding
-        from service.engine.loading import resolve_device
+        from model.system.devices import resolve_device
 
     for name, limit in (
         ("threads", MAX_THREADS),
@@ -135,7 +135,7 @@ class Rounds:
 
     def run(self) -> None:
         """One round; the first leaves no trace in the sums."""
-        from service.engine.scheduler import Scheduler, WaitingSegment
+        from service.engine.worker.scheduler import Scheduler, WaitingSegment
 
         arguments, session = self._arguments, self._session
         requests = [self._request() for _ in range(arguments.sentences)]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
 from model.errors import CheckpointError, ConfigError, InputError
-from model.paths import is_folder
+from model.system.paths import is_folder
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tag
-from service.checkpoints import find_checkpoints, named_checkpoints
+from service.models.checkpoints import find_checkpoints, named_checkpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

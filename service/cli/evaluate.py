@@ -1,6 +1,6 @@
 """`dragoman evaluate`: BLEU and chrF of a checkpoint on a source and a reference file.
 
-Owns the flags and the printing. The scores are `model.evaluate`'s.
+Owns the flags and the printing. The scores are `model.offline.evaluate`'s.
 """
 
 import argparse
@@ -63,11 +63,11 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         from tqdm import tqdm
 
-        from model.evaluate import evaluate
         from model.loading import load_for_decoding
-        from model.train.data import iterate_parallel
-        from model.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
-        from service.engine.loading import resolve_device
+        from model.offline.evaluate import evaluate
+        from model.offline.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
+        from model.system.devices import resolve_device
+        from model.train.data.parallel import iterate_parallel
 
     set_threads(arguments)
     search = chosen_search(arguments)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from model.config import SearchConfig
 from model.errors import ConfigError
-from model.paths import is_folder
+from model.system.paths import is_folder
 from service.cli.directions import check_unreplaced, chosen_direction
 from service.cli.offline import MAX_BEAM_SIZE, add_pair_arguments, check_count
 from service.cli.read_files import ReadFiles
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         ) from error
     from model.checkpoint.weights import load_checkpoint
     from model.explain.sentence import explain_sentence
-    from model.train.experiment import read_experiment
+    from model.train.config.experiment import read_experiment
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     experiment = None

@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
             f"--quantization is {arguments.quantization}; only --to ctranslate2 takes one"
         )
     from model.checkpoint.weights import load_checkpoint
-    from model.exchange.ctranslate2 import export_ctranslate2
-    from model.exchange.huggingface import export_huggingface
+    from model.exchange.export.ctranslate2 import export_ctranslate2
+    from model.exchange.export.huggingface import export_huggingface
 
     checkpoint = load_checkpoint(single_checkpoint(arguments.checkpoint))
     if arguments.to == "huggingface":

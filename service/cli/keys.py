@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         ConfigError: The name or a limit is impossible.
     """
-    from service.keys import ApiKey, check_name, new_key, parse_keys
+    from service.access.keys import ApiKey, check_name, new_key, parse_keys
 
     key, digest = new_key()
     line = ApiKey(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from model.errors import DataError
-from model.paths import exists, is_file, is_folder
+from model.system.paths import exists, is_file, is_folder
 from service.cli.read_files import ReadFiles
 
 AHEAD_SUFFIX = ".ahead"

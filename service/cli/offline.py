@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from model.loading import Runnable
-    from model.translator import Translator
+    from model.offline.translator import Translator
 
 MAX_BEAM_SIZE = 128
 MAX_ROWS = 65_536
@@ -109,7 +109,7 @@ def opened_translator(
         CheckpointError: Its limits make caches that no memory holds.
     """
     from model.decode.footprint import check_footprint, memory_limit
-    from model.translator import Translator, session_limits
+    from model.offline.translator import Translator, session_limits
 
     limits = session_limits(checkpoint.manifest, max_rows=max_rows)
     try:

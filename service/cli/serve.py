@@ -49,11 +49,11 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: A setting is impossible, the checkpoint is missing, or the port is taken.
         DragomanError: The engine did not start.
     """
-    from service.checkpoints import find_checkpoints
     from service.engine.messages import Ready
-    from service.logs import configure_logging
+    from service.models.checkpoints import find_checkpoints
     from service.server import Server
     from service.settings import load_settings
+    from service.telemetry.logs import configure_logging
 
     names = ("host", "port", "checkpoint", "device", "compute_type")
     settings = load_settings({name: getattr(arguments, name) for name in names})

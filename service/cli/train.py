@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from model.errors import ConfigError, DragomanError
-from model.paths import is_folder
+from model.system.paths import is_folder
 from service.cli.offline import set_threads
 from service.cli.read_files import ReadFiles
-from service.logs import JsonFormatter
+from service.telemetry.logs import JsonFormatter
 
 if TYPE_CHECKING:
-    from model.train.experiment import Experiment
+    from model.train.config.experiment import Experiment
 
 HELP = "train a network as an experiment file says"
 
@@ -81,13 +81,13 @@ def run(arguments: argparse.Namespace) -> int:
         DeviceError: There is no GPU, or none for this worker.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
-    from model.allocator import keep_freed_memory
-    from model.train.distributed import FirstWorkerError, joined_group, local_device
-    from model.train.experiment import read_placed_experiment
-    from model.train.keeping import CHECKPOINT_FOLDER
+    from model.system.allocator import keep_freed_memory
+    from model.system.devices import resolve_device
+    from model.train.config.experiment import read_placed_experiment
+    from model.train.loop.distributed import FirstWorkerError, joined_group, local_device
     from model.train.run import train
-    from model.train.state import has_state
-    from service.engine.loading import resolve_device
+    from model.train.saved.retention import CHECKPOINT_FOLDER
+    from model.train.saved.state import has_state
 
     _configure_logging(sys.stderr)
     output = arguments.output or Path("runs") / arguments.experiment.stem
@@ -178,7 +178,7 @@ def _keep_experiment(path: Path, experiment: "Experiment", output: Path) -> None
     Raises:
         DataError: It would; not where that file is what a run has written.
     """
-    from model.train.report import EXPERIMENT_FILE, says_no_more
+    from model.train.records.report import EXPERIMENT_FILE, says_no_more
 
     place = output / EXPERIMENT_FILE
     if not says_no_more(path.read_text(encoding="utf-8"), experiment):

@@ -1,8 +1,8 @@
 """`dragoman translate`: a file or standard input to standard output or a file, line by line.
 
-Owns the flags, the reading and the order of things. The translating is `model.translator`, which
-decodes exactly as the server does; an output file is `service.cli.line_output`'s, and what it must
-not be `service.cli.read_files`'s.
+Owns the flags, the reading and the order of things. The translating is `model.offline.translator`,
+which decodes exactly as the server does; an output file is `service.cli.line_output`'s, and what it
+must not be `service.cli.read_files`'s.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from model.errors import DataError
-from model.paths import exists, is_file, is_folder
+from model.system.paths import exists, is_file, is_folder
 from service.cli.directions import Direction, check_unreplaced, chosen_direction
 from service.cli.line_output import LineOutput, opened_output
 from service.cli.offline import (
@@ -36,7 +36,7 @@ from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from model.config import SearchConfig
-    from model.translator import Translator
+    from model.offline.translator import Translator
 
 HELP = "translate a file or standard input, line by line"
 
@@ -98,8 +98,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         from model.checkpoint.checksums import fingerprint, unreplaced
         from model.loading import load_for_decoding
-        from model.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
-        from service.engine.loading import resolve_device
+        from model.offline.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
+        from model.system.devices import resolve_device
 
     set_threads(arguments)
     device = resolve_device(arguments.device)
@@ -197,7 +197,7 @@ class _Work:
             is_nearest: Choose from each line's beam what is nearest to its reference.
             advance: Called with numbers of segments that are done.
         """
-        from model.evaluate import nearest
+        from model.offline.evaluate import nearest
 
         translator, pair = self.translator, self.direction.pair
         sources = [source for source, _ in rows]

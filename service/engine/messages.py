@@ -16,7 +16,7 @@ import msgspec
 from model.config import ComputeReason, ComputeType, SearchConfig
 from model.errors import ConfigError
 from service.engine.errors import ProtocolError
-from service.engine.turns import Priority
+from service.priority import Priority
 
 PROTOCOL_VERSION = 4
 MAX_FRAME_BYTES = 16 * 1024 * 1024

@@ -25,9 +25,9 @@ from benchmarks.peers.served import best_settings, open_rates
 from benchmarks.peers.text import Lines, TextTask
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
-from model.exchange.ctranslate2 import export_ctranslate2
+from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.native import kernels
-from model.translator import Translator
+from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 PAIRS = list(generated_pairs(6))

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from libretranslatepy import LibreTranslateAPI
 
-from service.keys import ApiKey, new_key
+from service.access.keys import ApiKey, new_key
 from support.redis_server import BINARY, running_redis
 from support.running_server import RunningServer, running_server
 

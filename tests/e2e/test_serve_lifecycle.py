@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from model.native import kernels
-from service.keys import ApiKey
+from service.access.keys import ApiKey
 from support.running_server import ROOT, RunningServer, running_server, starting_server
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 

@@ -10,8 +10,8 @@ import pytest
 
 from model.config import SearchConfig
 from model.loading import load_for_decoding
-from model.translator import Translator
-from service.keys import ApiKey, new_key
+from model.offline.translator import Translator
+from service.access.keys import ApiKey, new_key
 from support.running_server import RunningServer, running_server
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 

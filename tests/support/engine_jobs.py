@@ -6,8 +6,8 @@ import signal
 from collections.abc import Iterator
 
 from model.config import SearchConfig
-from service.engine.batch import SegmentBatch, SegmentJob
-from service.engine.client import EngineClient
+from service.engine.client.client import EngineClient
+from service.engine.client.submission import SegmentBatch, SegmentJob
 
 OUT_OF_VOCABULARY = 1_000_000
 

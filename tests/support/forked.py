@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from model.train.distributed import Group, joined_group
+from model.train.loop.distributed import Group, joined_group
 
 Send = Callable[[object], None]
 

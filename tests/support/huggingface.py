@@ -11,7 +11,7 @@ from transformers.generation.utils import GenerateOutput
 from model.checkpoint.manifest import SpecialTokens
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest, Hypothesis
-from model.exchange.huggingface import marian_config, marian_state
+from model.exchange.export.huggingface import marian_config, marian_state
 from model.nn.transformer import Transformer
 
 EARLY_STOPPING: dict[StoppingRule, bool | Literal["never"]] = {

@@ -11,7 +11,7 @@ from transformers import MarianConfig, MarianMTModel
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import Activation, ModelConfig
-from model.exchange.huggingface import marian_config, marian_name
+from model.exchange.export.huggingface import marian_config, marian_name
 from model.nn.transformer import Transformer
 
 

@@ -13,20 +13,20 @@ import torch
 
 from model.errors import TrainingError
 from model.train import run
-from model.train.data_config import CorpusConfig, DataConfig
-from model.train.experiment import (
+from model.train.config.data import CorpusConfig, DataConfig
+from model.train.config.experiment import (
     Experiment,
     NetworkConfig,
     OptimiserConfig,
     RunConfig,
     VocabularyConfig,
 )
-from model.train.keeping import CHECKPOINT_FOLDER
+from model.train.config.schedule import ScheduleConfig
+from model.train.data.subwords import RegularisationConfig
+from model.train.loop.trainer import UpdateResult
 from model.train.observer import RunObserver
-from model.train.regularisation import RegularisationConfig
-from model.train.schedule import ScheduleConfig
-from model.train.state import Progress, has_state
-from model.train.trainer import UpdateResult
+from model.train.saved.retention import CHECKPOINT_FOLDER
+from model.train.saved.state import Progress, has_state
 from support.forked import Send
 from support.tiny_checkpoint import generated_pairs
 
@@ -143,7 +143,7 @@ def recorded_run(
 
     No curves are drawn, as where matplotlib is not installed, so that it begins and ends sooner.
     """
-    sys.modules["model.train.curves"] = None  # type: ignore[assignment]  # how Python says so
+    sys.modules["model.train.records.curves"] = None  # type: ignore[assignment]  # how Python says so
     updates: list[int] = []
     checkpoint = output / CHECKPOINT_FOLDER
     num_questions = 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from model.train.state import STATE_FILE
+from model.train.saved.state import STATE_FILE
 
 
 def assert_same_state(found: Path, expected: Path) -> None:

@@ -8,8 +8,8 @@ import torch
 
 from model.checkpoint.manifest import SpecialTokens
 from model.config import ModelConfig, SearchConfig, StoppingRule
-from model.decode.backend import Backend
-from model.decode.opening import Network, open_backend
+from model.decode.backends.base import Backend
+from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
 from support.reference_search import reference_search

@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from model.config import ComputeType
-from service.api import admin
+from service.api.operations import admin
 from service.app import create_app
 from service.front import Front
-from service.metrics import Metrics
 from service.phase import Phase
 from service.settings import Settings
+from service.telemetry.metrics import Metrics
 
 QUERY = {"q": "The cat sees the river.", "source": "en", "target": "zh"}
 BACK = {"q": "我的朋友等待一封信。", "source": "zh", "target": "en"}

@@ -6,15 +6,15 @@ from unittest.mock import patch
 import torch
 
 from model.train import run as run_module
-from model.train.data_config import CorpusConfig, DataConfig
-from model.train.distributed import Group
-from model.train.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
+from model.train.config.data import CorpusConfig, DataConfig
+from model.train.config.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
+from model.train.config.schedule import ScheduleConfig
+from model.train.config.yaml_lines import KeyPlaces
+from model.train.loop.distributed import Group
+from model.train.loop.trainer import Observer, Trainer
 from model.train.run import train
-from model.train.schedule import ScheduleConfig
-from model.train.state import snapshot_path
+from model.train.saved.state import snapshot_path
 from model.train.stopping import ShouldStop, never
-from model.train.trainer import Observer, Trainer
-from model.train.yaml_lines import KeyPlaces
 from support.tiny_checkpoint import generated_pairs
 
 EXPERIMENT = Experiment(

@@ -8,7 +8,7 @@ host cannot be recorded.
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from model.decode.grid.recording import Step
+from model.decode.backends.cuda.recording import Step
 
 
 class TracedSteps:

@@ -7,14 +7,14 @@ import torch
 
 from model.config import ModelConfig
 from model.nn.transformer import Transformer
-from model.train.averaging import MovingAverage
-from model.train.batching import Batch, BatchStream, make_batch
-from model.train.data import TokenisedPairs
-from model.train.distributed import Group
-from model.train.experiment import OptimiserConfig, RunConfig
-from model.train.schedule import ScheduleConfig
-from model.train.state import Progress
-from model.train.trainer import Trainer, UpdateResult, build_optimiser
+from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.schedule import ScheduleConfig
+from model.train.data.batching import Batch, BatchStream, make_batch
+from model.train.data.parallel import TokenisedPairs
+from model.train.loop.distributed import Group
+from model.train.loop.trainer import Trainer, UpdateResult, build_optimiser
+from model.train.saved.averaging import MovingAverage
+from model.train.saved.state import Progress
 
 VOCABULARY = 23
 

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from service.protocol import WireLimits, protocol_factory
+from service.http.protocol import WireLimits, protocol_factory
 from service.server import listen
 
 LIMIT = 2000

@@ -1,6 +1,6 @@
 // Beam search of one sentence: which hypotheses go on, in which rows, and when it is over.
 //
-// The rules are those of model/decode/scoring.py and model/decode/beam.py. Children stay in their
+// The rules are those of model/decode/scoring.py and model/decode/beam_search.py. Children stay in their
 // parent's row; a second child takes a row that nobody claims.
 #pragma once
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.loading import Runnable, load_for_decoding
-from service.engine.client import EngineClient
+from service.engine.client.client import EngineClient
 from service.engine.messages import Configure
 from support.tiny_checkpoint import write_tiny_checkpoint
 

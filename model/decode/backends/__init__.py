@@ -1,0 +1,1 @@
+"""What runs network and search behind a session, one folder or file each."""

@@ -1,0 +1,46 @@
+"""What a session hands its sentences to: whoever runs the network and the search.
+
+Owns the protocol; decides nothing. `model.decode.backends.eager.backend` is PyTorch on any device,
+`model.decode.backends.int8` the int8 kernels of a CPU.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from model.decode.timing import StepPart
+from model.request import DecodeRequest, FinishedSentence
+
+
+class Backend(Protocol):
+    """Running sentences: network, caches and search. What is asked of it always fits."""
+
+    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+        """Encode sentences as one batch and let them take part from the next step on.
+
+        If it raises, none of them does.
+
+        Args:
+            slot_ids: A new name for each.
+            requests: The sentences.
+        """
+        ...
+
+    def step(self) -> list[FinishedSentence]:
+        """Extend every running hypothesis by one token; finished sentences leave."""
+        ...
+
+    def release(self, slot_id: int) -> None:
+        """Drop a running sentence."""
+        ...
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far, what they were padded with included."""
+        ...
+
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds spent in the parts of all steps so far."""
+        ...
+
+    def check_integrity(self) -> None:
+        """Assert that what it keeps about rows and slots agrees."""
+        ...

@@ -1,0 +1,110 @@
+"""The backend that a session on a GPU has: one grid for each width of beam in use.
+
+Owns which grid a sentence is in. Grids are made when they are first needed: a service whose
+requests all have one beam size has one.
+"""
+
+import time
+from collections.abc import Sequence
+
+from model.checkpoint.manifest import SpecialTokens
+from model.decode.backends.cuda.grid import Grid
+from model.decode.backends.cuda.network import GridNetwork
+from model.decode.backends.cuda.recording import Recorder
+from model.decode.timing import StepPart, Stopwatch
+from model.nn.transformer import Transformer
+from model.request import DecodeRequest, FinishedSentence, SessionLimits
+
+
+class GridBackend:
+    """Grids over one network."""
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        *,
+        tokens: SpecialTokens,
+        limits: SessionLimits,
+        recorder: Recorder,
+    ) -> None:
+        """Prepare the network; nothing else is allocated yet.
+
+        Raises:
+            UnsupportedVariantError: If the network has positions inside attention.
+        """
+        self._network = GridNetwork(transformer)
+        self._tokens = tokens
+        self._limits = limits
+        self._recorder = recorder
+        self._grids: dict[int, Grid] = {}
+        self._widths: dict[int, int] = {}  # of running sentences, by slot id
+        self._num_encoded_tokens = 0
+        self._watch = Stopwatch(time.perf_counter)
+
+    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+        """Encode sentences, sorted by length; see `Backend.admit`."""
+        pairs = list(zip(slot_ids, requests, strict=True))
+        done: list[int] = []
+        try:
+            for width in sorted({_width(request) for request in requests}):
+                chosen = [pair for pair in pairs if _width(pair[1]) == width]
+                ids = [slot_id for slot_id, _ in chosen]
+                grid = self._grid(width)
+                self._num_encoded_tokens += grid.admit(ids, [request for _, request in chosen])
+                self._widths.update(dict.fromkeys(ids, width))
+                done += ids
+        except BaseException:
+            for slot_id in done:
+                self.release(slot_id)
+            raise
+
+    def _grid(self, width: int) -> Grid:
+        grid = self._grids.get(width)
+        if grid is None:
+            # What idle grids hold may be what this one needs.
+            self._grids = {key: kept for key, kept in self._grids.items() if not kept.is_idle}
+            narrowest = width // 2 + 1
+            num_slots = min(self._limits.max_slots, self._limits.max_rows // narrowest)
+            grid = self._grids[width] = Grid(
+                self._network,
+                width=width,
+                num_slots=num_slots,
+                tokens=self._tokens,
+                limits=self._limits,
+                recorder=self._recorder,
+            )
+        return grid
+
+    def step(self) -> list[FinishedSentence]:
+        """Start a step of everybody and report those whom the step before it finished."""
+        self._watch.start()
+        busy = [grid for grid in self._grids.values() if not grid.is_idle]
+        for grid in busy:
+            grid.launch()
+        finished = [sentence for grid in busy for sentence in grid.collect()]
+        for sentence in finished:
+            del self._widths[sentence.slot_id]
+        self._watch.lap("search")
+        return finished
+
+    def release(self, slot_id: int) -> None:
+        """Drop a running sentence."""
+        self._grids[self._widths.pop(slot_id)].release(slot_id)
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far: sources of like lengths share a bucket's length."""
+        return self._num_encoded_tokens
+
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds that steps took the host, as "search": the device does not tell its parts."""
+        return dict(self._watch.seconds)
+
+    def check_integrity(self) -> None:
+        """Assert that grids and slots agree."""
+        for grid in self._grids.values():
+            grid.check_integrity()
+
+
+def _width(request: DecodeRequest) -> int:
+    """Rows of the grid a sentence goes to: its beam size, rounded up to a power of two."""
+    return int(1 << (request.search.beam_size - 1).bit_length())

@@ -1,0 +1,172 @@
+"""The search of a grid's step, on the device from the logits to the next step's tokens.
+
+Owns what a step writes back into the tables and what it reports to the host. The choice among
+hypotheses is `model.decode.beam_search`; which sentences are over is the host's (`ledger`).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.checkpoint.manifest import SpecialTokens
+from model.decode import beam_search
+from model.decode.backends.cuda.tables import Bucket, GridTables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What one step did, on the host: S slots, K rows, C candidates.
+
+    Attributes:
+        tokens: (S, K) the token each row added.
+        parents: (S, K) the row whose past it continues.
+        sources: (S, K) the source position each row had attended to most; zeros if not asked for.
+        log_probs: (S, K) the token's log probability.
+        best: (S,) sum of log probabilities of the best running hypothesis; −inf when none is.
+        ends: (S, C) candidates that are finished hypotheses.
+        end_rows: (S, C) the row each candidate extends.
+        end_scores: (S, C) sums of log probabilities.
+        end_log_probs: (S, C) what the last token contributed.
+    """
+
+    tokens: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    log_probs: NDArray[np.float64]
+    best: NDArray[np.float64]
+    ends: NDArray[np.bool_]
+    end_rows: NDArray[np.int64]
+    end_scores: NDArray[np.float64]
+    end_log_probs: NDArray[np.float64]
+
+
+class GridSearch:
+    """One step of beam search for all slots of a bucket."""
+
+    def __init__(self, tokens: SpecialTokens, device: torch.device) -> None:
+        """Take note of the special tokens."""
+        self._eos_id = tokens.eos_id
+        self._forced_first_id = tokens.forced_first_id
+        suppressed = tokens.suppressed_ids
+        self._suppressed = torch.tensor(suppressed, device=device) if suppressed else None
+
+    def step(
+        self, tables: GridTables, bucket: Bucket, logits: Tensor, sources: Tensor | None
+    ) -> Tensor:
+        """Choose what every row becomes and write it into the tables.
+
+        Args:
+            tables: The grid's.
+            bucket: What the step covers.
+            logits: (R, V).
+            sources: (S, K) int64, or None if nobody asks.
+
+        Returns:
+            The report, (S, W), as `unpack` reads it.
+        """
+        num_slots, width = bucket.num_slots, tables.width
+        groups = _groups(tables, bucket)
+        num_generated = tables.positions[:num_slots] - tables.prefix_lengths[:num_slots] + 1
+        continuations = beam_search.force(
+            beam_search.row_continuations(logits, bucket.num_candidates, self._suppressed),
+            self._forced(tables, num_generated).repeat_interleave(width),
+        )
+        candidates = beam_search.best_candidates(
+            tables.scores[:num_slots].flatten(), continuations, groups
+        )
+        decision = beam_search.decide(
+            candidates, groups, eos_id=self._eos_id, endless=num_generated < 0
+        )
+        _apply(tables, bucket, decision)
+        return _pack(candidates, decision, sources, (num_slots, width))
+
+    def _forced(self, tables: GridTables, num_generated: Tensor) -> Tensor:
+        """(S,) int64, the only token a sentence may add, or −1: prefix, first token, cap."""
+        num_slots = len(num_generated)
+        following = (tables.positions[:num_slots] + 1).clamp_(max=tables.num_columns - 1)
+        forced = torch.full_like(num_generated, -1)
+        if self._forced_first_id is not None:
+            forced.masked_fill_(num_generated == 0, self._forced_first_id)
+        forced.masked_fill_(num_generated == tables.max_lengths[:num_slots] - 1, self._eos_id)
+        prefixes = tables.prefixes[:num_slots].gather(1, following.unsqueeze(1)).squeeze(1)
+        return torch.where(num_generated < 0, prefixes, forced)
+
+
+def _groups(tables: GridTables, bucket: Bucket) -> beam_search.RowGroups:
+    num_slots, width = bucket.num_slots, tables.width
+    position = torch.arange(num_slots * width, device=tables.device)
+    widths = tables.widths[:num_slots]
+    return beam_search.RowGroups(
+        rows=position.view(num_slots, width),
+        live=position[:width] < widths.unsqueeze(1),
+        position=position,
+        widths=widths,
+        num_candidates=tables.num_candidates[:num_slots],
+        max_candidates=bucket.num_candidates,
+    )
+
+
+def _apply(tables: GridTables, bucket: Bucket, decision: beam_search.Decision) -> None:
+    """Every row adds its token and takes over its parent's ancestors."""
+    num_slots, width = bucket.num_slots, tables.width
+    tables.tokens[:num_slots] = decision.tokens.view(num_slots, width)
+    tables.scores[:num_slots] = decision.scores.view(num_slots, width)
+    rows = tables.ancestors.flatten(0, 1)[: num_slots * width, : bucket.num_columns]
+    rows.copy_(rows[decision.parents])
+    tables.positions[:num_slots].add_(1).clamp_(max=tables.num_columns - 1)
+
+
+def _pack(
+    candidates: beam_search.Candidates,
+    decision: beam_search.Decision,
+    sources: Tensor | None,
+    shape: tuple[int, int],
+) -> Tensor:
+    """One tensor of whole numbers as wide as scores, whose bits floats keep: one copy a step."""
+    dtype = torch.int64 if decision.scores.dtype == torch.float64 else torch.int32
+    first = torch.arange(shape[0], device=decision.parents.device).unsqueeze(1) * shape[1]
+    whole = (
+        decision.tokens.view(shape),
+        decision.parents.view(shape) - first,
+        torch.zeros_like(first).expand(shape) if sources is None else sources,
+        decision.ends,
+        candidates.beams,
+    )
+    floats = (
+        decision.log_probs.view(shape),
+        decision.best.unsqueeze(1),
+        candidates.scores,
+        candidates.log_probs,
+    )
+    parts = [part.to(dtype) for part in whole]
+    parts += [part.contiguous().view(dtype) for part in floats]
+    return torch.cat(parts, dim=1)
+
+
+def unpack(packed: NDArray[np.int32] | NDArray[np.int64], width: int) -> Report:
+    """Read what `GridSearch.step` returned, once it is on the host.
+
+    Args:
+        packed: (S, W).
+        width: Rows of a slot, K.
+    """
+    kind = np.float64 if packed.dtype == np.int64 else np.float32
+    num_candidates = (packed.shape[1] - 4 * width - 1) // 4
+    sizes = (*[width] * 3, *[num_candidates] * 2, width, 1, *[num_candidates] * 2)
+    parts = np.split(packed, np.cumsum(sizes)[:-1], axis=1)
+    floats = [np.ascontiguousarray(part).view(kind).astype(np.float64) for part in parts[5:]]
+    tokens, parents, sources, ends, end_rows = parts[:5]
+    return Report(
+        tokens=tokens.astype(np.int64),
+        parents=parents.astype(np.int64),
+        sources=sources.astype(np.int64),
+        log_probs=floats[0],
+        best=floats[1][:, 0],
+        ends=ends.astype(bool),
+        end_rows=end_rows.astype(np.int64),
+        end_scores=floats[2],
+        end_log_probs=floats[3],
+    )

@@ -1,0 +1,158 @@
+"""What a grid keeps on the device, allocated once: caches, the state of the search, the requests.
+
+Owns shapes and the writing of newcomers. Nothing here ever moves, so that a recorded step finds
+everything where it was when it was recorded. Two facts make the layout:
+
+* A sentence's past is a tree of nodes (t, k): what row k was fed at position t. Keys and values
+  stay with their node for good; each row has a mask of the nodes that are its ancestors. When beams
+  are reordered, masks change places and nothing else does.
+* A slot that nobody uses computes on, for nobody: its results are not looked at, its position stops
+  at the end of the table. What is not finite there would reach the next sentence through any mask
+  (0 · NaN is NaN), so whoever leaves with such numbers has the slot cleared.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.config import ModelConfig
+from model.request import DecodeRequest, SessionLimits
+
+_ALIGNMENT = 16
+"""Columns and memory are a multiple of it, which fused attention wants of a mask's rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bucket:
+    """How much of the tables a step covers; a recorded step is for one of these.
+
+    Attributes:
+        num_slots: Slots, from the first.
+        num_columns: Positions of the past, T, from the first.
+        memory_length: Source positions, M.
+        num_candidates: Continuations a sentence considers at most, C.
+        with_sources: Also say which source position each row attended to most.
+    """
+
+    num_slots: int
+    num_columns: int
+    memory_length: int
+    num_candidates: int
+    with_sources: bool
+
+
+def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 12, 16, 24, … so that few buckets waste little."""
+    size = max(value, minimum)
+    power = 1 << (size - 1).bit_length()
+    return min(power * 3 // 4 if size <= power * 3 // 4 else power, maximum)
+
+
+class GridTables:
+    """The tensors of S slots with K rows each; T columns of past and M of memory.
+
+    Attributes:
+        keys: (L, S, H, T, K, d_k), by node.
+        values: (L, S, H, T, K, d_v), by node.
+        memory_keys: (L, S, H, M, d_k).
+        memory_values: (L, S, H, M, d_v).
+        ancestors: (S, K, T, K) bool, the nodes that each row continues.
+        tokens: (S, K) int64, what each row is fed next.
+        scores: (S, K) sums of log probabilities; -inf marks a row without hypothesis.
+        positions: (S,) int64, where the next token goes.
+        widths: (S,) int64, beams.
+        num_candidates: (S,) int64.
+        max_lengths: (S,) int64, target tokens with EOS.
+        prefix_lengths: (S,) int64, at least 1.
+        source_lengths: (S,) int64, at least 1.
+        prefixes: (S, T) int64.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        *,
+        width: int,
+        num_slots: int,
+        limits: SessionLimits,
+        device: torch.device,
+        dtype: torch.dtype,
+        score_dtype: torch.dtype,
+    ) -> None:
+        """Allocate; `width` is K, `num_slots` is S."""
+        self.width = width
+        self.num_slots = num_slots
+        self.num_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
+        self.memory_length = -(-limits.max_source_length // _ALIGNMENT) * _ALIGNMENT
+        self.device = device
+        layers, heads = config.num_decoder_layers, config.num_heads
+        past = (layers, num_slots, heads, self.num_columns, width)
+        memory = (layers, num_slots, heads, self.memory_length)
+
+        def zeros(*shape: int, kind: torch.dtype) -> Tensor:
+            return torch.zeros(shape, device=device, dtype=kind)
+
+        self.keys = zeros(*past, config.query_width, kind=dtype)
+        self.values = zeros(*past, config.value_width, kind=dtype)
+        self.memory_keys = zeros(*memory, config.query_width, kind=dtype)
+        self.memory_values = zeros(*memory, config.value_width, kind=dtype)
+        self.ancestors = zeros(num_slots, width, self.num_columns, width, kind=torch.bool)
+        self.tokens = zeros(num_slots, width, kind=torch.int64)
+        self.scores = zeros(num_slots, width, kind=score_dtype)
+        self.positions = zeros(num_slots, kind=torch.int64)
+        self.prefixes = zeros(num_slots, self.num_columns, kind=torch.int64)
+        self.widths, self.num_candidates, self.max_lengths, self.prefix_lengths = (
+            torch.ones(num_slots, device=device, dtype=torch.int64) for _ in range(4)
+        )
+        self.source_lengths = torch.ones(num_slots, device=device, dtype=torch.int64)
+
+    def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Numbers from the host, (N, W) int64, without waiting for the device."""
+        ids = torch.from_numpy(np.array(rows, dtype=np.int64))
+        if self.device.type == "cuda":
+            ids = ids.pin_memory()
+        return ids.to(self.device, non_blocking=True)
+
+    def write(self, slots: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+        """Set the search of newcomers to its beginning; their memory is written by the encoder."""
+        longest = max(len(request.prefix_ids) for request in requests)
+        packed = self.to_device(
+            [
+                (
+                    slot,
+                    request.search.beam_size,
+                    request.search.candidates,
+                    request.search.max_length,
+                    len(request.prefix_ids),
+                    len(request.source_ids),
+                    *request.prefix_ids,
+                    *[0] * (longest - len(request.prefix_ids)),
+                )
+                for slot, request in zip(slots, requests, strict=True)
+            ]
+        )
+        index, numbers, prefixes = packed[:, 0], packed[:, 1:6], packed[:, 6:]
+        columns = (
+            self.widths,
+            self.num_candidates,
+            self.max_lengths,
+            self.prefix_lengths,
+            self.source_lengths,
+        )
+        for column, table in enumerate(columns):
+            table.index_copy_(0, index, numbers[:, column])
+        self.prefixes[:, :longest].index_copy_(0, index, prefixes)
+        self.tokens.index_copy_(0, index, prefixes[:, :1].expand(-1, self.width))
+        start = torch.full_like(self.scores[:1], float("-inf"))
+        start[:, 0] = 0.0
+        self.scores.index_copy_(0, index, start.expand(len(slots), -1))
+        self.positions.index_fill_(0, index, 0)
+        self.ancestors.index_fill_(0, index, value=False)
+
+    def clear(self, slot: int) -> None:
+        """Zero what a sentence left, which may not be finite: what is masked must be."""
+        for table in (self.keys, self.values, self.memory_keys, self.memory_values):
+            table[:, slot] = 0.0

@@ -1,0 +1,1 @@
+"""The backend in plain PyTorch, on any device."""

@@ -1,0 +1,278 @@
+"""The backend in PyTorch: any device, any float type, the exact arithmetic of `model.nn`.
+
+Owns the search of running sentences, on tensors, and the order of work within a step. The choice
+among hypotheses is `beam`, when to stop is `scoring`, where things lie is `slots`, the network
+with its caches is `cached`.
+"""
+
+import math
+import time
+from collections.abc import Sequence
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from model.checkpoint.manifest import SpecialTokens
+from model.decode import beam_search
+from model.decode.backends.eager.cache import History
+from model.decode.backends.eager.cached import CachedNetwork, Layout
+from model.decode.backends.eager.slots import Slot, SlotTable
+from model.decode.scoring import bound_length, hypothesis_score
+from model.decode.timing import StepPart, Stopwatch
+from model.nn.transformer import Transformer
+from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+
+
+class EagerBackend:
+    """Running sentences as dense rows of tensors."""
+
+    def __init__(
+        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
+    ) -> None:
+        """Allocate caches on the network's device, in its precision.
+
+        Raises:
+            UnsupportedVariantError: If the fast path does not run this network.
+        """
+        self._tokens = tokens
+        self._network = CachedNetwork(
+            transformer, limits=limits, suppressed_ids=tokens.suppressed_ids
+        )
+        self._device = self._network.device
+        self._history = History(
+            max_rows=limits.max_rows,
+            max_length=limits.max_target_length,
+            device=self._device,
+            dtype=self._network.score_dtype,
+        )
+        self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
+        self._scores = torch.zeros_like(self._history.log_probs[:, 0])
+        self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
+        self._layout: Layout | None = None
+        self._step = 0
+        self._num_encoded_tokens = 0
+        self._watch = Stopwatch(time.perf_counter)
+
+    def _ids(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self._device)
+
+    def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+        """Encode sentences as one padded batch; see `Backend.admit`."""
+        slots = [
+            self._table.add(slot_id, request, step=self._step)
+            for slot_id, request in zip(slot_ids, requests, strict=True)
+        ]
+        self._layout = None
+        try:
+            self._network.encode(
+                [slot.request.source_ids for slot in slots], [slot.index for slot in slots]
+            )
+        except BaseException:
+            for slot in slots:
+                self._table.remove(slot)
+            raise
+        longest = max(len(request.source_ids) for request in requests)
+        self._num_encoded_tokens += longest * len(requests)
+        rows = self._ids([row for slot in slots for row in slot.rows])
+        is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
+        start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
+        self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
+            is_first == 0, float("-inf")
+        )
+        self._next_tokens[rows] = start
+
+    def release(self, slot_id: int) -> None:
+        """Drop a running sentence."""
+        self._remove(self._table.get(slot_id))
+
+    def num_encoded_tokens(self) -> int:
+        """Source tokens encoded so far: each batch is as wide as its longest source."""
+        return self._num_encoded_tokens
+
+    def step_seconds(self) -> dict[StepPart, float]:
+        """Seconds spent in the parts of all steps so far."""
+        return dict(self._watch.seconds)
+
+    def check_integrity(self) -> None:
+        """Assert that slots and rows agree."""
+        self._table.check_integrity()
+
+    def _remove(self, slot: Slot) -> None:
+        self._table.remove(slot)
+        self._layout = None
+
+    def step(self) -> list[FinishedSentence]:
+        """Extend every running hypothesis by one token; finished sentences leave."""
+        self._watch.start()
+        if self._layout is None:
+            self._settle()
+            self._layout = self._make_layout()
+            self._network.arrange(self._layout)
+        layout = self._layout
+        positions = self._step - layout.started  # (R,)
+        continuations, looked = self._network.step(
+            self._next_tokens[: self._table.num_rows],
+            positions,
+            step=self._step,
+            watch=self._watch,
+        )
+        if looked is not None:
+            self._history.sources[torch.arange(self._table.num_rows), positions] = looked
+        continuations, endless = self._force(continuations, layout)
+        candidates = beam_search.best_candidates(
+            self._scores[: self._table.num_rows], continuations, layout.groups
+        )
+        decision = beam_search.decide(
+            candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
+        )
+        self._collect(candidates, decision, layout)
+        self._apply(decision, positions, layout)
+        self._step += 1
+        finished = self._leave(decision, layout)
+        self._watch.lap("search")
+        return finished
+
+    def _settle(self) -> None:
+        """Fill the holes that those who left have made."""
+        moves = self._table.compact(step=self._step)
+        if moves.rows:
+            sources, destinations, pasts = zip(*moves.rows, strict=True)
+            source_rows, rows = self._ids(sources), self._ids(destinations)
+            self._history.copy_rows(source_rows, rows, max(pasts))
+            self._scores[rows] = self._scores[source_rows]
+            self._next_tokens[rows] = self._next_tokens[source_rows]
+        self._network.move(moves)
+
+    def _make_layout(self) -> Layout:
+        slots = self._table.in_order()
+        width = max(len(slot.rows) for slot in slots)
+        places = [0] * self._table.num_rows
+        started = [0] * self._table.num_rows
+        for slot in slots:
+            for index, row in enumerate(slot.rows):
+                places[row] = slot.index * width + index
+                started[row] = slot.started
+        return Layout(
+            slots=slots,
+            groups=self._make_groups(slots, width, places),
+            started=self._ids(started),
+            with_attention=any(slot.search.with_alignment for slot in slots),
+        )
+
+    def _make_groups(
+        self, slots: list[Slot], width: int, places: list[int]
+    ) -> beam_search.RowGroups:
+        widths = [len(slot.rows) for slot in slots]
+        padded = chain.from_iterable(
+            [*slot.rows, *[0] * (width - len(slot.rows))] for slot in slots
+        )
+        candidates = [slot.search.candidates for slot in slots]
+        return beam_search.RowGroups(
+            rows=self._ids(list(padded)).view(len(slots), width),
+            live=torch.arange(width, device=self._device) < self._ids(widths).unsqueeze(1),
+            position=self._ids(places),
+            widths=self._ids(widths),
+            num_candidates=self._ids(candidates),
+            max_candidates=max(candidates),
+        )
+
+    def _force(
+        self, continuations: beam_search.RowContinuations, layout: Layout
+    ) -> tuple[beam_search.RowContinuations, Tensor | None]:
+        """Leave no choice within a prefix, at a forced first token, and at the cap.
+
+        Returns:
+            The continuations, and which sentences are within their prefix, (S,) bool, or None if
+            none is.
+        """
+        forced = [-1] * self._table.num_rows
+        for slot in layout.slots:
+            token = self._forced_token(slot)
+            if token is not None:
+                for row in slot.rows:
+                    forced[row] = token
+        if max(forced) >= 0:
+            continuations = beam_search.force(continuations, self._ids(forced))
+        in_prefix = [slot.num_generated(self._step) < 0 for slot in layout.slots]
+        endless = torch.tensor(in_prefix, device=self._device) if any(in_prefix) else None
+        return continuations, endless
+
+    def _forced_token(self, slot: Slot) -> int | None:
+        num_generated = slot.num_generated(self._step)
+        if num_generated < 0:
+            return slot.request.prefix_ids[slot.num_fed(self._step) + 1]
+        if num_generated == slot.search.max_length - 1:
+            return self._tokens.eos_id
+        return self._tokens.forced_first_id if num_generated == 0 else None
+
+    def _collect(
+        self, candidates: beam_search.Candidates, decision: beam_search.Decision, layout: Layout
+    ) -> None:
+        """Keep the hypotheses that just ended, before their rows are given away."""
+        ended = decision.ends.nonzero()
+        if not len(ended):
+            return
+        at = ended.unbind(1)
+        for index, beam_index, log_prob_sum, log_prob in zip(
+            ended[:, 0].tolist(),
+            candidates.beams[at].tolist(),
+            candidates.scores[at].tolist(),
+            candidates.log_probs[at].tolist(),
+            strict=True,
+        ):
+            slot = layout.slots[index]
+            length = slot.num_generated(self._step) + 1
+            score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
+            if slot.can_keep(score):
+                slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))
+
+    def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
+        num_generated = slot.num_generated(self._step)
+        num_fed = slot.num_fed(self._step)
+        past = slice(num_fed - num_generated, num_fed)
+        alignment = None
+        if slot.search.with_alignment:
+            alignment = tuple(self._history.sources[row, past].tolist())
+        return Hypothesis(
+            token_ids=tuple(self._history.tokens[row, past].tolist()),
+            score=score,
+            token_log_probs=(*self._history.log_probs[row, past].tolist(), log_prob),
+            is_truncated=num_generated == slot.search.max_length - 1,
+            alignment=alignment,
+        )
+
+    def _apply(self, decision: beam_search.Decision, positions: Tensor, layout: Layout) -> None:
+        """Copy the pasts of second children, then write what every row adds."""
+        num_rows = self._table.num_rows
+        copies = decision.is_copy.nonzero().squeeze(1)
+        if len(copies):
+            parents = decision.parents[copies]
+            num_past = max(slot.num_fed(self._step) for slot in layout.slots) + 1
+            self._network.copy_rows(parents, copies, num_past)
+            self._history.copy_rows(parents, copies, num_past)
+        self._history.write(positions, decision.tokens, decision.log_probs)
+        self._scores[:num_rows] = decision.scores
+        self._next_tokens[:num_rows] = decision.tokens
+
+    def _leave(self, decision: beam_search.Decision, layout: Layout) -> list[FinishedSentence]:
+        """Release the sentences whose running hypotheses cannot matter any more."""
+        finished = []
+        for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
+            num_generated = slot.num_generated(self._step)
+            if num_generated < 1:
+                continue
+            search = slot.search
+            bound = best / bound_length(search, num_generated) ** search.length_penalty
+            if bound <= slot.threshold:
+                finished.append(self._finish(slot, may_hold_nan=best == -math.inf))
+        return finished
+
+    def _finish(self, slot: Slot, *, may_hold_nan: bool) -> FinishedSentence:
+        if may_hold_nan:  # no row has a finite score: nothing of them may stay in the tables
+            self._network.clear(slot)
+        self._remove(slot)
+        return FinishedSentence(
+            slot_id=slot.slot_id,
+            hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),
+        )

@@ -1,0 +1,181 @@
+"""A `Transformer` with its caches: rows in, the likeliest next tokens of every row out.
+
+Owns the caches as tensors and the shapes of a step over them. The arithmetic of a step is
+`model.decode.incremental`, the search over its results `model.decode.backends.eager.backend`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.decode import beam_search
+from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.backends.eager.slots import Moves, Slot
+from model.decode.incremental import IncrementalDecoder, StepShape
+from model.decode.timing import Stopwatch
+from model.nn.transformer import Transformer
+from model.request import SessionLimits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What changes only when sentences join, leave or move.
+
+    Attributes:
+        slots: Running sentences by slot index.
+        groups: Their rows.
+        started: (R,) int64, the step at which each row's sentence joined.
+        with_attention: Some sentence wants to know where its tokens looked.
+    """
+
+    slots: list[Slot]
+    groups: beam_search.RowGroups
+    started: Tensor
+    with_attention: bool
+
+
+class CachedNetwork:
+    """A `Transformer` and its caches, in its own precision, on its own device."""
+
+    def __init__(
+        self, transformer: Transformer, *, limits: SessionLimits, suppressed_ids: Sequence[int]
+    ) -> None:
+        """Allocate the caches.
+
+        Args:
+            transformer: In evaluation mode; its weights must not change afterwards.
+            limits: What to allocate for.
+            suppressed_ids: Tokens that are never generated.
+
+        Raises:
+            UnsupportedVariantError: If the fast path does not run this network.
+        """
+        weight = transformer.target_embedding.weight
+        self._decoder = IncrementalDecoder(transformer)
+        self._device = weight.device
+        self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+        self._cache = RowCache(
+            transformer.config,
+            max_rows=limits.max_rows,
+            max_length=limits.max_target_length,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+        self._memory = MemoryCache(
+            transformer.config,
+            max_slots=limits.max_slots,
+            max_source_length=limits.max_source_length,
+            device=weight.device,
+            dtype=weight.dtype,
+        )
+        self._suppressed = self._ids(suppressed_ids) if suppressed_ids else None
+        self._pad_id = transformer.config.pad_id
+        self._layout: Layout | None = None
+        self._memory_mask: Tensor | None = None
+        self._memory_length = 0
+
+    @property
+    def device(self) -> torch.device:
+        """The network's."""
+        return self._device
+
+    @property
+    def score_dtype(self) -> torch.dtype:
+        """float64 for a float64 network, float32 for any other."""
+        return self._score_dtype
+
+    def _ids(self, values: Sequence[int]) -> Tensor:
+        return torch.tensor(values, dtype=torch.int64, device=self._device)
+
+    def encode(self, sources: Sequence[Sequence[int]], slots: Sequence[int]) -> None:
+        """Encode sentences as one padded batch and keep what the decoder reads of each."""
+        width = max(map(len, sources))
+        padded = [[*ids, *[self._pad_id] * (width - len(ids))] for ids in sources]
+        lengths = self._ids([len(ids) for ids in sources])
+        mask = torch.arange(width, device=self._device) < lengths.unsqueeze(1)
+        ids = torch.tensor(padded, dtype=torch.int64, device=self._device)
+        self._decoder.encode(ids, mask, self._memory, self._ids(slots))
+
+    def arrange(self, layout: Layout) -> None:
+        """Take note of a new layout, before the step that follows it."""
+        lengths = [len(slot.request.source_ids) for slot in layout.slots]
+        longest = max(lengths)
+        mask = None
+        if min(lengths) < longest:
+            mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
+            mask = mask.view(len(lengths), 1, 1, longest)
+        self._layout, self._memory_mask, self._memory_length = layout, mask, longest
+
+    def step(
+        self, tokens: Tensor, positions: Tensor, *, step: int, watch: Stopwatch
+    ) -> tuple[beam_search.RowContinuations, Tensor | None]:
+        """Feed every row one token.
+
+        Args:
+            tokens: (R,) int64.
+            positions: (R,) int64, the target position of each.
+            step: The session's step number.
+            watch: Gets the time of every part.
+
+        Returns:
+            The likeliest next tokens of every row, as many as the layout's widest search
+            considers, and, if the layout wants it, the source position that each row attended
+            to most, (R,) int64.
+        """
+        layout = self._layout
+        assert layout is not None
+        num_rows = len(tokens)
+        fed = [slot.num_fed(step) for slot in layout.slots]
+        window = max(fed) + 1
+        mask = None
+        if min(fed) + 1 < window:
+            columns = torch.arange(window, device=self._device)
+            mask = columns >= (window - 1 - positions).unsqueeze(1)
+            mask = mask.view(num_rows, 1, 1, window)
+        self._cache.advance(num_rows, window - 1)
+        logits, looked = self._decoder.step(
+            tokens,
+            positions,
+            self._cache,
+            self._memory,
+            StepShape(
+                slot_rows=layout.groups.rows,
+                row_places=layout.groups.position,
+                past_mask=mask,
+                memory_mask=self._memory_mask,
+                window=window,
+                memory_length=self._memory_length,
+                with_attention=layout.with_attention,
+            ),
+            watch=watch,
+        )
+        continuations = beam_search.row_continuations(
+            logits.to(self._score_dtype), layout.groups.max_candidates, self._suppressed
+        )
+        watch.lap("output")
+        return continuations, None if looked is None else looked.argmax(dim=-1)
+
+    def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
+        """Give rows the pasts of others.
+
+        Args:
+            sources: (N,) int64 rows.
+            destinations: (N,) int64 rows, none of them a source.
+            num_past: Positions of the longest past, those of this step included.
+        """
+        self._cache.copy_rows(sources, destinations, num_past)
+
+    def move(self, moves: Moves) -> None:
+        """Follow sentences to other rows and slots."""
+        if moves.rows:
+            sources, destinations, pasts = zip(*moves.rows, strict=True)
+            self._cache.copy_rows(self._ids(sources), self._ids(destinations), max(pasts))
+        for source, destination, length in moves.slots:
+            self._memory.move(source, destination, length)
+
+    def clear(self, slot: Slot) -> None:
+        """Zero what a sentence left that is not finite: what is masked must be."""
+        self._cache.clear_rows(slot.rows)
+        self._memory.clear(slot.index)

@@ -1,0 +1,32 @@
+"""From a network to the backend that runs it: the one place that knows all of them."""
+
+from model.checkpoint.manifest import SpecialTokens
+from model.decode.backends.base import Backend
+from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.recording import CudaGraphs
+from model.decode.backends.eager.backend import EagerBackend
+from model.decode.backends.int8 import NativeBackend
+from model.native.network import Int8Network
+from model.nn.transformer import Transformer
+from model.request import SessionLimits
+
+Network = Transformer | Int8Network
+"""What a session can run."""
+
+
+def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> Backend:
+    """Allocate caches for a network.
+
+    Args:
+        network: Its weights must not change afterwards.
+        tokens: The vocabulary's special tokens.
+        limits: What to allocate for.
+
+    Raises:
+        UnsupportedVariantError: If no backend runs this network.
+    """
+    if isinstance(network, Int8Network):
+        return NativeBackend(network, tokens=tokens, limits=limits)
+    if network.target_embedding.weight.device.type == "cuda":
+        return GridBackend(network, tokens=tokens, limits=limits, recorder=CudaGraphs())
+    return EagerBackend(network, tokens=tokens, limits=limits)

@@ -1,0 +1,1 @@
+"""Checkpoints written in the formats of other engines."""

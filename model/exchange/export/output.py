@@ -1,0 +1,103 @@
+"""What every export shares: what it refuses, how many positions it states, where it writes.
+
+Owns the list of reasons, the directory that appears whole or not at all, and the page that tells
+under which licence the weights are, which other engines' formats have no place for. It knows no
+format.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from safetensors import SafetensorError
+
+from model.checkpoint.manifest import Manifest
+from model.config import ModelConfig
+from model.errors import CheckpointError, UnsupportedVariantError
+from model.system.paths import exists
+
+MIN_POSITIONS = 1024
+
+
+def num_positions(manifest: Manifest) -> int:
+    """Rows of a position table that holds every sentence within the checkpoint's limits.
+
+    The decoder's first input is the start token, and its last one precedes the last EOS.
+    """
+    longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs)
+    limits = manifest.limits
+    return max(
+        MIN_POSITIONS, limits.max_source_length, limits.max_target_length + longest_prefix + 1
+    )
+
+
+def common_problems(manifest: Manifest) -> list[str]:
+    """What no target expresses, as sentence fragments."""
+    network, problems = manifest.network, []
+    head_width = network.d_model // network.num_heads
+    for name, value in (("d_k", network.query_width), ("d_v", network.value_width)):
+        if value != head_width or network.d_model % network.num_heads:
+            problems.append(f"network.{name} is {value} (only d_model / num_heads)")
+    if manifest.tokens.forced_first_id is not None:
+        problems.append(
+            f"tokens.forced_first_id is {manifest.tokens.forced_first_id} (only no forced token)"
+        )
+    return problems
+
+
+def choice_problems(network: ModelConfig, choices: dict[str, tuple[object, ...]]) -> list[str]:
+    """A sentence fragment for every setting of the network that is not among its choices."""
+    return [
+        f"network.{name} is {value!r} (only {' or '.join(map(repr, allowed))})"
+        for name, allowed in choices.items()
+        if (value := getattr(network, name)) not in allowed
+    ]
+
+
+def refuse(target: str, problems: Sequence[str]) -> None:
+    """Raise if there is any problem.
+
+    Raises:
+        UnsupportedVariantError: With all of them.
+    """
+    if problems:
+        raise UnsupportedVariantError(f"{target} cannot express this: {'; '.join(problems)}")
+
+
+def write_licences(folder: Path, manifest: Manifest) -> None:
+    """Write README.md: the weights' licence, and every corpus with its own.
+
+    Both go with the weights wherever they are passed on to.
+    """
+    rows = [
+        f"- {each.corpus}: {each.licence}" + (f", {each.url}" if each.url else "")
+        for each in manifest.licences
+    ]
+    page = (
+        f"# {manifest.name}\n\n{manifest.description}\n\nThe weights are under {manifest.licence}."
+        " Dragoman exported them from a checkpoint that learned from\n\n"
+    )
+    (folder / "README.md").write_text(page + "\n".join(rows) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def new_directory(output: Path) -> Iterator[Path]:
+    """A directory to fill, which becomes `output` when the block ends without an error.
+
+    Raises:
+        CheckpointError: `output` exists, or cannot be written.
+    """
+    output = output.absolute()
+    if exists(output, CheckpointError) or output.is_symlink():
+        raise CheckpointError(output, "exists; an export replaces nothing")
+    partial = output.with_name(f".{output.name}.{uuid.uuid4().hex}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        partial.rename(output)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(output, f"cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)

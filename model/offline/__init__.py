@@ -1,0 +1,1 @@
+"""Translation and evaluation of files, without a server."""

@@ -1,0 +1,247 @@
+"""The offline driver: texts in, translations out, through the same session that serves.
+
+Owns how a pile of segments is fed to a session: longest first, so that neighbours in a batch
+are alike, and continuously, so that the batch never runs empty while one sentence finishes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from model.checkpoint.manifest import LanguagePair, Manifest
+from model.checkpoint.weights import Checkpoint
+from model.config import SearchConfig
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
+from model.errors import DecodingError, InputError
+from model.loading import Runnable
+from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
+
+_REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
+
+
+def session_limits(manifest: Manifest, *, max_rows: int) -> SessionLimits:
+    """What a session of so many rows is allocated for: whatever the checkpoint allows."""
+    longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs) + 1
+    return SessionLimits(
+        max_rows=max_rows,
+        max_slots=max_rows,
+        max_source_length=manifest.limits.max_source_length,
+        max_target_length=manifest.limits.max_target_length + longest_prefix,
+    )
+
+
+class Translator:
+    """A loaded checkpoint and a session of its own; belongs to one thread."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint | Runnable,
+        *,
+        max_rows: int = 128,
+        encoder_token_budget: int = 4096,
+    ) -> None:
+        """Allocate a session.
+
+        Args:
+            checkpoint: A loaded checkpoint; its network's arithmetic is what runs.
+            max_rows: Beam rows that run at once; at least the beam size asked for later.
+            encoder_token_budget: Padded source tokens encoded at once.
+        """
+        manifest = checkpoint.manifest
+        self.manifest = manifest
+        self.pipeline = TextPipeline(checkpoint.tokenizer, manifest)
+        self._max_rows = max_rows
+        self._encoder_token_budget = encoder_token_budget
+        self._session = DecodingSession(
+            checkpoint.network,
+            tokens=manifest.tokens,
+            limits=session_limits(manifest, max_rows=max_rows),
+        )
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None = None,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> list[Translation]:
+        """Translate texts; the order is kept.
+
+        Args:
+            texts: Of any length and shape; each is split into segments.
+            pair: One of the checkpoint's.
+            search: All of it but max_length, which each segment has of its own (`target_cap`);
+                None for the defaults.
+            on_finished: Called with the number of segments that just finished.
+
+        Raises:
+            DecodingError: If the network gives no finite score.
+        """
+        found = dict(self.translate_each(texts, pair, search, on_finished=on_finished))
+        return [found[index] for index in range(len(texts))]
+
+    def translate_each(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None = None,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> Iterator[tuple[int, Translation]]:
+        """Translate texts, each given when it is whole: its index, and its translation.
+
+        Whoever stops before the last of them needs another translator.
+
+        Args and errors as of `translate`.
+        """
+        for index, prepared, found in self._found(texts, pair, search, on_finished):
+            best = [self._best(hypotheses) for hypotheses in found]
+            yield index, self.pipeline.finish(prepared, best)
+
+    def alternatives(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> list[tuple[Translation, ...]]:
+        """Several translations of each text, the most likely first; the order of texts is kept.
+
+        Alternative k of a text joins the k-th hypotheses of its segments, or the last one of a
+        segment that has fewer.
+
+        Args:
+            texts: As in `translate`.
+            pair: As in `translate`.
+            search: Its num_hypotheses says how many.
+            on_finished: As in `translate`.
+
+        Raises:
+            DecodingError: If the network gives no finite score.
+        """
+        found = dict(self.alternatives_each(texts, pair, search, on_finished=on_finished))
+        return [found[index] for index in range(len(texts))]
+
+    def alternatives_each(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig,
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> Iterator[tuple[int, tuple[Translation, ...]]]:
+        """What `alternatives` finds, given as `translate_each` gives it."""
+        for index, prepared, found in self._found(texts, pair, search, on_finished):
+            for hypotheses in found:
+                self._best(hypotheses)
+            count = max(map(len, found), default=1)
+            yield (
+                index,
+                tuple(
+                    self.pipeline.finish(prepared, [own[min(rank, len(own) - 1)] for own in found])
+                    for rank in range(count)
+                ),
+            )
+
+    def _found(
+        self,
+        texts: Sequence[str],
+        pair: LanguagePair,
+        search: SearchConfig | None,
+        on_finished: Callable[[int], object] | None,
+    ) -> Iterator[tuple[int, PreparedText, list[tuple[Hypothesis, ...]]]]:
+        """Each text once all of its network segments have been searched: their hypotheses."""
+        search = search or SearchConfig()
+        prepared = [self.pipeline.prepare(text, pair) for text in texts]
+        places, requests = [], []
+        for index, text in enumerate(prepared):
+            own = self.requests(text, pair, search)
+            places += [(index, rank) for rank in range(len(own))]
+            requests += own
+            if not own:
+                yield index, text, []
+        found: dict[int, dict[int, tuple[Hypothesis, ...]]] = {}
+        for number, hypotheses in self._search_each(requests, on_finished=on_finished):
+            index, rank = places[number]
+            by_rank = found.setdefault(index, {})
+            by_rank[rank] = hypotheses
+            if len(by_rank) == len(prepared[index].network_segments):
+                del found[index]
+                yield index, prepared[index], [by_rank[rank] for rank in range(len(by_rank))]
+
+    @staticmethod
+    def _best(hypotheses: tuple[Hypothesis, ...]) -> Hypothesis:
+        if not hypotheses:
+            raise DecodingError("the network gave no finite score for a segment")
+        return hypotheses[0]
+
+    def requests(
+        self, prepared: PreparedText, pair: LanguagePair, search: SearchConfig
+    ) -> list[DecodeRequest]:
+        """What the session is asked for a prepared text, one request a network segment."""
+        prefix_ids = self.pipeline.prefix_ids(pair)
+        return [
+            DecodeRequest(
+                source_ids=segment.source_ids,
+                prefix_ids=prefix_ids,
+                search=replace(
+                    search, max_length=target_cap(len(segment.source_ids), self.manifest.limits)
+                ),
+            )
+            for segment in prepared.network_segments
+        ]
+
+    def search(
+        self,
+        requests: Sequence[DecodeRequest],
+        *,
+        on_finished: Callable[[int], object] | None = None,
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Run searches; results in the order of the requests.
+
+        Raises:
+            InputError: If a beam is wider than the session.
+        """
+        found = dict(self._search_each(requests, on_finished=on_finished))
+        return [found[number] for number in range(len(requests))]
+
+    def _search_each(
+        self, requests: Sequence[DecodeRequest], *, on_finished: Callable[[int], object] | None
+    ) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
+        """Numbers of the requests with their results, in the order in which they are found."""
+        widest = max((request.search.beam_size for request in requests), default=1)
+        if widest > self._max_rows:
+            raise InputError(
+                f"beam_size is {widest}; this translator has {self._max_rows} rows",
+                value=widest,
+                limit=self._max_rows,
+            )
+        waiting = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
+        running: dict[int, int] = {}
+        while waiting or running:
+            if waiting and self._session.free_rows * _REFILL_SHARE >= self._max_rows:
+                chosen = self._next_batch(waiting, requests)
+                slots = self._session.admit([requests[index] for index in chosen])
+                running.update(zip(slots, chosen, strict=True))
+            finished = self._session.step()
+            for sentence in finished:
+                yield running.pop(sentence.slot_id), sentence.hypotheses
+            if finished and on_finished is not None:
+                on_finished(len(finished))
+
+    def _next_batch(self, waiting: list[int], requests: Sequence[DecodeRequest]) -> list[int]:
+        """Take the longest waiting sentences that fit; the first of them always does."""
+        chosen: list[int] = []
+        free_rows = self._session.free_rows
+        longest = len(requests[waiting[-1]].source_ids)
+        while waiting:
+            request = requests[waiting[-1]]
+            num_tokens = longest * (len(chosen) + 1)
+            if request.search.beam_size > free_rows:
+                break
+            if chosen and num_tokens > self._encoder_token_budget:
+                break
+            free_rows -= request.search.beam_size
+            chosen.append(waiting.pop())
+        return chosen

@@ -1,0 +1,1 @@
+"""What describes a run."""

@@ -1,0 +1,385 @@
+"""The training text of a run: from files of lines to a store of token ids.
+
+Owns which files are read, in which order pairs stand, what a store depends on, and what is said
+of pairs that are left out. Lines are read as often as they are needed and never kept: what is in
+memory is one byte a pair (and eight more while duplicates are looked for). Does not own the
+files of a store or the filters.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+from numpy.typing import NDArray
+
+from model.errors import DataError, TrainingError
+from model.system.paths import exists, is_file
+from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig, tag_piece
+from model.train.config.yaml_config import told
+from model.train.config.yaml_lines import KeyPlaces
+from model.train.data.filtering import (
+    CorpusReport,
+    LineFilter,
+    Verdict,
+    judge_tokens,
+    mark_duplicates,
+    pair_hash,
+    report_corpus,
+)
+from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
+from model.train.data.parallel import find_text, iterate_lines, iterate_parallel
+from model.train.data.store import (
+    StoredPairs,
+    StoreWriter,
+    hash_file,
+    ingredients_key,
+    open_or_build,
+)
+from model.train.data.vocabulary import EOS_ID, Vocabularies, load_pieces
+from model.train.files import naming_files, write_whole
+from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
+
+TEXT_FILE = "text.json"
+"""In a run's folder: what its training text is made of, and what was left out of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusFiles:
+    """A corpus of a direction, where it lies, and the key that asks for it."""
+
+    key: str
+    direction: DirectionConfig
+    corpus: CorpusConfig
+    source: Path
+    target: Path
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"{self.direction.name} {self.corpus.label}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedCorpora:
+    """Corpora and a verdict on each of their pairs; see `model.train.data.filtering.Verdict`."""
+
+    files: tuple[CorpusFiles, ...]
+    verdicts: tuple[NDArray[np.uint8], ...]
+
+    @property
+    def num_kept(self) -> int:
+        """Pairs that are not left out."""
+        return sum(int((verdicts == Verdict.KEPT).sum()) for verdicts in self.verdicts)
+
+    def lines(self, side: str) -> Iterator[str]:
+        """The kept lines of one side ("source" or "target"), corpus after corpus."""
+        for files, verdicts in zip(self.files, self.verdicts, strict=True):
+            path = files.source if side == "source" else files.target
+            is_kept = verdicts == Verdict.KEPT
+            for line, is_wanted in zip(iterate_lines(path), is_kept, strict=True):
+                if is_wanted:
+                    yield line
+
+
+def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tuple[CorpusFiles, ...]:
+    """The files of all training corpora, direction by direction.
+
+    Raises:
+        DataError: One is missing; the message names it, and the key that asks for it.
+    """
+    found = []
+    for prefix, direction in zip(data.keys, data.directions, strict=True):
+        for number, corpus in enumerate(direction.train):
+            key = f"{prefix}.train[{number}]"
+            with places.blame(key):
+                source, target = (
+                    _find_side(data_folder, direction, corpus, override, language)
+                    for override, language in (
+                        (corpus.source_file, direction.source_language),
+                        (corpus.target_file, direction.target_language),
+                    )
+                )
+            found.append(
+                CorpusFiles(
+                    key=key, direction=direction, corpus=corpus, source=source, target=target
+                )
+            )
+    return tuple(found)
+
+
+def judge_corpora(
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    places: KeyPlaces,
+    should_stop: ShouldStop = never,
+) -> JudgedCorpora:
+    """Read every line: check that it is sound and that filters keep it.
+
+    Where languages are told apart every line is read twice, first to learn what they look like.
+
+    Raises:
+        ConfigError: The filters cannot be used for a language.
+        DataError: Text is misaligned, damaged, or nothing of a corpus is kept; the message names
+            the file, and the key that asks for it.
+        StoppedError: `should_stop` said so.
+    """
+    languages = None
+    if data.filters.language_margin:
+        languages = _learn_languages(files, data, places, should_stop)
+    verdicts: list[NDArray[np.uint8]] = []
+    for direction in data.directions:
+        own = [item for item in files if item.direction == direction]
+        line_filter = LineFilter(
+            data.filters, source=direction.source, target=direction.target, languages=languages
+        )
+        verdicts += _judge_direction(own, data, line_filter, places, should_stop)
+    judged = JudgedCorpora(files=tuple(files), verdicts=tuple(verdicts))
+    _require_pairs(judged, places)
+    return judged
+
+
+def text_ingredients(
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    should_stop: ShouldStop = never,
+) -> dict[str, str]:
+    """Everything the stored text depends on, by name: settings, and hashes of files' bytes.
+
+    Raises:
+        DataError: A file cannot be read.
+        StoppedError: `should_stop` said so.
+    """
+    found = {
+        "data.max_length": str(data.max_length),
+        "data.filters": json.dumps(told(data.filters)),
+        "data.regularisation": "set" if data.regularisation else "not set",
+    }
+    for number, item in enumerate(files):
+        tag = tag_piece(item.direction) if data.is_tagged else ""
+        tags = f"{item.direction.source} {item.direction.target}"
+        found[f"corpus {number + 1}"] = f"{item.label} {tags} {tag}"
+    try:
+        found["the source vocabulary"] = hash_file(vocabularies.source_path)
+        found["the target vocabulary"] = hash_file(vocabularies.target_path)
+        for item in files:
+            found[f"{item.label}, source"] = hash_file(item.source, should_stop)
+            found[f"{item.label}, target"] = hash_file(item.target, should_stop)
+    except OSError as error:
+        raise DataError(f"{error.filename}: {error.strerror or error}") from error
+    return found
+
+
+def open_text(
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    *,
+    cache: Path,
+    ingredients: Mapping[str, str],
+    places: KeyPlaces,
+    judged: JudgedCorpora | None = None,
+    should_stop: ShouldStop = never,
+) -> StoredPairs:
+    """The tokenised training text, read from the cache or put there.
+
+    Args:
+        files: From `find_corpora`.
+        data: Of the experiment.
+        vocabularies: Of the run.
+        cache: Folder of stores.
+        ingredients: From `text_ingredients`.
+        places: Where the experiment's keys stand.
+        judged: Where they were judged already.
+        should_stop: Asked again and again; a store that is not finished is thrown away.
+
+    Raises:
+        ConfigError: As `judge_corpora`.
+        DataError: As `judge_corpora`; or no pair is short enough.
+        StoppedError: `should_stop` said so.
+    """
+
+    def fill(writer: StoreWriter) -> None:
+        found = judged or judge_corpora(files, data, places, should_stop)
+        _require_pairs(_tokenise(found, data, vocabularies, writer, should_stop), places)
+
+    has_text = data.regularisation is not None
+    return open_or_build(cache, ingredients, fill, has_text=has_text, should_stop=should_stop)
+
+
+def write_text_facts(
+    folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
+) -> None:
+    """Leave `text.json` in a run's folder, unless it says so already: other workers come later.
+
+    Raises:
+        TrainingError: It cannot be read or written; what stood there still does.
+    """
+    path = folder / TEXT_FILE
+    facts = {
+        "key": ingredients_key(ingredients),
+        "corpora": [asdict(report) for report in reports],
+        "made_of": dict(ingredients),
+    }
+    data = f"{json.dumps(facts, ensure_ascii=False, indent=1)}\n".encode()
+    with naming_files(path):
+        if path.exists() and path.read_bytes() == data:
+            return
+    write_whole(path, data)
+
+
+def check_same_text(folder: Path, ingredients: Mapping[str, str]) -> None:
+    """Compare the text of a run that is resumed with the text it began with.
+
+    Raises:
+        TrainingError: They differ, and the message names in what; or the file that says what
+            they were is gone.
+    """
+    path = folder / TEXT_FILE
+    try:
+        before = dict(json.loads(path.read_bytes())["made_of"])
+    except FileNotFoundError as error:
+        raise TrainingError(
+            f"{path}: missing, so nobody can tell whether the training text is what this run began"
+            " with; put it back, or begin another run with --start-from"
+        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TrainingError(f"{path}: cannot be read: {error!r}") from error
+    if before == ingredients:
+        return
+    names = sorted({*before, *ingredients})
+    changed = [name for name in names if before.get(name) != ingredients.get(name)]
+    raise TrainingError(
+        f"{path}: the training text is not what this run began with; changed: {'; '.join(changed)}"
+    )
+
+
+def _find_side(
+    data_folder: Path,
+    direction: DirectionConfig,
+    corpus: CorpusConfig,
+    override: str | None,
+    language: str,
+) -> Path:
+    if override is None:
+        return find_text(data_folder / direction.folder / "train", corpus.name, language)
+    path = Path(override)
+    if not is_file(path):
+        problem = "is no file" if exists(path) else "no such file"
+        raise DataError(f"{path}: {problem}; data.train names it for {corpus.name!r}")
+    return path
+
+
+def _learn_languages(
+    files: Sequence[CorpusFiles], data: DataConfig, places: KeyPlaces, should_stop: ShouldStop
+) -> LanguageProfiles:
+    sample = LanguageSample()
+    for item in files:
+        pairs = iterate_parallel(item.source, item.target, may_be_blank=data.filters.drop_blank)
+        with places.blame(item.key):
+            for source, target in until_stopped(pairs, should_stop):
+                sample.add(item.direction.source, source)
+                sample.add(item.direction.target, target)
+    return learn_languages(sample.lines, data.filters.language_margin, should_stop)
+
+
+def _judge_direction(
+    files: Sequence[CorpusFiles],
+    data: DataConfig,
+    line_filter: LineFilter,
+    places: KeyPlaces,
+    should_stop: ShouldStop,
+) -> list[NDArray[np.uint8]]:
+    filters = data.filters
+    verdicts = bytearray()
+    hashes: list[NDArray[np.uint64]] = []
+    ends = [0]
+    for item in files:
+        pairs = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
+        lines = until_stopped(pairs, should_stop)
+        with places.blame(item.key):
+            while chunk := list(islice(lines, LINES_AT_ONCE)):
+                verdicts += line_filter.judge_all(chunk).tobytes()
+                if filters.drop_duplicates:
+                    hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
+        ends.append(len(verdicts))
+    judged = np.frombuffer(verdicts, dtype=np.uint8)
+    if filters.drop_duplicates:
+        mark_duplicates(judged, np.concatenate(hashes))
+    return np.split(judged, ends[1:-1])
+
+
+def _require_pairs(judged: JudgedCorpora, places: KeyPlaces) -> None:
+    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+        if verdicts.all():
+            report = report_corpus(item.direction.name, item.corpus.label, verdicts)
+            with places.blame(item.key):
+                raise DataError(f"{item.source}: nothing is left to train on: {report}")
+
+
+def _tokenise(
+    judged: JudgedCorpora,
+    data: DataConfig,
+    vocabularies: Vocabularies,
+    writer: StoreWriter,
+    should_stop: ShouldStop,
+) -> JudgedCorpora:
+    """Store the pairs that are short enough; the verdicts with those that are not."""
+    pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
+    final = []
+    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+        tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.is_tagged else ()
+        lines = until_stopped(
+            iterate_parallel(item.source, item.target, may_be_blank=True), should_stop
+        )
+        final.append(_tokenise_corpus(lines, verdicts, data, writer, pieces=pieces, tag=tag))
+        writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
+    return JudgedCorpora(files=judged.files, verdicts=tuple(final))
+
+
+def _tokenise_corpus(
+    lines: Iterator[tuple[str, str]],
+    verdicts: NDArray[np.uint8],
+    data: DataConfig,
+    writer: StoreWriter,
+    *,
+    pieces: Sequence[sentencepiece.SentencePieceProcessor],
+    tag: tuple[int, ...],
+) -> NDArray[np.uint8]:
+    """As `_tokenise`, for one corpus.
+
+    Args:
+        lines: All its pairs.
+        verdicts: (P,) on them so far.
+        data: Its `max_length` and `filters` are used.
+        writer: Gets the pairs that are kept.
+        pieces: Of the source and of the target.
+        tag: What the source begins with.
+
+    Returns:
+        (P,) the final verdicts.
+    """
+    final = [np.zeros(0, dtype=np.uint8)]
+    begin = 0
+    while chunk := list(islice(lines, LINES_AT_ONCE)):
+        final.append(verdicts[begin : begin + len(chunk)].copy())
+        begin += len(chunk)
+        kept = np.flatnonzero(final[-1] == Verdict.KEPT).tolist()
+        sources, targets = (
+            side.encode([chunk[number][place] for number in kept])
+            for place, side in enumerate(pieces)
+        )
+        for number, source, target in zip(kept, sources, targets, strict=True):
+            rows = [*tag, *source, EOS_ID], [*target, EOS_ID]
+            verdict = judge_tokens(*map(len, rows), max_length=data.max_length, config=data.filters)
+            if not source or not target:
+                verdict = Verdict.BLANK  # nothing that SentencePiece's normalisation keeps
+            if verdict is Verdict.KEPT:
+                writer.add(*rows, chunk[number])
+            else:
+                final[-1][number] = verdict
+    return np.concatenate(final)

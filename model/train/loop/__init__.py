@@ -1,0 +1,1 @@
+"""The updates of a run, and what they cost."""

@@ -1,0 +1,143 @@
+"""Whether a network can be trained in the memory there is, and what is said when it runs out.
+
+Owns the least that training must hold, compared with what the device has before any work is done.
+Only what cannot fit for certain is refused then: activations, text and other processes are not
+counted. An update that runs out of memory says so itself, and so does the scoring of a corpus.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from traceback import clear_frames
+
+import torch
+
+from model.config import ModelConfig
+from model.errors import ConfigError, TrainingError
+from model.system.host_memory import gibibytes, host_limit
+from model.system.out_of_memory import is_out_of_memory
+from model.train.config.experiment import Experiment, RunConfig
+
+_BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
+
+
+def check_memory(experiment: Experiment, limit: int | None) -> None:
+    """Refuse a network whose weights, gradients and moments alone are more than there is room for.
+
+    Args:
+        experiment: Its network, vocabulary and optimiser are looked at.
+        limit: Bytes, from `memory_limit`; None is not known, and lets everything pass.
+
+    Raises:
+        ConfigError: The message names the keys, what they need and the limit.
+    """
+    network, size = experiment.network, experiment.vocabulary.size
+    num_weights = matrix_weights(
+        network.build(source_size=size, target_size=size, is_joint=experiment.vocabulary.is_joint)
+    )
+    has_average = experiment.optimiser.ema_decay > 0
+    num_bytes = num_weights * _BYTES_OF_A_NUMBER * (5 if has_average else 4)
+    if limit is None or num_bytes <= limit:
+        return
+    shape = ", ".join(
+        f"network.{name} {getattr(network, name)}"
+        for name in ("d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
+    )
+    average = ", the average of optimiser.ema_decay" if has_average else ""
+    raise ConfigError(
+        f"{shape} and vocabulary.size {size} make {num_weights:,} weights, which take"
+        f" {gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are at"
+        f" most {gibibytes(limit)}"
+    )
+
+
+def matrix_weights(config: ModelConfig) -> int:
+    """Weights in the matrices of a network, which are nearly all of its weights.
+
+    Counted without building it, so that widths and depths may be of any size. Biases, norms and
+    learned positions are left out.
+    """
+    attention = 2 * config.d_model * config.num_heads * (config.query_width + config.value_width)
+    feed_forward = 2 * config.d_model * config.d_ff
+    rows = config.vocab_size
+    rows += 0 if config.share_embeddings else config.output_size
+    rows += 0 if config.tie_output else config.output_size
+    return (
+        config.num_encoder_layers * (attention + feed_forward)
+        + config.num_decoder_layers * (2 * attention + feed_forward)
+        + rows * config.d_model
+    )
+
+
+def memory_limit(device: torch.device) -> int | None:
+    """Bytes that a process could have on a device at the very most; None if that is not known.
+
+    On a GPU, all of its memory. Elsewhere that of the machine, or of the container if that has
+    less, and all of the swap space.
+    """
+    if device.type == "cuda":
+        _, total = torch.cuda.mem_get_info(device)
+        return total
+    return host_limit()
+
+
+def naming_batches(
+    run: RunConfig, *, update: int, device: torch.device
+) -> AbstractContextManager[None]:
+    """Around an update: if it runs out of memory, its tensors are let go, and the error says why.
+
+    Raises:
+        TrainingError: It did; the message names `run.batch_tokens`.
+    """
+    return _telling(
+        f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
+        f" smaller batches with a larger run.update_freq (it is {run.update_freq}) read as much"
+        " an update, in a run that begins anew or with --start-from"
+    )
+
+
+def naming_dev_loss(
+    name: str, run: RunConfig, device: torch.device
+) -> AbstractContextManager[None]:
+    """Around the loss of a dev corpus, as `naming_batches` around an update.
+
+    Raises:
+        TrainingError: There was not enough memory; the message names the corpus and
+            `run.batch_tokens`.
+    """
+    return _telling(
+        f"{name}: out of memory on {device} while its loss was computed; run.batch_tokens is"
+        f" {run.batch_tokens}: smaller batches need less, in a run that begins anew or with"
+        " --start-from"
+    )
+
+
+def naming_corpus(
+    name: str, *, key: str, beam_size: int, device: torch.device
+) -> AbstractContextManager[None]:
+    """Around the scoring of a corpus, as `naming_batches` around an update.
+
+    Args:
+        name: Of the corpus.
+        key: Of `run`, which says how many beams there are.
+        beam_size: Its value.
+        device: Where the corpus is scored.
+
+    Raises:
+        TrainingError: There was not enough memory; the message names corpus, key and value.
+    """
+    return _telling(
+        f"{name}: out of memory on {device} while it was scored; run.{key} is {beam_size}: fewer"
+        " beams need less, and --resume, which may have fewer, scores it again"
+    )
+
+
+@contextmanager
+def _telling(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        clear_frames(error.__traceback__)  # what writes the error down needs memory too
+        problem = str(error).partition("\n")[0] or type(error).__name__
+        raise TrainingError(f"{what}; {problem}") from error

@@ -1,0 +1,261 @@
+"""The training loop: batches in, updates out.
+
+Owns one update (accumulate, clip, step, or skip) and the loop around it. Does not own text, files,
+dev scores or progress lines: those are the `Observer`'s.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+from model.nn.transformer import Transformer
+from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.schedule import ScheduleConfig, learning_rate
+from model.train.data.batching import Batch, BatchStream
+from model.train.loop.distributed import Group
+from model.train.loop.memory import naming_batches
+from model.train.loop.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
+from model.train.saved.averaging import MovingAverage
+from model.train.saved.state import Progress
+from model.train.stopping import ShouldStop, never
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateResult:
+    """What one update was.
+
+    Attributes:
+        update: Its number, from 1.
+        epoch: The epoch its last batch came from, from 0.
+        loss: Smoothed cross-entropy per target token (with R-Drop: `paired_loss`), in nats.
+        gradient_norm: Before clipping.
+        learning_rate: Used for it.
+        num_source_tokens: Without padding.
+        num_target_tokens: Without padding.
+        is_skipped: Loss or gradient was not finite, so no weight has changed.
+    """
+
+    update: int
+    epoch: int
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+    num_source_tokens: int
+    num_target_tokens: int
+    is_skipped: bool = False
+
+
+class Observer(Protocol):
+    """What happens around the updates."""
+
+    def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
+        """Log, save, score; returns the progress, with a new best score if there is one.
+
+        Args:
+            result: Of the update just done.
+            progress: Of the run, that update included.
+            fraction: Part of the run used up.
+        """
+        ...
+
+
+class SilentObserver:
+    """Does nothing: what all workers but the first have."""
+
+    def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:  # noqa: ARG002  # the protocol's
+        """Give the progress back."""
+        return progress
+
+
+def build_optimiser(transformer: Transformer, config: OptimiserConfig) -> torch.optim.Adam:
+    """Adam, or AdamW when there is weight decay; its learning rate is set by every update."""
+    return torch.optim.Adam(
+        transformer.parameters(),
+        lr=0.0,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        weight_decay=config.weight_decay,
+        decoupled_weight_decay=True,
+        fused=True,
+    )
+
+
+class Trainer:
+    """Trains a network on a stream of batches.
+
+    Args:
+        transformer: The network, on its device.
+        optimiser: From `build_optimiser`.
+        stream: Batches.
+        optimiser_config: Clipping, smoothing, R-Drop.
+        schedule: Learning rate.
+        run: Length and batches per update.
+        clock: Seconds, only ever going up.
+        progress: Where to begin.
+        group: The workers that train together.
+        average: Moves after every update that changed the weights; None is no average.
+
+    Raises:
+        ConfigError: The stacks are to be compiled and cannot be.
+    """
+
+    def __init__(
+        self,
+        transformer: Transformer,
+        optimiser: torch.optim.Optimizer,
+        stream: BatchStream,
+        *,
+        optimiser_config: OptimiserConfig,
+        schedule: ScheduleConfig,
+        run: RunConfig,
+        clock: Clock,
+        progress: Progress | None = None,
+        group: Group | None = None,
+        average: MovingAverage | None = None,
+    ) -> None:
+        self._transformer = transformer
+        self._optimiser = optimiser
+        self._stream = stream
+        self._optimiser_config = optimiser_config
+        self._schedule = schedule
+        self._run = run
+        self._clock = clock
+        self._device = next(transformer.parameters()).device
+        self._group = group or Group()
+        self._average = average
+        self._stacks = (compiled_stacks if run.compile else plain_stacks)(transformer)
+        self.progress = progress or Progress()
+
+    def fraction(self) -> float:
+        """Part of the run used up, 0 to 1: of its updates or its minutes, whichever is more."""
+        parts = [0.0]
+        if self._run.max_updates:
+            parts.append(self.progress.update / self._run.max_updates)
+        if self._run.max_minutes:
+            parts.append(self.progress.elapsed_seconds / (60.0 * self._run.max_minutes))
+        return min(1.0, max(parts))
+
+    def train(self, observer: Observer, *, should_stop: ShouldStop = never) -> None:
+        """Update until the run is over or `should_stop` says so, between updates.
+
+        What the observer does (saving, scoring) is not counted as training time.
+
+        Raises:
+            TrainingError: More updates in a row than are allowed had to be skipped, or one ran
+                out of memory.
+        """
+        while self._goes_on(should_stop):
+            started = self._clock()
+            result = self.update([next(self._stream) for _ in range(self._run.update_freq)])
+            elapsed = self._group.agree(self._clock() - started, self._device)
+            done = self.progress
+            self.progress = replace(
+                done,
+                update=result.update,
+                position=self._stream.position,
+                elapsed_seconds=done.elapsed_seconds + elapsed,
+                num_source_tokens=done.num_source_tokens + result.num_source_tokens,
+                num_target_tokens=done.num_target_tokens + result.num_target_tokens,
+                num_skipped_updates=done.num_skipped_updates + result.is_skipped,
+                num_skipped_in_a_row=done.num_skipped_in_a_row + 1 if result.is_skipped else 0,
+            )
+            self.progress = observer.after_update(result, self.progress, self.fraction())
+
+    def _goes_on(self, should_stop: ShouldStop) -> bool:
+        is_going_on = self.fraction() < 1.0 and not should_stop()
+        return bool(self._group.agree(float(is_going_on), self._device))
+
+    def update(self, batches: Sequence[Batch]) -> UpdateResult:
+        """One update from the exact gradient of all `batches` together.
+
+        If the loss or the gradient is not finite, nothing changes: neither weights nor moments
+        nor their average.
+
+        Raises:
+            TrainingError: It was so for the last of the updates that may be skipped in a row; on
+                all workers but the first, `FirstWorkerError`. Or there was no memory for it.
+        """
+        self._transformer.train()
+        update = self.progress.update + 1
+        rate = learning_rate(
+            self._schedule,
+            update=update,
+            fraction=self.fraction(),
+            d_model=self._transformer.config.d_model,
+        )
+        num_target = sum(batch.num_target_tokens for batch in batches)
+        self._group.seed_dropout(self._run.seed, update)
+        with naming_batches(self._run, update=update, device=self._device):
+            loss = self.accumulate(batches)
+            norm = self._clip()
+            is_skipped = not (math.isfinite(loss) and math.isfinite(norm))
+            if is_skipped:
+                self._check_skips(update, loss=loss, norm=norm, rate=rate)
+            else:
+                self._step(rate)
+        self._optimiser.zero_grad(set_to_none=True)
+        return UpdateResult(
+            update=update,
+            epoch=self._stream.epoch,
+            loss=loss,
+            gradient_norm=norm,
+            learning_rate=rate,
+            num_source_tokens=sum(batch.num_source_tokens for batch in batches),
+            num_target_tokens=num_target,
+            is_skipped=is_skipped,
+        )
+
+    def accumulate(self, batches: Sequence[Batch]) -> float:
+        """Make the gradient of the mean loss over all target tokens of `batches`.
+
+        Every batch's summed loss is divided by the tokens of all of them, so that the result
+        does not depend on how sentences are cut into batches, nor on how many workers share
+        the batches.
+
+        Returns:
+            The mean loss per target token, in nats.
+        """
+        num_target = sum(batch.num_target_tokens for batch in batches)
+        config = self._optimiser_config
+        losses = []
+        for batch in self._group.deal(batches):
+            with compute_context(self._device, self._run.precision):
+                loss = batch_loss(
+                    self._transformer,
+                    batch.to(self._device),
+                    smoothing=config.label_smoothing,
+                    rdrop_alpha=config.rdrop_alpha,
+                    stacks=self._stacks,
+                )
+            (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
+            losses.append(loss.detach().double())
+        self._group.sum_gradients(self._transformer.parameters())
+        total = torch.stack(losses).sum().item()  # one wait for the device
+        return self._group.sum(total, self._device) / num_target
+
+    def _clip(self) -> float:
+        limit = self._optimiser_config.max_gradient_norm or math.inf
+        return clip_grad_norm_(self._transformer.parameters(), limit).item()
+
+    def _step(self, rate: float) -> None:
+        for group in self._optimiser.param_groups:
+            group["lr"] = rate
+        self._optimiser.step()
+        if self._average is not None:
+            self._average.move()
+
+    def _check_skips(self, update: int, *, loss: float, norm: float, rate: float) -> None:
+        num_in_a_row = self.progress.num_skipped_in_a_row + 1
+        limit = self._run.max_skipped_updates
+        if num_in_a_row > limit:
+            raise self._group.common_error(
+                f"update {update}: loss {loss}, gradient norm {norm}; the run has diverged"
+                f" (learning rate {rate:.3g}; {num_in_a_row} such updates in a row,"
+                f" run.max_skipped_updates is {limit})"
+            )

@@ -1,0 +1,242 @@
+"""Scores of a network on held-out text, while it is trained and at the end.
+
+Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own when they are asked
+for.
+"""
+
+import hashlib
+import json
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import mean
+
+import torch
+
+from model.checkpoint.manifest import LanguagePair
+from model.config import SearchConfig
+from model.errors import DecodingError
+from model.nn.transformer import Transformer
+from model.offline.evaluate import Evaluation, default_tokenizer, evaluate, score
+from model.offline.translator import Translator
+from model.train.config.experiment import Experiment, Metric, RunConfig
+from model.train.data.batching import make_batch, plan_epoch
+from model.train.data.parallel import ParallelText, TokenisedPairs
+from model.train.data.vocabulary import START_ID, Vocabularies
+from model.train.loop.memory import naming_corpus, naming_dev_loss
+from model.train.loop.objective import batch_loss, compute_context
+from model.train.saved.export import language_pairs, memory_checkpoint
+from model.train.stopping import ShouldStop, leave_if, never
+
+LOGGER = logging.getLogger("dragoman.train")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevText:
+    """A held-out corpus, as text and as tokens.
+
+    Attributes:
+        text: Its lines.
+        pairs: Its tokens, for the loss: without pairs that have a side that is empty when
+            normalised, or too long to train on.
+        pair: Its direction.
+        is_choosing: It is the first of its direction, which chooses the best weights.
+    """
+
+    text: ParallelText
+    pairs: TokenisedPairs
+    pair: LanguagePair
+    is_choosing: bool
+
+    @property
+    def num_left_out(self) -> int:
+        """Pairs that the dev loss leaves out; BLEU and chrF are of all."""
+        return len(self.text) - len(self.pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevScore:
+    """What one snapshot is worth on one corpus, or on the mean of some.
+
+    Attributes:
+        loss: Cross-entropy per target token without smoothing, in nats.
+        bleu: Of its translations, or None where they were not asked for; NaN where the network had
+            no finite score for one of them.
+        chrf: Likewise.
+    """
+
+    loss: float
+    bleu: float | None = None
+    chrf: float | None = None
+
+    def value(self, metric: Metric) -> float:
+        """The score that a metric asks for, so that larger is better."""
+        value = {"bleu": self.bleu, "chrf": self.chrf, "loss": -self.loss}[metric]
+        assert value is not None  # the experiment's own check: these metrics need `score_dev`
+        return value
+
+
+def check_tokenizers(experiment: Experiment) -> None:
+    """Score a full stop, so that a missing package is not missed after hours of training.
+
+    Raises:
+        ConfigError: BLEU's tokenizer is not installed.
+    """
+    for pair in language_pairs(experiment):
+        tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
+        score(["."], ["."], tokenizer=tokenizer)
+
+
+class Validator:
+    """Scores networks of one experiment.
+
+    Args:
+        experiment: Says how dev text is scored.
+        vocabularies: Of the run.
+        dev: Held-out text by name.
+    """
+
+    def __init__(
+        self, experiment: Experiment, vocabularies: Vocabularies, dev: Mapping[str, DevText]
+    ) -> None:
+        self._experiment = experiment
+        self._vocabularies = vocabularies
+        self._dev = dev
+
+    def scoring(self) -> str:
+        """What must agree before the scores of two snapshots may be compared.
+
+        Words for people, and a hash of the text; of the settings that a resumed run may change,
+        those that the metric depends on.
+        """
+        run = self._experiment.run
+        chosen = [dev for dev in self._dev.values() if dev.is_choosing]
+        lines = json.dumps([[dev.text.source, dev.text.target] for dev in chosen])
+        parts: list[str] = [run.snapshot_metric]
+        if run.snapshot_metric == "loss":
+            parts.append(f"precision:{run.precision}")
+        else:
+            parts.append(f"beams:{run.dev_beam_size}")
+        if run.snapshot_metric == "bleu":
+            targets = (dev.pair.target for dev in chosen)
+            used = {run.bleu_tokenizer or default_tokenizer(target) for target in targets}
+            parts.append(f"tokenizer:{'+'.join(sorted(used))}")
+        parts.append(f"sentences:{sum(len(dev.text) for dev in chosen)}")
+        parts.append(f"text:{hashlib.sha256(lines.encode()).hexdigest()[:16]}")
+        return " ".join(parts)
+
+    def score(
+        self, transformer: Transformer, should_stop: ShouldStop = never
+    ) -> dict[str, DevScore]:
+        """Scores by corpus, the network left in the mode it was in.
+
+        Args:
+            transformer: The network.
+            should_stop: Asked before every batch and whenever a segment is finished.
+
+        Raises:
+            StoppedError: `should_stop` said so.
+            TrainingError: There was not enough memory.
+        """
+        was_training = transformer.training
+        found: dict[str, DevScore] = {}
+        transformer.eval()
+        try:
+            for name, dev in self._dev.items():
+                found[name] = self._score(transformer, name, dev, should_stop)
+        finally:
+            transformer.train(was_training)
+        return found
+
+    def _score(
+        self, transformer: Transformer, name: str, dev: DevText, should_stop: ShouldStop
+    ) -> DevScore:
+        run = self._experiment.run
+        device = transformer.target_embedding.weight.device
+        with naming_dev_loss(f"dev/{name}", run, device):
+            loss = dev_loss(transformer, dev.pairs, run, should_stop)
+        if not run.score_dev:
+            return DevScore(loss=loss)
+        search = SearchConfig(beam_size=run.dev_beam_size)
+        with naming_corpus(
+            f"dev/{name}", key="dev_beam_size", beam_size=run.dev_beam_size, device=device
+        ):
+            try:
+                found = self.translate(transformer, dev, search, should_stop).scores
+            except DecodingError as error:  # weights that training may yet skip or leave behind
+                LOGGER.warning("dev/%s: not scored: %s", name, error)
+                return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
+        return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
+
+    def translate(
+        self,
+        transformer: Transformer,
+        dev: DevText,
+        search: SearchConfig,
+        should_stop: ShouldStop = never,
+    ) -> Evaluation:
+        """Translate a corpus by a network in eval mode, and score it.
+
+        Raises:
+            StoppedError: `should_stop` said so, whenever a segment was finished.
+        """
+        checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
+        return evaluate(
+            Translator(checkpoint),
+            dev.pair,
+            dev.text.source,
+            dev.text.target,
+            search=search,
+            tokenizer=self._experiment.run.bleu_tokenizer,
+            on_finished=lambda _: leave_if(should_stop),
+        )
+
+    def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
+        """What decides between snapshots: the mean over the directions' first corpora."""
+        chosen = [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
+        bleus = [score.bleu for score in chosen if score.bleu is not None]
+        chrfs = [score.chrf for score in chosen if score.chrf is not None]
+        return DevScore(
+            loss=mean(score.loss for score in chosen),
+            bleu=mean(bleus) if bleus else None,
+            chrf=mean(chrfs) if chrfs else None,
+        )
+
+
+@torch.no_grad()
+def dev_loss(
+    transformer: Transformer,
+    pairs: TokenisedPairs,
+    run: RunConfig,
+    should_stop: ShouldStop = never,
+) -> float:
+    """Cross-entropy per target token without smoothing, in nats; e to it is the perplexity.
+
+    Args:
+        transformer: The network, in eval mode.
+        pairs: N tokenised pairs.
+        run: Its batches and its precision are used.
+        should_stop: Asked before every batch.
+
+    Raises:
+        StoppedError: `should_stop` said so, before a batch.
+    """
+    device = next(transformer.parameters()).device
+    plan = plan_epoch(
+        pairs.source_lengths,
+        pairs.target_lengths,
+        copies=pairs.epoch_copies(0),
+        max_tokens=run.batch_tokens,
+        seed=0,
+        epoch=0,
+    )
+    total = 0.0
+    for indices in plan:
+        leave_if(should_stop)
+        batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=START_ID).to(
+            device
+        )
+        with compute_context(device, run.precision):
+            total += batch_loss(transformer, batch, smoothing=0.0).item()
+    return total / int(pairs.target_lengths.sum())

@@ -1,0 +1,139 @@
+"""Keeps what a run measures: the journal, and what is drawn from it while the run goes on.
+
+Owns that journal, TensorBoard events and curves agree, and that a run trains without the packages
+that draw. Does not own what is measured, nor what is said on the terminal.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from model.errors import TrainingError
+from model.train.files import reason_of, unwritable
+from model.train.records.journal import JOURNAL_FILE, Event, Journal, Record, Value
+
+if TYPE_CHECKING:
+    from model.train.records.events import EventWriter
+
+LOGGER = logging.getLogger("dragoman.train")
+
+_DRAW_EVERY_SECONDS = 60.0
+
+
+class RunRecorder:
+    """Records one run; a context manager.
+
+    Args:
+        folder: Of the run.
+        update: Where the run begins or goes on.
+        is_resumed: It goes on.
+        clock: Seconds since 1970.
+    """
+
+    def __init__(
+        self, folder: Path, *, update: int, is_resumed: bool, clock: Callable[[], float]
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._draw_curves: Callable[[Sequence[Record], Path], bool] | None = None
+        self._drawn_at = clock()
+        self._events: EventWriter | None = None
+        self._open_events = ExitStack()
+        with ExitStack() as stack:
+            journal = Journal(folder, update=update, is_resumed=is_resumed)
+            self._journal = stack.enter_context(journal)
+            self._open_drawings(stack)
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._stack.close()
+        except OSError as problem:
+            failure = unwritable(self._folder / JOURNAL_FILE, problem)
+            if error is None:
+                raise failure from problem
+            error.add_note(str(failure))  # what ended the run is what is told
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """Everything that happened so far, in order."""
+        return self._journal.records
+
+    def first_command(self) -> str:
+        """What the run was begun with: a resume says less, such as nothing of `--start-from`."""
+        return next(record.text("command") for record in self.records if record.event == "start")
+
+    def note(self, event: Event, *, update: int, fields: Mapping[str, Value]) -> None:
+        """Write down an event.
+
+        Raises:
+            TrainingError: The journal cannot be written. TensorBoard events that cannot be are
+                only warned of, once.
+        """
+        record = self._journal.append(event, update=update, time=self._clock(), fields=fields)
+        if self._events is not None:
+            try:
+                self._events.write(record)
+            except OSError as error:  # no reason to end a run: the journal has the figures
+                LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
+                self._close_events()
+
+    def draw_if_due(self) -> None:
+        """Draw the curves so far, unless that was done a moment ago."""
+        if self._clock() - self._drawn_at >= _DRAW_EVERY_SECONDS:
+            self.draw()
+
+    def draw(self) -> bool:
+        """Draw the curves so far; whether there are any, and the package to draw them."""
+        if self._draw_curves is None:
+            return False
+        self._drawn_at = self._clock()
+        try:
+            return self._draw_curves(self.records, self._folder)
+        except TrainingError as error:  # likewise
+            LOGGER.warning("the curves cannot be drawn: %s", error)
+            return False
+
+    def _close_events(self) -> None:
+        """Close the events if they are open; what of them is lost is only warned of."""
+        self._events = None
+        try:
+            self._open_events.close()
+        except OSError as error:
+            LOGGER.warning("the last TensorBoard events are not written: %s", reason_of(error))
+
+    def _open_drawings(self, stack: ExitStack) -> None:
+        missing = []
+        try:
+            from model.train.records.events import EventWriter  # noqa: PLC0415  # an extra
+
+            writer = EventWriter(self._folder, self._journal.records, time=self._clock())
+            self._events = self._open_events.enter_context(writer)
+            stack.callback(self._close_events)
+        except ImportError:
+            missing.append("tensorboard (live events)")
+        except OSError as error:
+            LOGGER.warning("no TensorBoard events are written: %s", error)
+        try:
+            from model.train.records.curves import draw_curves  # noqa: PLC0415  # an extra
+
+            self._draw_curves = draw_curves
+        except ImportError:
+            missing.append("matplotlib (curves.png)")
+        if missing:
+            LOGGER.warning(
+                "not installed: %s; figures are in metrics.jsonl all the same;"
+                " pip install -e '.[train]' adds what is missing",
+                ", ".join(missing),
+            )

@@ -1,0 +1,113 @@
+"""A trained network as a checkpoint: in memory to be scored, on disk to be served.
+
+Owns what a run knows about its checkpoint: special tokens, languages, limits, licences. The
+format is `model.checkpoint`'s, the words of the card are `model.train.records.card`'s.
+"""
+
+from pathlib import Path
+
+from model.checkpoint.manifest import (
+    CheckpointFiles,
+    LanguagePair,
+    LengthLimits,
+    Licence,
+    Manifest,
+    SpecialTokens,
+)
+from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
+from model.nn.transformer import Transformer
+from model.train.config.data import DirectionConfig, tag_piece
+from model.train.config.experiment import Experiment
+from model.train.data.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
+
+TOKENS = SpecialTokens(
+    pad_id=PAD_ID,
+    eos_id=EOS_ID,
+    unk_id=UNK_ID,
+    start_id=START_ID,
+    suppressed_ids=(PAD_ID, UNK_ID),
+)
+
+
+def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
+    """One direction as the manifest has it; with a tag where directions are listed.
+
+    Raises:
+        InputError: A language is not a BCP-47 tag.
+    """
+    tags = (tag_piece(direction),) if experiment.data.is_tagged else ()
+    return LanguagePair(source=direction.source, target=direction.target, source_prefix=tags)
+
+
+def language_pairs(experiment: Experiment) -> tuple[LanguagePair, ...]:
+    """The directions that are trained.
+
+    Raises:
+        InputError: A language is not a BCP-47 tag.
+    """
+    return tuple(direction_pair(experiment, item) for item in experiment.data.directions)
+
+
+def length_limits(experiment: Experiment) -> LengthLimits:
+    """Longer sentences were never seen in training, on either side."""
+    longest = experiment.data.max_length
+    return LengthLimits(max_source_length=longest, max_target_length=longest)
+
+
+def corpus_licences(experiment: Experiment) -> tuple[Licence, ...]:
+    """The licence of every training corpus, once where several directions share it."""
+    found = {
+        Licence(corpus=corpus.name, licence=corpus.licence, url=corpus.url): None
+        for direction in experiment.data.directions
+        for corpus in direction.train
+    }
+    return tuple(found)
+
+
+def memory_checkpoint(
+    experiment: Experiment, vocabularies: Vocabularies, transformer: Transformer
+) -> Checkpoint:
+    """A checkpoint around a network that is being trained, so that the real decoder runs it."""
+    manifest = Manifest(
+        name=experiment.name,
+        description=experiment.description,
+        licence=experiment.licence,
+        network=transformer.config,
+        tokens=TOKENS,
+        pairs=language_pairs(experiment),
+        limits=length_limits(experiment),
+        licences=corpus_licences(experiment),
+        tensors={},
+        files=CheckpointFiles(),
+    )
+    tokenizer = _tokenizer_parts(vocabularies).build(manifest)
+    return Checkpoint(manifest=manifest, transformer=transformer, tokenizer=tokenizer)
+
+
+def export_checkpoint(
+    directory: Path,
+    *,
+    experiment: Experiment,
+    vocabularies: Vocabularies,
+    transformer: Transformer,
+    card: str,
+) -> Manifest:
+    """Write the checkpoint that is served; see `model.checkpoint.weights.save_checkpoint`."""
+    return save_checkpoint(
+        directory,
+        transformer=transformer,
+        name=experiment.name,
+        description=experiment.description,
+        licence=experiment.licence,
+        tokens=TOKENS,
+        pairs=language_pairs(experiment),
+        limits=length_limits(experiment),
+        licences=corpus_licences(experiment),
+        tokenizer=_tokenizer_parts(vocabularies),
+        card=card,
+    )
+
+
+def _tokenizer_parts(vocabularies: Vocabularies) -> TokenizerParts:
+    target = None if vocabularies.is_joint else vocabularies.target_path.read_bytes()
+    return TokenizerParts(source_spm=vocabularies.source_path.read_bytes(), target_spm=target)

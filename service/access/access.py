@@ -1,0 +1,255 @@
+"""Access: who asks, whether that opens what is asked for, and whether it is too much.
+
+Owns the way from a request to a caller, and its refusals: 401 without a key, 403 with a wrong
+one, 404 for an administration that nobody can open, 429 over a limit. Keys themselves are
+`service.access.keys`, counting is `service.access.rates`, addresses are `service.access.addresses`.
+"""
+
+from dataclasses import dataclass
+
+from fastapi import Depends
+from fastapi.security import HTTPBearer
+from starlette.requests import Request
+
+from model.errors import ConfigError
+from service.access.addresses import client_of
+from service.access.key_store import KeyStore
+from service.access.keys import ApiKey
+from service.access.rates import RateLimiter
+from service.errors import Problem, RequestError, too_long
+from service.settings import Settings
+from service.telemetry.request_context import record_of
+
+_BEARER = HTTPBearer(auto_error=False, description="A key, where the server has any.")
+DOCUMENTED = Depends(_BEARER)
+"""Says in the OpenAPI document that a route takes a key; `Access` is what reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who is counted, and how much they may ask for.
+
+    Attributes:
+        who: A key's name or an address, each with its kind before it.
+        has_key: A key was shown.
+        requests_per_minute: None is no limit.
+        characters_per_minute: None is no limit.
+    """
+
+    who: str
+    requests_per_minute: int | None
+    characters_per_minute: int | None
+    has_key: bool = False
+
+
+class Access:
+    """Opens the server to those who may use it.
+
+    Args:
+        settings: Of the server: what is open, the limits, the trusted proxies.
+        limiter: Counts.
+        keys: All keys, as they are when a request comes. A store that never had one leaves
+            translation open and the administration shut.
+
+    Raises:
+        ConfigError: A key is required and there is none.
+    """
+
+    def __init__(self, settings: Settings, limiter: RateLimiter, keys: KeyStore) -> None:
+        for name in ("key_required", "metrics_key_required"):
+            if getattr(settings, name) and not keys.is_guarded:
+                raise ConfigError(
+                    f"DRAGOMAN_{name.upper()} is true, but there is no key; name a file of them"
+                    " with DRAGOMAN_API_KEYS_FILE, or a directory with DRAGOMAN_API_KEYS_DIR"
+                )
+        self._settings = settings
+        self._keys = keys
+        self._limiter = limiter
+
+    def __repr__(self) -> str:
+        return f"Access({self._keys!r})"
+
+    def check_admin(self, request: Request) -> None:
+        """Return if the request's key opens the administration.
+
+        Raises:
+            RequestError: 404 where no key does; 401 without a key; 403 with another.
+        """
+        if not self._keys.ring.has_admin:
+            raise RequestError(
+                Problem(status=404, code="not_found", message="there is nothing at this path")
+            )
+        key = self._known(request, _bearer(request))
+        if key is None:
+            raise _missing_key()
+        if not key.is_admin:
+            raise _forbidden("this API key does not open the administration")
+
+    def check_metrics(self, request: Request) -> None:
+        """Return if the request may read the metrics.
+
+        Raises:
+            RequestError: 401 or 403 where they need a key.
+        """
+        if self._settings.metrics_key_required and not self._known(request, _bearer(request)):
+            raise _missing_key()
+
+    async def admit(self, request: Request) -> Caller | None:
+        """Who asks, by what is known before the body is read; one request of theirs.
+
+        Returns:
+            None when a key may still come with the body; the request counts for its address until
+            it has come.
+
+        Raises:
+            RequestError: A 403 or 429.
+        """
+        presented = _bearer(request)
+        if presented is None and self._keys.is_guarded:
+            await self._spend_request(self._anonymous(request))
+            return None
+        return await self._admit(request, presented)
+
+    async def admit_with(self, request: Request, api_key: object) -> Caller:
+        """Who asks, by the value that came for a key after `admit` had found none.
+
+        Raises:
+            RequestError: A 401, 403 or 429.
+        """
+        anonymous = self._anonymous(request)  # it was counted
+        presented = None
+        if api_key not in (None, ""):
+            # Something else than a string, such as two keys, is a wrong key.
+            presented = api_key if isinstance(api_key, str) else ""
+        key = self._known(request, presented)
+        if key is None:
+            self._check_not_required()
+            return anonymous
+        if anonymous.requests_per_minute is not None:
+            await self._limiter.give_back(
+                "requests", anonymous.who, limit=anonymous.requests_per_minute
+            )
+        caller = _caller(key, self._settings)
+        await self._spend_request(caller)
+        return caller
+
+    async def spend_characters(self, caller: Caller, num_characters: int) -> None:
+        """Count the characters of a request that has passed every other check.
+
+        Raises:
+            RequestError: A 429, or a 413 when no minute would be long enough.
+        """
+        limit = caller.characters_per_minute
+        if limit is None or not num_characters:
+            return
+        if num_characters > limit:
+            raise too_long(
+                f"the texts have {num_characters} characters; the limit is {limit} a minute",
+                value=num_characters,
+                limit=limit,
+            )
+        await self._spend("characters", caller.who, limit=limit, cost=num_characters)
+
+    async def _admit(self, request: Request, presented: str | None) -> Caller:
+        """The caller of a request; one that is refused counts for its address."""
+        settings = self._settings
+        try:
+            key = self._known(request, presented)
+            if key is None:
+                self._check_not_required()
+        except RequestError:
+            await self._spend_request(self._anonymous(request))
+            raise
+        caller = self._anonymous(request) if key is None else _caller(key, settings)
+        await self._spend_request(caller)
+        return caller
+
+    def _check_not_required(self) -> None:
+        if self._keys.is_guarded and self._settings.key_required is not False:
+            raise _missing_key()
+
+    def _known(self, request: Request, presented: str | None) -> ApiKey | None:
+        """The key that was presented; None when none was, or none is wanted."""
+        if presented is None or not self._keys.is_guarded:
+            return None
+        key = self._keys.ring.find(presented)
+        if key is None:
+            raise _forbidden("Invalid API key")
+        record_of(request).key_name = key.name
+        return key
+
+    def _anonymous(self, request: Request) -> Caller:
+        settings = self._settings
+        address = client_of(
+            request.client.host if request.client else None,
+            request.headers.getlist("x-forwarded-for"),
+            settings.trusted_proxies,
+        )
+        return Caller(
+            who=f"address:{address}",
+            requests_per_minute=settings.requests_per_minute,
+            characters_per_minute=settings.characters_per_minute,
+        )
+
+    async def _spend_request(self, caller: Caller) -> None:
+        limit = caller.requests_per_minute
+        if limit is not None:
+            await self._spend("requests", caller.who, limit=limit, cost=1)
+
+    async def _spend(self, kind: str, who: str, *, limit: int, cost: int) -> None:
+        seconds = await self._limiter.spend(kind, who, limit=limit, cost=cost)
+        if seconds is not None:
+            raise RequestError(
+                Problem(
+                    status=429,
+                    code="rate_limited",
+                    message=f"Slowdown: the limit is {limit} {kind} a minute",
+                    value=cost,
+                    limit=limit,
+                    retry_after_seconds=seconds,
+                )
+            )
+
+
+def _caller(key: ApiKey, settings: Settings) -> Caller:
+    return Caller(
+        who=f"key:{key.name}",
+        has_key=True,
+        requests_per_minute=key.requests_per_minute or settings.requests_per_minute,
+        characters_per_minute=key.characters_per_minute or settings.characters_per_minute,
+    )
+
+
+def _bearer(request: Request) -> str | None:
+    """What `Authorization: Bearer …` presents; None when there is no such header."""
+    scheme, _, presented = request.headers.get("authorization", "").partition(" ")
+    return presented.strip() if scheme.lower() == "bearer" else None
+
+
+def _missing_key() -> RequestError:
+    return RequestError(
+        Problem(
+            status=401,
+            code="key_required",
+            message="an API key is required: send it as Authorization: Bearer KEY,"
+            " to /translate also as api_key",
+        )
+    )
+
+
+def key_wanted_first(name: str, num_bytes: int, limit: int) -> RequestError:
+    """A 401 for what is too large to be searched for a key."""
+    return RequestError(
+        Problem(
+            status=401,
+            code="key_required",
+            message=f"{name} has {num_bytes} bytes; without an API key in the header the limit is"
+            f" {limit}: send the key as Authorization: Bearer KEY",
+            value=num_bytes,
+            limit=limit,
+        )
+    )
+
+
+def _forbidden(message: str) -> RequestError:
+    return RequestError(Problem(status=403, code="invalid_api_key", message=message))

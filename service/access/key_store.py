@@ -1,0 +1,168 @@
+"""The keys of a running server: read at the start, and again when their files change.
+
+Owns when files are read again and what becomes of the keys there were. What a file says is
+`service.access.keys`; what a key opens is `service.access.access`.
+
+What says that a key is gone withdraws it: its line, its file, or all of them. A server that has
+begun with keys is never open again, so without any nobody is let in. What cannot be read, or has a
+mistake in it, says nothing: the keys there were still hold, and it is logged and counted.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from model.errors import ConfigError
+from service.access.keys import KeyRing, keys_files, load_keys
+
+_LOGGER = logging.getLogger("dragoman")
+
+_LOOK_SECONDS = 2.0
+
+KeysResult = Literal["success", "failure"]
+_Mark = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySources:
+    """Where keys come from.
+
+    Attributes:
+        file: One file.
+        directory: Files whose names end in `.toml`.
+        text: Lines from the environment; they stay as they are.
+    """
+
+    file: Path | None = None
+    directory: Path | None = None
+    text: str = ""
+
+    def __repr__(self) -> str:
+        return f"KeySources({self.file}, {self.directory}, text {'set' if self.text else 'unset'})"
+
+    @property
+    def can_change(self) -> bool:
+        """There are files."""
+        return self.file is not None or self.directory is not None
+
+    def load(self, *, may_be_none: bool) -> KeyRing:
+        """All keys; arguments and errors as of `service.access.keys.load_keys`."""
+        return load_keys(self.file, self.text, directory=self.directory, may_be_none=may_be_none)
+
+    def marks(self) -> tuple[_Mark, ...]:
+        """What changes when a file is written, replaced, made readable or taken away."""
+        paths = [] if self.file is None else [self.file]
+        marks = []
+        if self.directory is not None:
+            marks.append(_mark(self.directory))
+            try:
+                paths += keys_files(self.directory)
+            except ConfigError:  # whoever reads it says why
+                marks.append((str(self.directory), (errno.EACCES,)))
+        return (*marks, *map(_mark, paths))
+
+
+class KeyStore:
+    """The keys that hold now.
+
+    Args:
+        sources: Where they come from.
+        ring: What was read there; None reads it.
+        on_reload: Called after every further reading with its result.
+
+    Attributes:
+        ring: All keys.
+        is_guarded: There were keys at the start: without one nobody is let in.
+
+    Raises:
+        ConfigError: The keys cannot be read.
+    """
+
+    def __init__(
+        self,
+        sources: KeySources,
+        *,
+        ring: KeyRing | None = None,
+        on_reload: Callable[[KeysResult], None] = lambda _: None,
+    ) -> None:
+        self._sources = sources
+        self._on_reload = on_reload
+        self._lock = Lock()  # between the watch and whoever asks for a reload
+        self._read = self._seen = sources.marks()
+        self.ring = sources.load(may_be_none=False) if ring is None else ring
+        self.is_guarded = bool(self.ring)
+
+    def __repr__(self) -> str:
+        return f"KeyStore({len(self.ring.keys)} keys)"
+
+    def reload(self) -> None:
+        """Read the keys again; requests that were let in go on.
+
+        Raises:
+            ConfigError: They cannot be read; those there were still hold.
+        """
+        with self._lock:
+            self._read = self._sources.marks()
+            try:
+                ring = self._sources.load(may_be_none=self.is_guarded)
+            except ConfigError:
+                self._on_reload("failure")
+                raise
+            before, self.ring = self.ring, ring
+            self._on_reload("success")
+        _tell_changes(before, ring)
+
+    def look(self) -> None:
+        """Read the files again if they have changed and have come to rest: two looks saw the same.
+
+        An editor empties a file before it fills it, and some take it away before it is there again.
+        """
+        marks = self._sources.marks()
+        is_at_rest, self._seen = marks == self._seen, marks
+        if marks == self._read or not is_at_rest:
+            return
+        try:
+            self.reload()
+        except ConfigError as error:
+            _LOGGER.error("keys refused", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+
+    async def watch(self, *, seconds: float = _LOOK_SECONDS) -> None:
+        """Look every `seconds`, until it is cancelled; at once over where there are no files."""
+        while self._sources.can_change:
+            await asyncio.sleep(seconds)
+            try:
+                await asyncio.to_thread(self.look)
+            except Exception:
+                _LOGGER.exception("keys watch failed")
+
+
+def _tell_changes(before: KeyRing, after: KeyRing) -> None:
+    """Log who has come, gone and changed, by name."""
+    old, new = ({key.name: key for key in ring.keys} for ring in (before, after))
+    fields = {
+        "num_keys": len(new),
+        "added": sorted(new.keys() - old.keys()),
+        "withdrawn": sorted(old.keys() - new.keys()),
+        "changed": sorted(name for name in new.keys() & old.keys() if new[name] != old[name]),
+    }
+    level = logging.INFO if new or not old else logging.WARNING  # nobody is let in any more
+    _LOGGER.log(level, "keys read", extra={"fields": fields})
+
+
+def _mark(path: Path) -> _Mark:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return str(path), (error.errno or 0,)
+    return str(path), (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )

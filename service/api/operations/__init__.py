@@ -1,0 +1,1 @@
+"""Probes, metrics, administration, documents of the API."""

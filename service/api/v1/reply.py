@@ -1,0 +1,130 @@
+"""The reply of `POST /v1/translate`: its shape, and how results are put into it."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from model.checkpoint.manifest import LanguagePair
+from model.text.pipeline import TranslatedSegment
+from service.engine.messages import OutputHypothesis
+from service.models.translator import TranslatedText
+
+
+class SegmentReply(BaseModel):
+    """What the network saw at once: a sentence, or a piece of one that was too long."""
+
+    source: str
+    text: str
+    is_verbatim: bool = Field(description="Copied: there was nothing to translate in it.")
+    is_cut: bool = Field(description="A piece of a sentence that was too long for the network.")
+    is_truncated: bool = Field(description="Reached the length limit and stops short.")
+    num_source_tokens: int
+    num_target_tokens: int
+    score: float | None = Field(
+        default=None, description="Log-probability / length^α; with `scores`, not if verbatim."
+    )
+    token_log_probs: list[float] | None = Field(
+        default=None, description="One per target token, the end token's last; with `scores`."
+    )
+    alignment: list[int] | None = Field(
+        default=None,
+        description="For every target token the index of a source token; with `alignment`.",
+    )
+
+
+class TranslationReply(BaseModel):
+    """One text's translation."""
+
+    text: str
+    is_cut: bool = Field(description="A sentence of it was cut.")
+    is_truncated: bool = Field(description="A translation in it stops short.")
+    segments: list[SegmentReply]
+    alternatives: list[str] | None = Field(
+        default=None, description="Further translations, best first; with `alternatives`."
+    )
+
+
+class UsageReply(BaseModel):
+    """What the request cost."""
+
+    num_texts: int
+    num_characters: int
+    num_segments: int
+    num_source_tokens: int
+    num_target_tokens: int
+
+
+class TranslateReply(BaseModel):
+    """What `POST /v1/translate` answers."""
+
+    translations: list[TranslationReply]
+    source: str
+    target: str
+    usage: UsageReply
+
+
+def reply_content(
+    results: Sequence[TranslatedText],
+    *,
+    pair: LanguagePair,
+    num_characters: int,
+    has_alternatives: bool,
+    has_scores: bool,
+    has_alignment: bool,
+) -> dict[str, object]:
+    """A `TranslateReply` as plain values; options that were not asked for are left out."""
+    return {
+        "translations": [
+            {
+                "text": result.best.text,
+                "is_cut": result.best.is_cut,
+                "is_truncated": result.best.is_truncated,
+                "segments": [
+                    _segment(
+                        segment,
+                        hypothesis,
+                        has_scores=has_scores,
+                        has_alignment=has_alignment,
+                    )
+                    for segment, hypothesis in zip(
+                        result.best.segments, result.hypotheses, strict=True
+                    )
+                ],
+                **({"alternatives": list(result.alternatives)} if has_alternatives else {}),
+            }
+            for result in results
+        ],
+        "source": pair.source,
+        "target": pair.target,
+        "usage": {
+            "num_texts": len(results),
+            "num_characters": num_characters,
+            "num_segments": sum(len(result.hypotheses) for result in results),
+            "num_source_tokens": sum(result.best.num_source_tokens for result in results),
+            "num_target_tokens": sum(result.best.num_target_tokens for result in results),
+        },
+    }
+
+
+def _segment(
+    segment: TranslatedSegment,
+    hypothesis: OutputHypothesis | None,
+    *,
+    has_scores: bool,
+    has_alignment: bool,
+) -> dict[str, object]:
+    content: dict[str, object] = {
+        "source": segment.source,
+        "text": segment.text,
+        "is_verbatim": segment.is_verbatim,
+        "is_cut": segment.is_cut,
+        "is_truncated": segment.is_truncated,
+        "num_source_tokens": segment.num_source_tokens,
+        "num_target_tokens": segment.num_target_tokens,
+    }
+    if hypothesis is not None and has_scores:
+        content["score"] = hypothesis.score
+        content["token_log_probs"] = hypothesis.token_log_probs
+    if hypothesis is not None and has_alignment:
+        content["alignment"] = hypothesis.alignment
+    return content

@@ -1,0 +1,1 @@
+"""The front's side of the engine."""

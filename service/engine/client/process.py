@@ -1,0 +1,207 @@
+"""The front's end of the socket pair, and the engine process at the other one.
+
+Owns the child: how it is spawned, spoken to and put to rest. Imports no torch. What is said
+is `service.engine.client.client`.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Self
+
+from service.engine.errors import (
+    EngineStartError,
+    EngineUnavailableError,
+    ProtocolError,
+)
+from service.engine.lifetime import signals_held_back
+from service.engine.messages import (
+    PROTOCOL_VERSION,
+    Configure,
+    EngineMessage,
+    FrontMessage,
+    Ready,
+    StartFailed,
+    encode_frame,
+    engine_messages,
+)
+
+_READ_BYTES = 256 * 1024
+_REAP_SECONDS = 5.0
+
+
+def engine_environment(base: Mapping[str, str], *, num_threads: int) -> dict[str, str]:
+    """`base` with OpenMP told to sleep when it waits, before torch loads and reads it.
+
+    A spinning team that shares its cores with the front slows both down many times over.
+    """
+    return {
+        **base,
+        "OMP_NUM_THREADS": str(num_threads),
+        "OMP_WAIT_POLICY": "passive",
+        "GOMP_SPINCOUNT": "0",
+        "KMP_BLOCKTIME": "0",
+    }
+
+
+def _start_process(file_number: int, num_threads: int) -> subprocess.Popen[bytes]:
+    """Not by the loop: uvloop's processes start with no signal blocked, whatever is held back."""
+    command = [sys.executable, "-m", "service.engine.worker", "--fd", str(file_number)]
+    with signals_held_back():
+        return subprocess.Popen(  # noqa: S603  # a command of our own
+            [*command, "--front", str(os.getpid())],
+            pass_fds=(file_number,),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            env=engine_environment(os.environ, num_threads=num_threads),
+        )
+
+
+class EngineLink:
+    """A running engine process and the stream to it."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+        self._frames = engine_messages()
+
+    @classmethod
+    async def spawn(cls, *, num_threads: int) -> Self:
+        """Start an engine, in a session of its own: the terminal's signals are the front's alone.
+
+        To be called on a thread that lives as long as the front: the engine dies with it.
+
+        Raises:
+            OSError: The process cannot be started.
+        """
+        front_socket, engine_socket = socket.socketpair()
+        with engine_socket:
+            reader, writer = await asyncio.open_unix_connection(sock=front_socket)
+            try:
+                process = _start_process(engine_socket.fileno(), num_threads)
+            except BaseException:
+                writer.transport.abort()
+                raise
+        return cls(process, reader, writer)
+
+    def __repr__(self) -> str:
+        return f"<EngineLink pid={self._process.pid} exit={self.exit_status}>"
+
+    @property
+    def process_id(self) -> int:
+        """The engine's process id."""
+        return self._process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended: its status, minus the signal that killed it, or None."""
+        return self._process.poll()
+
+    def send(self, message: FrontMessage) -> None:
+        """Queue a message for the engine; never waits.
+
+        Raises:
+            EngineUnavailableError: The stream is closed: a write has failed.
+            ProtocolError: The message is too large for a frame.
+        """
+        if self._writer.is_closing():
+            raise EngineUnavailableError("the engine has closed the socket")
+        self._writer.write(encode_frame(message))
+
+    async def receive(self) -> list[EngineMessage]:
+        """Messages that have come, at least one.
+
+        Raises:
+            EngineUnavailableError: The engine has closed its end.
+            ProtocolError: What came is no message.
+        """
+        while True:
+            try:
+                data = await self._reader.read(_READ_BYTES)
+            except ConnectionError as error:
+                raise EngineUnavailableError("the engine has reset the socket") from error
+            if not data:
+                raise EngineUnavailableError("the engine has closed the socket")
+            if messages := self._frames.feed(data):
+                return messages
+
+    def kill(self) -> None:
+        """End the process; harmless when it has left."""
+        self._process.kill()
+
+    async def reap(self) -> None:
+        """Close the stream and see the process out; one that lingers is killed."""
+        try:
+            self._writer.transport.abort()
+            with suppress(OSError):
+                await self._writer.wait_closed()
+            await asyncio.to_thread(self._process.wait, _REAP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            await asyncio.to_thread(self._process.wait)
+        except BaseException:
+            self.kill()
+            await asyncio.to_thread(self._process.wait)
+            raise
+
+
+async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple[EngineLink, Ready]:
+    """Spawn an engine and wait until it is warm.
+
+    Raises:
+        EngineStartError: It did not become ready; no process is left behind.
+    """
+    try:
+        link = await EngineLink.spawn(num_threads=configure.num_threads)
+    except OSError as error:
+        raise EngineStartError(f"the engine process cannot be started: {error}") from error
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            return link, await _introduce(link, configure)
+    except TimeoutError as error:
+        await _put_down(link)
+        raise EngineStartError(
+            f"the engine was not ready after {timeout_seconds:g} seconds"
+        ) from error
+    except EngineUnavailableError as error:
+        await link.reap()
+        raise EngineStartError(
+            f"the engine left with status {link.exit_status} before it was ready"
+        ) from error
+    except ProtocolError as error:
+        await _put_down(link)
+        raise EngineStartError(str(error)) from error
+    except BaseException:
+        await _put_down(link)
+        raise
+
+
+async def _introduce(link: EngineLink, configure: Configure) -> Ready:
+    link.send(configure)
+    messages = await link.receive()
+    match messages[0]:
+        case Ready(protocol_version=version) if version != PROTOCOL_VERSION:
+            raise EngineStartError(
+                f"the engine speaks protocol {version}; the front speaks {PROTOCOL_VERSION}"
+            )
+        case Ready() as ready:
+            return ready
+        case StartFailed(message=message, at_fault=at_fault):
+            raise EngineStartError(message, at_fault=dict(at_fault))
+        case other:
+            raise ProtocolError(f"the engine's first word was {type(other).__name__}")
+
+
+async def _put_down(link: EngineLink) -> None:
+    link.kill()
+    await link.reap()

@@ -1,0 +1,162 @@
+"""Segments that are handed to an engine together: what is asked for, and the wait for it.
+
+Owns what a job is, whether an engine could run it, and how the answers of one submit are awaited
+and dropped. Imports no torch. Who numbers the segments is `service.engine.client.client`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from model.config import SearchConfig
+from model.errors import InputError
+from service.engine.messages import Finished, Ready, SubmitSegment
+from service.labels import Served
+from service.priority import Priority
+
+_SEGMENTS_PER_SUBMIT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentJob:
+    """One segment to translate.
+
+    Attributes:
+        source_ids: Source tokens with EOS.
+        prefix_ids: The start token and the forced target tags.
+        search: How it is searched.
+        priority: The class it waits in.
+        checkpoint: Which of the engine's checkpoints translates it, by its place.
+        served: How its pair and checkpoint are told; None where nobody counts.
+    """
+
+    source_ids: tuple[int, ...]
+    prefix_ids: tuple[int, ...]
+    search: SearchConfig
+    priority: Priority = "interactive"
+    checkpoint: int = 0
+    served: Served | None = None
+
+
+class SegmentObserver(Protocol):
+    """What counts segments, on the event loop: each is received, and has one last word or none."""
+
+    def segment_received(self, job: SegmentJob) -> None:
+        """A segment was handed to the engine."""
+
+    def segment_finished(self, job: SegmentJob, finished: Finished) -> None:
+        """The engine translated a segment."""
+
+    def segment_cancelled(self, job: SegmentJob) -> None:
+        """The engine dropped a segment."""
+
+    def segment_failed(self, job: SegmentJob) -> None:
+        """The engine gave a segment up."""
+
+
+class SegmentBatch:
+    """The segments of one accepted submit.
+
+    A context manager: leaving it cancels what is unfinished, so that nothing is translated
+    for a caller that has gone.
+    """
+
+    def __init__(
+        self,
+        answers: Mapping[int, asyncio.Future[Finished]],
+        *,
+        cancel: Callable[[Sequence[int]], None],
+    ) -> None:
+        self._answers = answers
+        self._cancel = cancel
+
+    def __enter__(self) -> Self:
+        """The batch itself."""
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Cancel what is unfinished."""
+        self.cancel()
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __repr__(self) -> str:
+        return f"<SegmentBatch pending={self.num_pending} of {len(self)}>"
+
+    @property
+    def num_pending(self) -> int:
+        """Segments without an answer."""
+        return sum(not answer.done() for answer in self._answers.values())
+
+    async def results(self) -> list[Finished]:
+        """The answers, in the order of the jobs.
+
+        Raises:
+            SegmentFailedError: The engine gave one of them up; the others go on.
+            EngineUnavailableError: The engine is gone, or was closed.
+            asyncio.CancelledError: `cancel` was called meanwhile.
+        """
+        answers = list(self._answers.values())
+        if answers:
+            done, _ = await asyncio.wait(answers, return_when=asyncio.FIRST_EXCEPTION)
+            for answer in done:
+                answer.result()
+        return [answer.result() for answer in answers]
+
+    def cancel(self) -> None:
+        """Drop what is unfinished; the engine hears of it at once."""
+        segment_ids = [number for number, answer in self._answers.items() if answer.cancel()]
+        if segment_ids:
+            self._cancel(segment_ids)
+
+
+def check_fits(job: SegmentJob, ready: Ready) -> None:
+    """Return if the engine could run the job.
+
+    Raises:
+        InputError: It never could.
+    """
+    limits = ready.checkpoints[job.checkpoint]
+    for name, value, limit in (
+        ("source tokens", len(job.source_ids), limits.max_source_length),
+        ("prefix tokens", len(job.prefix_ids), limits.max_prefix_length),
+        ("beams", job.search.beam_size, ready.max_rows),
+        ("target tokens", job.search.max_length, limits.max_target_length),
+    ):
+        if not 1 <= value <= limit:
+            raise InputError(
+                f"a segment has {value} {name}; from 1 to {limit} are possible",
+                value=value,
+                limit=limit,
+            )
+
+
+def submits(
+    jobs: Mapping[int, SegmentJob], *, client: int, request: int
+) -> Iterator[tuple[SubmitSegment, ...]]:
+    """The numbered jobs of a client's request in pieces that are far below the limit of a frame."""
+    work = sum(job.search.beam_size * len(job.source_ids) for job in jobs.values())
+    segments = [
+        SubmitSegment(
+            segment_id=segment_id,
+            source_ids=job.source_ids,
+            prefix_ids=job.prefix_ids,
+            search=job.search,
+            priority=job.priority,
+            checkpoint=job.checkpoint,
+            client=client,
+            request=request,
+            request_work=work,
+        )
+        for segment_id, job in jobs.items()
+    ]
+    for start in range(0, len(segments), _SEGMENTS_PER_SUBMIT):
+        yield tuple(segments[start : start + _SEGMENTS_PER_SUBMIT])

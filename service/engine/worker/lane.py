@@ -1,0 +1,116 @@
+"""One checkpoint in the engine: its queue and its session, one turn at a time.
+
+Owns how the two fit together. The engine's loop (`service.engine.worker.process`) gives every lane
+its turn; a lane knows nothing of the others.
+"""
+
+from collections.abc import Sequence
+
+from service.engine.messages import Cancelled, Failed, Finished, Snapshot, SubmitSegment
+from service.engine.worker.runner import Runner
+from service.engine.worker.scheduler import Scheduler, WaitingSegment
+from service.engine.worker.totals import Totals
+from service.priority import PRIORITIES
+
+
+class Lane:
+    """A scheduler and the runner it plans for.
+
+    Args:
+        scheduler: Of this lane's rows and slots.
+        runner: Of this lane's session.
+        totals: What the runner counts.
+        max_rows: Rows of the session.
+        max_slots: Slots of the session.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: Runner,
+        *,
+        totals: Totals,
+        max_rows: int,
+        max_slots: int,
+    ) -> None:
+        self._scheduler = scheduler
+        self._runner = runner
+        self._totals = totals
+        self._max_rows = max_rows
+        self._max_slots = max_slots
+
+    def __repr__(self) -> str:
+        return f"<Lane {self._scheduler!r} {self._runner!r}>"
+
+    @property
+    def is_idle(self) -> bool:
+        """No segment waits or runs."""
+        return self._runner.is_idle
+
+    @property
+    def is_running(self) -> bool:
+        """A segment is being decoded, and would have to wait for an encoder batch."""
+        return self._runner.num_slots > 0
+
+    def accept(self, segments: Sequence[SubmitSegment]) -> None:
+        """Queue segments that have arrived."""
+        self._runner.accept(segments)
+        self._scheduler.add(
+            WaitingSegment(
+                segment_id=segment.segment_id,
+                num_source_tokens=len(segment.source_ids),
+                num_rows=segment.search.beam_size,
+                priority=segment.priority,
+                client=segment.client,
+                request=segment.request,
+                request_work=segment.request_work,
+            )
+            for segment in segments
+        )
+
+    def cancel(self, segment_id: int) -> list[Cancelled]:
+        """Drop a segment; one that is not here is ignored."""
+        self._scheduler.cancel(segment_id)
+        return self._runner.cancel(segment_id)
+
+    def turn(self, *, max_token_budget: int, keeps_others_waiting: bool) -> list[Finished | Failed]:
+        """Plan who joins, admit them, step; the last words of this turn.
+
+        Args:
+            max_token_budget: Source tokens that may be encoded, at most.
+            keeps_others_waiting: Something runs, here or in another lane: then measured times
+                may allow less.
+        """
+        budget = max_token_budget
+        if keeps_others_waiting:
+            budget = self._runner.pacing.token_budget(ceiling=max_token_budget)
+        answers = [*self._runner.admit(self._plan(budget)), *self._runner.step()]
+        for answer in answers:
+            self._scheduler.release(answer.segment_id)
+        return answers
+
+    def _plan(self, token_budget: int) -> list[int]:
+        if not self._scheduler.num_waiting:
+            return []
+        return self._scheduler.plan(
+            free_rows=self._runner.free_rows,
+            free_slots=self._runner.free_slots,
+            token_budget=token_budget,
+            max_rows=self._runner.max_rows,
+        )
+
+    def snapshot(self) -> Snapshot:
+        """Where the lane stands, after a look at whether all of it agrees."""
+        self._runner.check_integrity()
+        interactive, bulk = (
+            self._scheduler.num_waiting_of(name) + self._runner.num_retries_of(name)
+            for name in PRIORITIES
+        )
+        return self._totals.snapshot(
+            num_waiting=interactive + bulk,
+            num_waiting_bulk=bulk,
+            num_rows=self._runner.num_rows,
+            num_slots=self._runner.num_slots,
+            max_rows=self._max_rows,
+            max_slots=self._max_slots,
+        )

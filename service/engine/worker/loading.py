@@ -1,0 +1,237 @@
+"""From the configuration to lanes that are warm: devices, limits, warm-up translations.
+
+Owns what happens before the engine says Ready. What the lanes do then is their own
+(`service.engine.worker.lane`, `service.engine.worker.runner`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+
+from model.checkpoint.checksums import fingerprint
+from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
+from model.config import SearchConfig
+from model.decode.footprint import check_footprint, memory_limit
+from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
+from model.loading import Runnable, load_for_decoding
+from model.system.devices import resolve_device
+from service.engine.errors import CheckpointsError
+from service.engine.messages import (
+    PROTOCOL_VERSION,
+    Configure,
+    LoadedCheckpoint,
+    Ready,
+)
+from service.engine.worker.lane import Lane
+from service.engine.worker.runner import Runner
+from service.engine.worker.scheduler import Scheduler
+from service.engine.worker.totals import Totals
+
+_WARMUP_TEXT = "1 2 3 4 5 6 7 8 9"
+_WARMUP_LENGTH = 12
+_WARMUP_BEAM = 4
+_BRIEF_LENGTH = 2
+"""One token that the network chooses, and the end."""
+
+_One = TypeVar("_One")
+_Done = TypeVar("_Done")
+
+
+def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[list[Lane], Ready]:
+    """Load the checkpoints and translate a little, so that no request pays for the first time.
+
+    Raises:
+        CheckpointsError: Checkpoints are missing, damaged or inconsistent, not the ones that the
+            front has read, or give no finite score; or the fast decoding path does not run a
+            network, or int8 is asked for and cannot be had.
+        DeviceError: The device is not there.
+        ConfigError: A limit of `configure` is impossible.
+    """
+    _check_limits(configure)
+    device = resolve_device(configure.device)
+    started = clock()
+    _check_footprints(configure, memory_limit(device))
+    places = range(len(configure.checkpoint_paths))
+    checkpoints = _for_each(places, lambda place: _load(configure, place, device))
+    is_int8 = all(checkpoint.compute_type == "int8" for checkpoint in checkpoints)
+    # Beside the kernels' own threads torch has only small work, which more threads slow down.
+    torch.set_num_threads(1 if is_int8 else configure.num_threads)
+    loaded = clock()
+    lanes = _for_each(
+        zip(configure.checkpoint_paths, checkpoints, strict=True),
+        lambda one: _open_lane(Path(one[0]), one[1], configure, clock=clock),
+    )
+    ready = Ready(
+        protocol_version=PROTOCOL_VERSION,
+        device=str(device),
+        num_threads=configure.num_threads,
+        load_seconds=loaded - started,
+        warmup_seconds=clock() - loaded,
+        max_rows=configure.max_rows,
+        max_slots=configure.max_slots,
+        checkpoints=tuple(map(_described, checkpoints)),
+    )
+    return lanes, ready
+
+
+def _check_limits(configure: Configure) -> None:
+    if not configure.checkpoint_paths:
+        raise ConfigError("checkpoint_paths is empty; it must name at least 1")
+    for name in ("num_threads", "max_rows", "max_slots", "admit_token_budget"):
+        value = getattr(configure, name)
+        if value < 1:
+            raise ConfigError(f"{name} is {value}; it must be at least 1")
+    if not 0.0 <= configure.reserved_share < 1.0:
+        raise ConfigError(
+            f"reserved_share is {configure.reserved_share:g}; it must be at least 0 and below 1"
+        )
+
+
+def _for_each(checkpoints: Iterable[_One], do: Callable[[_One], _Done]) -> list[_Done]:
+    """What `do` makes of each checkpoint.
+
+    Raises:
+        CheckpointsError: All for which it raised a foreseen error.
+    """
+    done, at_fault = [], {}
+    for place, one in enumerate(checkpoints):
+        try:
+            done.append(do(one))
+        except DragomanError as error:
+            at_fault[place] = str(error)
+    if at_fault:
+        raise CheckpointsError(at_fault)
+    return done
+
+
+def _load(configure: Configure, place: int, device: torch.device) -> Runnable:
+    """A checkpoint; a front and an engine with different ones would translate nonsense."""
+    path = Path(configure.checkpoint_paths[place])
+    checkpoint = load_for_decoding(
+        path,
+        device=device,
+        compute_type=configure.compute_type,
+        num_threads=configure.num_threads,
+    )
+    expected = configure.fingerprints
+    if expected is not None and fingerprint(path) != expected[place]:
+        raise CheckpointError(path, "was replaced since it was read; a reload reads it again")
+    return checkpoint
+
+
+def _check_footprints(configure: Configure, limit: int | None) -> None:
+    """Refuse checkpoints whose limits ask for more memory than the ones before them leave."""
+    num_left = limit
+
+    def check(directory: str) -> None:
+        nonlocal num_left
+        path = Path(directory)
+        manifest = read_manifest(path, verify=False)  # loading verifies
+        try:
+            num_bytes = check_footprint(manifest, _session_limits(manifest, configure), num_left)
+        except ConfigError as error:
+            raise CheckpointError(
+                path / CONFIG_FILE,
+                f"{error}; DRAGOMAN_MAX_ROWS and DRAGOMAN_MAX_SLOTS make caches smaller",
+            ) from error
+        num_left = None if num_left is None else num_left - num_bytes
+
+    _for_each(configure.checkpoint_paths, check)
+
+
+def _open_lane(
+    directory: Path, checkpoint: Runnable, configure: Configure, *, clock: Callable[[], float]
+) -> Lane:
+    tokens = checkpoint.manifest.tokens
+    limits = _session_limits(checkpoint.manifest, configure)
+    totals = Totals()
+    runner = Runner(
+        lambda: DecodingSession(checkpoint.network, tokens=tokens, limits=limits),
+        totals=totals,
+        clock=clock,
+    )
+    try:
+        for requests in _warmup_batches(checkpoint, limits):
+            runner.warm_up(requests)
+    except DecodingError as error:
+        weights = directory / checkpoint.manifest.files.weights
+        raise CheckpointError(
+            weights, f"cannot be served: a first translation has {error}"
+        ) from error
+    scheduler = Scheduler(
+        max_rows=limits.max_rows,
+        max_slots=limits.max_slots,
+        reserved_share=configure.reserved_share,
+    )
+    return Lane(
+        scheduler, runner, totals=totals, max_rows=limits.max_rows, max_slots=limits.max_slots
+    )
+
+
+def _prefix_length(manifest: Manifest) -> int:
+    """The start token and the longest forced prefix."""
+    return 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
+
+
+def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:
+    """The manifest's lengths, with room for the longest prefix."""
+    return SessionLimits(
+        max_rows=configure.max_rows,
+        max_slots=configure.max_slots,
+        max_source_length=manifest.limits.max_source_length,
+        max_target_length=manifest.limits.max_target_length + _prefix_length(manifest),
+    )
+
+
+def _described(checkpoint: Runnable) -> LoadedCheckpoint:
+    limits = checkpoint.manifest.limits
+    return LoadedCheckpoint(
+        name=checkpoint.manifest.name,
+        compute_type=checkpoint.compute_type,
+        compute_reason=checkpoint.compute_reason,
+        compute_problem=checkpoint.compute_problem,
+        max_source_length=limits.max_source_length,
+        max_target_length=limits.max_target_length,
+        max_prefix_length=_prefix_length(checkpoint.manifest),
+    )
+
+
+def _warmup_batches(checkpoint: Runnable, limits: SessionLimits) -> Iterator[list[DecodeRequest]]:
+    """One greedy sentence, one beam, as many beams as there is room for; every prefix, briefly."""
+    max_target_length = checkpoint.manifest.limits.max_target_length
+    beam_size = min(_WARMUP_BEAM, limits.max_rows)
+
+    def request(pair: LanguagePair, *, beam_size: int, max_length: int) -> DecodeRequest:
+        source_ids = checkpoint.tokenizer.encode(_WARMUP_TEXT, pair)
+        return DecodeRequest(
+            source_ids=tuple(source_ids[-limits.max_source_length :]),
+            prefix_ids=tuple(checkpoint.tokenizer.target_prefix(pair)),
+            search=SearchConfig(beam_size=beam_size, max_length=min(max_length, max_target_length)),
+        )
+
+    first, *others = _pairs_with_every_prefix(checkpoint.manifest.pairs)
+    beam = request(first, beam_size=beam_size, max_length=_WARMUP_LENGTH)
+    yield [request(first, beam_size=1, max_length=_WARMUP_LENGTH)]
+    yield [beam]
+    yield [beam] * min(limits.max_slots, limits.max_rows // beam_size)
+    at_once = min(limits.max_slots, limits.max_rows)
+    for begin in range(0, len(others), at_once):
+        yield [
+            request(pair, beam_size=1, max_length=_BRIEF_LENGTH)
+            for pair in others[begin : begin + at_once]
+        ]
+
+
+def _pairs_with_every_prefix(pairs: Sequence[LanguagePair]) -> list[LanguagePair]:
+    """The first pair, and of the others each that has a prefix which none before it has."""
+    chosen: list[LanguagePair] = []
+    seen: set[tuple[str, tuple[str, ...]]] = set()
+    for pair in pairs:
+        prefixes = {("source", pair.source_prefix), ("target", pair.target_prefix)}
+        if prefixes - seen:
+            chosen.append(pair)
+        seen |= prefixes
+    return chosen

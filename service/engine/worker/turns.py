@@ -1,0 +1,250 @@
+"""The order in which the waiting segments of one class have their turns.
+
+Owns who comes next within a class. Clients share it evenly, and within a client its requests do, by
+work. But to share by turns of a segment each would make everybody wait for everybody: of two equal
+requests both would end when the second one could. So who would end first, if all were served at
+once and evenly, is served first, and whole: no request ends later than it would then, but for a
+segment, and most end earlier (the fair sojourn protocol: Friedman, Henderson 2003). Equal requests
+go in the order in which they came, and a small one does not wait for a large one.
+
+Each *line* (a client, or one of its requests) has a charge: the work that has joined for it, from
+the level at which it began to wait. The level rises, with all that joins, by each waiting line's
+part of it (the clock of weighted fair queueing: Parekh, Gallager 1993), so a newcomer has neither a
+claim to the past nor a way past those who wait longer than their work takes. The lowest goes first
+of charge and what its first request still has to do.
+
+Does not own whether there is room: `service.engine.worker.scheduler`.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heappop, heappush, heapreplace
+from itertools import chain, count
+from typing import NamedTuple, Protocol
+
+from service.priority import Priority
+
+_MIN_IDLE_CHARGES = 1024
+"""So many lines that do not wait are remembered before any is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingSegment:
+    """What the scheduler needs to know of a segment.
+
+    Attributes:
+        segment_id: Its number.
+        num_source_tokens: Source tokens with EOS.
+        num_rows: Rows it will hold, its beam size.
+        priority: The class it waits in.
+        client: Whose it is, as a number that says nothing of them.
+        request: Which request it belongs to.
+        request_work: The work of all segments of that request; 0 where that is not known.
+    """
+
+    segment_id: int
+    num_source_tokens: int
+    num_rows: int
+    priority: Priority = "interactive"
+    client: int = 0
+    request: int = 0
+    request_work: int = 0
+
+    @property
+    def work(self) -> int:
+        """Row-steps it will take, in proportion."""
+        return self.num_rows * self.num_source_tokens
+
+
+class Line(Protocol):
+    """Segments that wait, in an order of its own."""
+
+    def __len__(self) -> int:
+        """How many."""
+
+    @property
+    def ahead(self) -> int:
+        """The work that its first request still has to do; there is one."""
+
+    def add(self, segment: WaitingSegment) -> None:
+        """Put a segment where it belongs."""
+
+    def join(self, segment: WaitingSegment) -> None:
+        """Take a segment out, on account of its line."""
+
+    def remove(self, segment: WaitingSegment) -> None:
+        """Take a segment out that nobody waits for."""
+
+    def requests(self) -> Iterator["Request"]:
+        """Its requests in their order; looks no further than it is asked to."""
+
+
+class Request:
+    """The waiting segments of one request: first come, first served."""
+
+    def __init__(self) -> None:
+        self._segments: dict[int, WaitingSegment] = {}
+        self._waiting = 0  # work
+        self._gone = 0
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def ahead(self) -> int:
+        """The work that is still to be done."""
+        first = next(iter(self._segments.values()))
+        return max(first.request_work - self._gone, self._waiting)
+
+    def add(self, segment: WaitingSegment) -> None:
+        """Put a segment at the end."""
+        self._segments[segment.segment_id] = segment
+        self._waiting += segment.work
+
+    def join(self, segment: WaitingSegment) -> None:
+        """Take a segment out."""
+        self.remove(segment)
+
+    def remove(self, segment: WaitingSegment) -> None:
+        """Take a segment out."""
+        del self._segments[segment.segment_id]
+        self._waiting -= segment.work
+        self._gone += segment.work
+
+    def requests(self) -> Iterator["Request"]:
+        """Itself."""
+        yield self
+
+    def __iter__(self) -> Iterator[WaitingSegment]:
+        """Its segments, the oldest first."""
+        return iter(self._segments.values())
+
+
+class _Place(NamedTuple):
+    """A waiting line among the others; ordered by when it would end, then by who came first."""
+
+    end: float
+    since: int
+    key: int
+
+
+class Shared:
+    """Lines that share evenly what is done.
+
+    Args:
+        key_of: The line that a segment belongs to.
+        new_line: Makes an empty one.
+    """
+
+    def __init__(
+        self, *, key_of: Callable[[WaitingSegment], int], new_line: Callable[[], Line]
+    ) -> None:
+        self._key_of = key_of
+        self._new_line = new_line
+        self._lines: dict[int, Line] = {}  # those that wait
+        self._charges: dict[int, float] = {}  # theirs, and of some that do not wait
+        self._places: dict[int, _Place] = {}
+        self._order: list[_Place] = []  # sorted
+        self._level = 0.0
+        self._numbers = count()
+        self._num_segments = 0
+        self._max_idle = _MIN_IDLE_CHARGES
+
+    def __len__(self) -> int:
+        return self._num_segments
+
+    @property
+    def ahead(self) -> int:
+        """The work that the first request of the first line still has to do."""
+        return self._lines[self._order[0].key].ahead
+
+    def add(self, segment: WaitingSegment) -> None:
+        """Put a segment into its line, which begins to wait if it did not."""
+        key = self._key_of(segment)
+        if key not in self._lines:
+            self._lines[key] = self._new_line()
+            self._charges[key] = max(self._charges.get(key, 0.0), self._level)
+            self._places[key] = _Place(0.0, next(self._numbers), key)
+        else:
+            self._step_out(key)
+        self._lines[key].add(segment)
+        self._num_segments += 1
+        self._stand(key)
+
+    def join(self, segment: WaitingSegment) -> None:
+        """Take a segment out and charge its line."""
+        key = self._key_of(segment)
+        self._level += segment.work / len(self._lines)
+        self._charges[key] += segment.work
+        self._step_out(key)
+        self._lines[key].join(segment)
+        self._settle(key)
+
+    def remove(self, segment: WaitingSegment) -> None:
+        """Take a segment out; nobody is charged."""
+        key = self._key_of(segment)
+        self._step_out(key)
+        self._lines[key].remove(segment)
+        self._settle(key)
+
+    def requests(self) -> Iterator["Request"]:
+        """All requests in their order, as if each was done when it is named."""
+        begun: list[tuple[_Place, Iterator[Request], Request]] = []
+        for place in self._order:
+            while begun and begun[0][0] < place:
+                yield from _first_of(begun)
+            line = self._lines[place.key].requests()
+            heappush(begun, (place, line, next(line)))
+        while begun:
+            yield from _first_of(begun)
+
+    def in_turn(self) -> Iterator[WaitingSegment]:
+        """All segments in the order of their requests."""
+        return chain.from_iterable(self.requests())
+
+    def _stand(self, key: int) -> None:
+        place = self._places[key]
+        place = place._replace(end=self._charges[key] + self._lines[key].ahead)
+        self._places[key] = place
+        insort(self._order, place)
+
+    def _step_out(self, key: int) -> None:
+        del self._order[bisect_left(self._order, self._places[key])]
+
+    def _settle(self, key: int) -> None:
+        """One segment less; a line without any leaves, and what it owes is kept."""
+        self._num_segments -= 1
+        if self._lines[key]:
+            self._stand(key)
+            return
+        del self._lines[key], self._places[key]
+        if len(self._charges) - len(self._lines) > self._max_idle:
+            # Who is not above the level would begin there anyway.
+            self._charges = {
+                name: charge
+                for name, charge in self._charges.items()
+                if name in self._lines or charge > self._level
+            }
+            num_idle = len(self._charges) - len(self._lines)
+            self._max_idle = max(2 * num_idle, _MIN_IDLE_CHARGES)
+
+
+def _first_of(begun: list[tuple[_Place, Iterator["Request"], Request]]) -> Iterator[Request]:
+    """The request that ends first; its line then stands where its next one ends."""
+    place, line, request = begun[0]
+    yield request
+    following = next(line, None)
+    if following is None:
+        heappop(begun)
+    else:
+        heapreplace(begun, (place._replace(end=place.end + following.ahead), line, following))
+
+
+def shared_by_clients() -> Shared:
+    """The segments of one class: clients share it evenly, and within each its requests."""
+
+    def requests_of_client() -> Shared:
+        return Shared(key_of=lambda segment: segment.request, new_line=Request)
+
+    return Shared(key_of=lambda segment: segment.client, new_line=requests_of_client)

@@ -1,0 +1,1 @@
+"""HTTP below the contracts."""

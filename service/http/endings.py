@@ -1,0 +1,263 @@
+"""Ends of connections: which half closes when, and who is still answered.
+
+Owns how long a client may take to read its answer or to leave, and what is sent last. When a
+connection ends, and what of it is parsed, is `service.http.protocol`'s.
+
+A client that has closed its own half is answered all the same. Whether it has gone altogether is
+found out by an interim answer, which nobody needs to look at (RFC 9110, section 15.2); HTTP/1.0 has
+none, so there it has the time to leave.
+
+Bytes that arrive at a closed socket would reset it, and the client might never see the answer. So
+where something may still come, only our own half is closed at first.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from service.errors import Problem
+from service.http.backlog import Backlog, ReadFlow
+from service.http.hangups import has_hung_up
+from service.http.headers import SECURITY_HEADERS
+from service.http.replies import error_reply
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGI3Application
+
+LEAVE_SECONDS = 5.0
+"""Time for a client to take its last answer, or to finish a body that was answered already."""
+WRITE_SECONDS = 30.0
+"""Time for a client to read anything of an answer that waits for it."""
+_LAST_LEAVE_SECONDS = 1.0  # when the server itself leaves
+_FIRST_LOOK_SECONDS = 0.05  # most requests are answered by then
+_MAX_LOOK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireLimits:
+    """What a connection may cost.
+
+    Attributes:
+        max_header_bytes: Of the request line and the headers, trailers included.
+        header_timeout_seconds: Time for them to arrive.
+        max_connections: Connections open at once.
+        leave_seconds: As `LEAVE_SECONDS`.
+        write_seconds: As `WRITE_SECONDS`.
+    """
+
+    max_header_bytes: int
+    header_timeout_seconds: float
+    max_connections: int
+    leave_seconds: float = LEAVE_SECONDS
+    write_seconds: float = WRITE_SECONDS
+
+
+class Timer:
+    """One call that is still to come, or none."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._handle: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        return self._handle is not None
+
+    def start(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Call it after a while, in place of the last one."""
+        self.stop()
+        self._handle = self._loop.call_later(seconds, callback)
+
+    def stop(self) -> None:
+        """Call nothing."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+
+class EndingProtocol(HttpToolsProtocol):
+    """One connection, as far as its end.
+
+    Args:
+        limits: Of all connections; the rest is uvicorn's.
+    """
+
+    def __init__(
+        self,
+        limits: WireLimits,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._limits = limits
+        self._head_timer = Timer(self.loop)
+        self._write_timer = Timer(self.loop)
+        self._leave_timer = Timer(self.loop)
+        self._look_timer = Timer(self.loop)
+        self._look_seconds = _FIRST_LOOK_SECONDS
+        self._backlog = Backlog()
+        self._started: RequestResponseCycle | None = None
+        self._awaits_head = True
+        self._has_eof = False
+        self._has_rest = False
+        self._is_asked = False
+        self._is_leaving = False
+        self._is_lingering = False
+
+    def connection_made(  # type: ignore[override]  # uvicorn narrows it too
+        self, transport: asyncio.Transport
+    ) -> None:
+        """Take the connection."""
+        super().connection_made(transport)
+        self.flow: ReadFlow = ReadFlow(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop every clock, and tell the request in work that nobody waits for it."""
+        self._is_leaving = True
+        self._backlog.clear()
+        for timer in (self._head_timer, self._write_timer, self._leave_timer, self._look_timer):
+            timer.stop()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)  # it tells the latest request, which may wait behind another
+        if self._started is not None and not self._started.response_complete:
+            self._started.disconnected = True
+            self._started.message_event.set()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it
+        """The client has closed its half; whether something is still to be answered."""
+        self._has_eof = True
+        self.flow.end()
+        return bool(self._backlog) or self._is_worth_keeping()
+
+    def shutdown(self) -> None:
+        """The server leaves: what is being answered is the last, and says so."""
+        if self._is_lingering:
+            seconds = min(_LAST_LEAVE_SECONDS, self._limits.leave_seconds)
+            self._leave_timer.start(seconds, self.transport.abort)
+            return
+        super().shutdown()
+        if self._awaits_head:
+            self._is_leaving = True
+            self._has_rest = bool(self._backlog)
+            self._backlog.clear()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing came for a while."""
+        self._close()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        super().pause_writing()
+        self._write_timer.start(self._limits.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has read on."""
+        super().resume_writing()
+        self._write_timer.stop()
+
+    def end_answer(self) -> None:
+        """The last answer is written, or broken off."""
+        started = self._started
+        is_whole = started is not None and started.response_complete
+        has_rest = self._has_rest or not self._awaits_head or bool(self._backlog)
+        if is_whole and has_rest and not self.transport.is_closing():
+            self._linger()
+        else:
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
+        self._started = cycle
+        super()._start_asgi_task(cycle, app)
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _is_worth_keeping(self) -> bool:
+        """Whether an answer is due to a client that sends no more; it is the last."""
+        if self._is_leaving or not self._awaits_head or not self._is_answering:
+            return False
+        self.cycle.keep_alive = False
+        self._watch()
+        return True
+
+    def _look(self) -> None:
+        """Nothing is read: has the client gone?"""
+        if has_hung_up(self.transport):
+            self.transport.abort()
+            return
+        if self.flow.is_held or (self._has_eof and not self._is_asked):
+            self._ask()
+        if self._has_eof or self.flow.is_held:
+            self._look_seconds = min(2 * self._look_seconds, _MAX_LOOK_SECONDS)
+            self._watch()
+
+    def _watch(self) -> None:
+        """Look now and then whether a client that is not read is still there."""
+        self._look_timer.start(self._look_seconds, self._look)
+
+    def _ask(self) -> None:
+        """Send something, which is answered with a reset where nobody is."""
+        self._is_asked = self._has_eof
+        started = self._started
+        if started is None or started.response_started:
+            return
+        if started.scope["http_version"] == "1.1":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif self._has_eof:
+            self._leave_timer.start(self._limits.leave_seconds, self.transport.abort)
+
+    def _linger(self) -> None:
+        """Close our own half, and drop what comes until the client closes its own."""
+        self._is_leaving = self._is_lingering = True
+        self._head_timer.stop()
+        self._backlog.clear()
+        self.flow.release()
+        self.flow.resume_reading()
+        if self._has_eof:
+            self.transport.close()
+            return
+        is_written = not self.transport.get_write_buffer_size()
+        self.transport.write_eof()
+        seconds = self._limits.leave_seconds if is_written else self._limits.write_seconds
+        self._leave_timer.start(seconds, self.transport.abort)
+
+    def _close(self) -> None:
+        """Close when everything is written, and in any case after a while."""
+        self._is_leaving = True
+        self._head_timer.stop()
+        self.transport.close()
+        self._leave_timer.start(self._limits.write_seconds, self.transport.abort)
+
+    def _write_problem(self, problem: Problem) -> None:
+        """Answer without an application, as there is no request for one."""
+        reply = error_reply(problem, {**SECURITY_HEADERS, "connection": "close"})
+        headers = b"".join(b"%s: %s\r\n" % pair for pair in reply.raw_headers)
+        line = f"HTTP/1.1 {problem.status} {HTTPStatus(problem.status).phrase}\r\n"
+        self.transport.write(line.encode() + headers + b"\r\n" + bytes(reply.body))
+
+
+class AnswerTransport:
+    """What an answer is written to; when it closes, the connection decides how."""
+
+    def __init__(self, connection: EndingProtocol) -> None:
+        self._connection = connection
+
+    def write(self, data: bytes) -> None:
+        """Send it."""
+        self._connection.transport.write(data)
+
+    def is_closing(self) -> bool:
+        """Whether there is nobody to write to."""
+        return self._connection.transport.is_closing()
+
+    def close(self) -> None:
+        """Nothing more is written."""
+        self._connection.end_answer()

@@ -1,0 +1,173 @@
+"""The edge: every request passes it first and leaves through it last.
+
+Owns the request id, the log line, the request metrics, that every answer has the headers of
+`service.http.headers`, and the last resort: an unexpected exception is a plain 500, of which a line
+says why, and what the server's leaving cuts off is a 503. A pure ASGI middleware, so that `receive`
+stays the server's own and a disconnect is seen.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.engine.errors import SegmentFailedError
+from service.errors import draining, problem_of
+from service.http.headers import SECURITY_HEADERS
+from service.http.replies import error_reply
+from service.telemetry.metrics import UNMATCHED_ROUTE, Metrics
+from service.telemetry.request_context import (
+    NO_ANSWER,
+    PROBES,
+    RequestRecord,
+    attach_record,
+    trace_id_in,
+)
+
+_LOGGER = logging.getLogger("dragoman.request")
+_REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
+
+
+class Edge:
+    """Wraps the application.
+
+    Args:
+        app: What answers.
+        metrics: Where requests are counted.
+        routes: The paths there are; any other is "unmatched" in metrics and logs.
+        clock: Seconds, monotonic.
+        new_request_id: Makes an id for a request that brings none.
+        is_leaving: Whether the server leaves: then every answer is its connection's last.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics,
+        routes: Collection[str],
+        clock: Callable[[], float],
+        new_request_id: Callable[[], str],
+        is_leaving: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._routes = frozenset(routes)
+        self._clock = clock
+        self._new_request_id = new_request_id
+        self._is_leaving = is_leaving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = self._clock()
+        record = RequestRecord(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
+        attach_record(scope, record)
+        status = NO_ANSWER
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = record.request_id
+                if self._is_leaving():
+                    headers["connection"] = "close"
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        self._metrics.request_started()
+        try:
+            await self._answer(scope, receive, send_and_note, record)
+        finally:
+            self._note_end(scope, record, status, self._clock() - started)
+
+    async def _answer(
+        self, scope: Scope, receive: Receive, send: Send, record: RequestRecord
+    ) -> None:
+        has_started = False
+
+        async def send_and_watch(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_watch)
+        except asyncio.CancelledError:  # it outlived the time that the server has to close
+            if has_started or not self._is_leaving():
+                raise
+            problem = draining().problem
+            record.code = problem.code
+            await error_reply(problem, {"connection": "close"})(scope, receive, send)
+        except Exception as error:
+            problem = problem_of(error)
+            record.code = problem.code
+            log_failure(record, error)
+            if not has_started:
+                await error_reply(problem)(scope, receive, send)
+
+    def _request_id(self, scope: Scope) -> str:
+        given = Headers(scope=scope).get("x-request-id", "")
+        return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
+
+    def _note_end(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
+        path = scope["path"]
+        route = path if path in self._routes else UNMATCHED_ROUTE
+        self._metrics.request_ended(
+            route=route,
+            status=status,
+            seconds=seconds,
+            priority=record.priority,
+            served=record.served,
+        )
+        fields: dict[str, object] = {
+            **_ids(record),
+            "method": scope["method"],
+            "route": route,
+            "status": status,
+            "seconds": round(seconds, 6),
+        }
+        counts = {
+            "code": record.code,
+            "num_texts": record.num_texts,
+            "num_characters": record.num_characters,
+            "num_segments": record.num_segments,
+            "pair": record.served.pair if record.served else None,
+            "checkpoint": record.served.checkpoint if record.served else None,
+            "key": record.key_name,
+        }
+        fields |= {name: value for name, value in counts.items() if value is not None}
+        _LOGGER.log(_level(route, status), "request", extra={"fields": fields})
+
+
+def _ids(record: RequestRecord) -> dict[str, str]:
+    """What finds a request's other lines, and its trace."""
+    ids = {"request_id": record.request_id}
+    return ids if record.trace_id is None else ids | {"trace_id": record.trace_id}
+
+
+def log_failure(record: RequestRecord, error: Exception) -> None:
+    """Write why a request is answered with a 500.
+
+    The message of an exception may quote a text and is left out; what the engine says of a segment
+    is made of constants and numbers.
+    """
+    fields = _ids(record)
+    if isinstance(error, SegmentFailedError):
+        _LOGGER.error("translation failed", extra={"fields": fields | {"reason": str(error)}})
+    else:
+        _LOGGER.error("unexpected error", exc_info=error, extra={"fields": fields})
+
+
+def _level(route: str, status: int) -> int:
+    """A probe that is answered as hoped is not worth a line."""
+    if status == 500:
+        return logging.ERROR
+    return logging.DEBUG if route in PROBES and status == 200 else logging.INFO

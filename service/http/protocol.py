@@ -1,0 +1,328 @@
+"""The protocol: HTTP/1.1 on one connection, bounded before there is a request.
+
+Owns what a connection may cost while nobody has asked for anything yet: how many there are, how
+large a request's head may be, how long it may take, and when it is parsed. What is refused here has
+our own shape of error. Which heads are wrong is `service.http.heads`, how much may be sent ahead
+`service.http.backlog`, how a connection ends `service.http.endings`. Parsing, and the request from
+its head on, are uvicorn's; bodies are `service.http.body`.
+
+On every connection one of these is always running: the time for a head (from the first moment
+on, and again whenever bytes come between two requests), a request's own limits, uvicorn's
+keep-alive, or the time to leave.
+
+When all connections are taken, a new one takes the place of the one that has waited longest for a
+request: whoever opens a thousand and says nothing shuts nobody out, health checks least of all.
+Only where every connection has a request is a new one refused.
+
+A client that offers another protocol (`Upgrade: h2c`, as Java's does with every first request) is
+answered in HTTP/1.1.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from service.errors import RETRY_AFTER_SECONDS, Problem
+from service.http import heads
+from service.http.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
+from service.http.endings import AnswerTransport, EndingProtocol, WireLimits
+from service.telemetry.metrics import Refusal
+
+__all__ = ["MAX_HEADERS", "BoundedProtocol", "WireLimits", "protocol_factory"]
+
+MAX_HEADERS = 100
+_OVERHEAD_BYTES = 4  # of a header: colon, space, CR, LF
+
+
+class BoundedProtocol(EndingProtocol):
+    """One connection.
+
+    Args:
+        limits: Of all connections; the rest is uvicorn's.
+        on_refused: Told why, once for each that is refused.
+    """
+
+    def __init__(
+        self,
+        limits: WireLimits,
+        on_refused: Callable[[Refusal], None],
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(limits, config, server_state, app_state, _loop)
+        self._on_refused = on_refused
+        self._turn: asyncio.Handle | None = None
+        self._problem: Problem | None = None
+        self._num_headers = 0
+        self._num_head_bytes = 0
+        self._num_buffered_bytes = 0
+        self._waits_since = self.loop.time()
+
+    def connection_made(  # type: ignore[override]  # uvicorn narrows it too
+        self, transport: asyncio.Transport
+    ) -> None:
+        """Take the connection; when there are too many, one of them has to go."""
+        super().connection_made(transport)
+        if len(self.connections) <= self._limits.max_connections or self._displace():
+            self._expect_head()
+            return
+        self._on_refused("too_many_connections")
+        self._write_problem(self._too_many())
+        self._close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Parse no more."""
+        if self._turn is not None:
+            self._turn.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, unless the connection is being left."""
+        if self._is_leaving:
+            self._has_rest = True
+            return
+        self._backlog.add(data)
+        self._parse_on()
+
+    def on_message_begin(self) -> None:
+        """A request line begins."""
+        super().on_message_begin()
+        self._num_headers = self._num_head_bytes = 0
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the request line."""
+        self._count_head_bytes(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header is complete; or a trailer, which counts and never passes for a header."""
+        self._num_headers += 1
+        if self._num_headers > MAX_HEADERS:
+            self._stop_parsing(heads.too_many(MAX_HEADERS))
+        self._count_head_bytes(len(name) + len(value) + _OVERHEAD_BYTES)
+        if self._awaits_head:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is there; from here the request has limits of its own."""
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                raise ValueError("no proxy")  # uvicorn answers with `send_400_response`
+            return  # the head comes again, without its offer
+        version = self.parser.get_http_version()
+        if problem := heads.problem_with(version, self.headers):
+            self._stop_parsing(problem)
+        super().on_headers_complete()  # it fails where the path is no path
+        self.cycle.transport = AnswerTransport(self)  # type: ignore[assignment]  # what it needs
+        if version == "1.0":
+            self.cycle.waiting_for_100_continue = False  # it has no interim answers
+        if self.pipeline:
+            self.flow.resume_reading()  # uvicorn pauses; but who leaves is to be seen
+        self._awaits_head = False
+        self._num_buffered_bytes = 0
+        self._head_timer.stop()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body went on to the application."""
+        self._num_buffered_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is there; what comes now is another's head."""
+        if self.parser.should_upgrade():
+            return
+        self._awaits_head = True
+        self._num_buffered_bytes = 0
+        if not self._is_leaving:
+            self._leave_timer.stop()  # it may have been answered already; its end is in time
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, but not for ever for the rest of this one."""
+        self._waits_since = self.loop.time()
+        if self._is_lingering:
+            self.server_state.total_requests += 1
+            return
+        has_next = bool(self.pipeline)
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close()
+        elif not self._awaits_head and not has_next:
+            self._unset_keepalive_if_required()
+            self._leave_timer.start(self._limits.leave_seconds, self._close)
+        if self._backlog:
+            self._parse_on()
+        elif self._num_buffered_bytes and not self._is_answering and not self._is_leaving:
+            # The beginning of a head, which came before this answer was there.
+            self._unset_keepalive_if_required()
+            self._expect_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what could not be parsed, or what a callback of the parser refused."""
+        problem = self._problem or Problem(status=400, code="invalid_http", message=msg)
+        self._refuse("headers_too_large" if problem.status == 431 else "invalid_http", problem)
+
+    def _parse_on(self) -> None:
+        """Parse what came, until enough waits for an answer or it is others' turn."""
+        self._turn = None
+        num_pieces = 0
+        while self._backlog and not self._is_leaving and num_pieces < MAX_PIECES:
+            if len(self.pipeline) >= MAX_QUEUED:
+                break
+            piece = self._backlog.take()
+            num_pieces += 1
+            self._num_buffered_bytes += len(piece)
+            self._parse(piece)
+            self._bound_what_comes()
+        if self._is_leaving:
+            self._backlog.clear()
+        elif num_pieces == MAX_PIECES and self._backlog:
+            self._turn = self.loop.call_soon(self._parse_on)
+        if len(self._backlog) > MAX_BACKLOG_BYTES:
+            self.flow.hold()
+            self._watch()
+        else:
+            self.flow.release()
+        if self._has_eof and not self._backlog and not self._is_worth_keeping():
+            self._close()
+
+    def _parse(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest and not self._is_leaving:
+            self._unset_keepalive_if_required()
+            try:
+                num_parsed = self._feed(rest)
+            except httptools.HttpParserError as error:
+                if str(error) == "Content-Length overflow":
+                    self._problem = heads.length_overflow()
+                self.send_400_response("Invalid HTTP request received.")
+                return
+            rest = rest[num_parsed:]
+
+    def _feed(self, data: memoryview) -> int:
+        """Parse up to the end, or up to where a request offers another protocol; how far it came.
+
+        An offer may be ignored (RFC 9110, section 7.8), but httptools takes what follows such a
+        head, its body too, for that protocol. So a new parser gets the head without it.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            method, version = self.parser.get_method(), self.parser.get_http_version()
+            head = heads.without_offer(method, self.url, version, self.headers)
+            self.parser = _new_parser(self)
+            self.parser.feed_data(head)
+            return int(offer.args[0])
+        return len(data)
+
+    def _displace(self) -> bool:
+        """End the connection that has waited longest for a request; False where none waits."""
+        others = (
+            connection
+            for connection in self.connections
+            if isinstance(connection, BoundedProtocol)
+            and connection is not self
+            and connection._awaits_head  # noqa: SLF001  # another of the same class
+            and not connection._is_answering  # noqa: SLF001
+            and not connection._is_leaving  # noqa: SLF001
+        )
+        longest = min(others, key=lambda one: one._waits_since, default=None)  # noqa: SLF001
+        if longest is None:
+            return False
+        self._on_refused("displaced")
+        if longest._num_buffered_bytes:  # noqa: SLF001
+            longest._write_problem(self._too_many())  # noqa: SLF001
+        longest._close()  # noqa: SLF001
+        return True
+
+    def _too_many(self) -> Problem:
+        limit = self._limits.max_connections
+        return Problem(
+            status=503,
+            code="too_many_connections",
+            message=f"the server has {limit} connections, which is its limit",
+            limit=limit,
+            retry_after_seconds=RETRY_AFTER_SECONDS,
+        )
+
+    def _bound_what_comes(self) -> None:
+        """Bound what the parser keeps (half a header, half a trailer), and its time."""
+        if self._is_leaving:
+            return
+        if self._num_buffered_bytes > self._limits.max_header_bytes:
+            self._refuse("headers_too_large", heads.too_large(self._limits.max_header_bytes))
+        elif self._awaits_head and not self._head_timer and not self._is_answering:
+            # The beginning of a head, or the end of a request that had been answered before.
+            self._expect_head()
+
+    def _expect_head(self) -> None:
+        self._head_timer.start(self._limits.header_timeout_seconds, self._give_up_head)
+
+    def _give_up_head(self) -> None:
+        """A head did not arrive in time; a client that sent nothing is not told."""
+        if not self._num_buffered_bytes:
+            self._close()
+            return
+        self._refuse("header_timeout", heads.too_slow(self._limits.header_timeout_seconds))
+
+    def _count_head_bytes(self, number: int) -> None:
+        self._num_head_bytes += number
+        if self._num_head_bytes > self._limits.max_header_bytes:
+            self._stop_parsing(heads.too_large(self._limits.max_header_bytes))
+
+    def _stop_parsing(self, problem: Problem) -> NoReturn:
+        """Uvicorn asks for `send_400_response` when a callback of the parser fails."""
+        self._problem = problem
+        raise ValueError(problem.code)
+
+    def _refuse(self, reason: Refusal, problem: Problem) -> None:
+        """Read no more; say why, if an answer is due now; close when the client has."""
+        if self._is_leaving:
+            return
+        self._is_leaving = self._has_rest = True
+        self._head_timer.stop()
+        self._on_refused(reason)
+        if self._awaits_head and self._is_answering:
+            # The fault is in the next request: this one's answer goes first and is the last.
+            self.cycle.keep_alive = False
+            return
+        if self.transport.is_closing() or self.pipeline:
+            # Uvicorn closed it after a fault of the application; or another's answer is due first.
+            self._close()
+            return
+        if self._awaits_head or not self.cycle.response_started:
+            self._write_problem(problem)
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._linger()
+
+
+def protocol_factory(
+    limits: WireLimits, on_refused: Callable[[Refusal], None]
+) -> type[BoundedProtocol]:
+    """The class that uvicorn makes one of for each connection."""
+
+    class Protocol(BoundedProtocol):
+        def __init__(
+            self,
+            config: Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> None:
+            super().__init__(limits, on_refused, config, server_state, app_state, _loop)
+
+    return Protocol
+
+
+def _new_parser(protocol: BoundedProtocol) -> httptools.HttpRequestParser:
+    parser = httptools.HttpRequestParser(protocol)
+    parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+    return parser

@@ -1,0 +1,1 @@
+"""What is served: checkpoints, replaced together."""

@@ -1,0 +1,182 @@
+"""Which checkpoints are served: from one path to descriptions and text pipelines.
+
+Owns the meaning of `DRAGOMAN_CHECKPOINT`, what several checkpoints may not share, and that one
+which cannot be served stops no other. Imports no torch: the networks are loaded by the engine.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checkpoint.checksums import fingerprint
+from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
+from model.errors import ConfigError, DragomanError
+from model.system.paths import exists, is_folder
+from model.text.pipeline import TextPipeline
+from model.text.tokenizer import Tokenizer
+
+CHECKPOINT_VARIABLE = "DRAGOMAN_CHECKPOINT"
+_FOLDER = Path("checkpoints")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextCheckpoint:
+    """A checkpoint as far as the front needs it.
+
+    Attributes:
+        directory: Where it is.
+        fingerprint: Names exactly the files that were read.
+        manifest: What it says of itself.
+        pipeline: Its text ↔ segments.
+    """
+
+    directory: Path
+    fingerprint: str
+    manifest: Manifest
+    pipeline: TextPipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultyCheckpoint:
+    """A directory that should be a checkpoint and cannot be served.
+
+    Attributes:
+        directory: Where it is.
+        reason: What is wrong with it, with the path of the file.
+    """
+
+    directory: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What was found: what can be served, at least one, and what cannot.
+
+    Raises:
+        ConfigError: Nothing can be served; the message has every reason.
+    """
+
+    usable: tuple[TextCheckpoint, ...]
+    faulty: tuple[FaultyCheckpoint, ...] = ()
+
+    def __post_init__(self) -> None:
+        """See `Raises`."""
+        if not self.usable:
+            raise ConfigError("; ".join(dict.fromkeys(fault.reason for fault in self.faulty)))
+
+    def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
+        """The same, with some of the usable ones, by their places, faulty for these reasons."""
+        faulty = [
+            FaultyCheckpoint(directory=self.usable[place].directory, reason=reason)
+            for place, reason in at_fault.items()
+        ]
+        usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
+        return Checkpoints(usable=tuple(usable), faulty=(*self.faulty, *faulty))
+
+
+def default_checkpoints() -> Path:
+    """Where checkpoints are when nobody says where.
+
+    The folder `checkpoints` of the working directory, or, where there is none, the one beside the
+    packages: that of a source tree, in which the bundled networks are.
+    """
+    bundled = Path(__file__).parents[2] / _FOLDER
+    is_bundled = not is_folder(_FOLDER, _unusable) and is_folder(bundled, _unusable)
+    return bundled if is_bundled else _FOLDER
+
+
+def named_checkpoints(environment: Mapping[str, str]) -> Path:
+    """Where the environment says that they are, as the server reads it; else the default."""
+    named = environment.get(CHECKPOINT_VARIABLE)
+    return Path(named) if named else default_checkpoints()
+
+
+def find_checkpoints(path: Path) -> tuple[Path, ...]:
+    """The directories of the checkpoints at `path`, in order of their names.
+
+    A directory with a config.json is a checkpoint. Any other one is a folder of checkpoints:
+    every directory in it is one, but for those whose name begins with a dot.
+
+    Raises:
+        ConfigError: There is no such directory, none in it, or it cannot be read.
+    """
+    path = Path(os.path.realpath(path))  # Path.resolve raises on a loop of links
+    if not is_folder(path, _unusable):
+        raise ConfigError(
+            f"there is no checkpoint directory {path};"
+            " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
+        )
+    if exists(path / CONFIG_FILE, _unusable):
+        return (path,)
+    try:
+        entries = sorted(path.iterdir())
+    except OSError as error:
+        raise _unusable(path, error.strerror or str(error)) from error
+    found = [entry for entry in entries if entry.name[0] != "." and _may_be_folder(entry)]
+    if not found:
+        raise ConfigError(f"{path} has neither a {CONFIG_FILE} nor directories with one")
+    return tuple(found)
+
+
+def load_checkpoints(path: Path) -> Checkpoints:
+    """Read the descriptions and tokenizers of the checkpoints at `path`.
+
+    One that has a name or a language pair of another one before it is faulty too: a request names a
+    pair and a metric names a checkpoint, and each must mean one thing.
+
+    Raises:
+        ConfigError: There is none, or none can be served; the message has every reason.
+    """
+    usable: list[TextCheckpoint] = []
+    faulty: list[FaultyCheckpoint] = []
+    for directory in find_checkpoints(path):
+        try:
+            checkpoint = _read(directory)
+            _check_distinct(checkpoint, usable)
+            usable.append(checkpoint)
+        except DragomanError as error:
+            faulty.append(FaultyCheckpoint(directory=directory, reason=str(error)))
+    return Checkpoints(usable=tuple(usable), faulty=tuple(faulty))
+
+
+def _read(directory: Path) -> TextCheckpoint:
+    name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
+    manifest = read_manifest(directory)
+    return TextCheckpoint(
+        directory=directory,
+        fingerprint=name,
+        manifest=manifest,
+        pipeline=TextPipeline(Tokenizer.load(directory, manifest), manifest),
+    )
+
+
+def _may_be_folder(path: Path) -> bool:
+    """Whether it is one; what cannot be looked at is, so that reading it says why."""
+    try:
+        return is_folder(path, _unusable)
+    except ConfigError:
+        return True
+
+
+def _unusable(path: Path, problem: str) -> ConfigError:
+    return ConfigError(f"{path}: {problem}")
+
+
+def _check_distinct(checkpoint: TextCheckpoint, others: Iterable[TextCheckpoint]) -> None:
+    manifest, directory = checkpoint.manifest, checkpoint.directory
+    for other in others:
+        if other.manifest.name == manifest.name:
+            raise ConfigError(f"{other.directory} and {directory} are both called {manifest.name}")
+        taken = set(map(_languages, other.manifest.pairs))
+        for pair in manifest.pairs:
+            if _languages(pair) in taken:
+                raise ConfigError(
+                    f"{other.directory} and {directory} both translate"
+                    f" from {pair.source} to {pair.target}"
+                )
+
+
+def _languages(pair: LanguagePair) -> tuple[str, str]:
+    return pair.source, pair.target

@@ -1,0 +1,204 @@
+"""What is served from one load of the checkpoints to the next: texts, pairs and an engine.
+
+Owns what has to change together. The front holds one generation at a time and replaces it as a
+whole (`service.front`); a request keeps the one that it began with.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Self
+
+from model.checkpoint.manifest import LanguagePair, LengthLimits
+from service.cores import default_num_threads
+from service.engine.client.client import EngineClient
+from service.engine.client.supervisor import RestartBudget, Supervisor
+from service.engine.errors import EngineStartError
+from service.engine.messages import Configure
+from service.labels import Served, served_by
+from service.models.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.translator import OnlineTranslator, SegmentsFinished
+from service.settings import Settings
+from service.telemetry.metrics import Metrics
+
+_HEARTBEATS_PER_HANG = 8
+
+
+class WorkCount:
+    """How many are at work, and a wait until none is."""
+
+    def __init__(self) -> None:
+        self.num = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Count one until it is left."""
+        self.num += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self.num -= 1
+            if self.num == 0:
+                self._is_idle.set()
+
+    async def wait_idle(self) -> None:
+        """Return once nobody is at work."""
+        await self._is_idle.wait()
+
+
+class Generation:
+    """Checkpoints as they were when they were loaded, and the engine that runs them.
+
+    Nothing of it changes but the count of its requests and the process behind the supervisor.
+
+    Args:
+        checkpoints: What was found.
+        supervisor: Of an engine that has loaded the usable ones in this order.
+        text_thread: Where texts are prepared and finished.
+        on_finished: Called with the segments of every request that were translated.
+
+    Attributes:
+        checkpoints: Those that are served.
+        faulty: Those that cannot be.
+        names: Of the checkpoints.
+        pairs: Of all checkpoints.
+        served: The same as metrics and logs tell them.
+        supervisor: Of the engine.
+        work: Its requests.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        supervisor: Supervisor,
+        *,
+        text_thread: Executor,
+        on_finished: SegmentsFinished | None = None,
+    ) -> None:
+        self.checkpoints = checkpoints.usable
+        self.faulty = checkpoints.faulty
+        self.names = tuple(one.manifest.name for one in self.checkpoints)
+        self.pairs = tuple(pair for one in self.checkpoints for pair in one.manifest.pairs)
+        self.served: Mapping[LanguagePair, Served] = MappingProxyType(
+            {
+                pair: served_by(pair, one.manifest.name)
+                for one in self.checkpoints
+                for pair in one.manifest.pairs
+            }
+        )
+        self.supervisor = supervisor
+        self.work = WorkCount()
+        self._limits = MappingProxyType(
+            {pair: one.manifest.limits for one in self.checkpoints for pair in one.manifest.pairs}
+        )
+        bulk_turn = asyncio.Semaphore(1)
+        translators = {}
+        for number, checkpoint in enumerate(self.checkpoints):
+            translator = OnlineTranslator(
+                pipeline=checkpoint.pipeline,
+                limits=checkpoint.manifest.limits,
+                engine=supervisor,
+                checkpoint=number,
+                checkpoint_name=checkpoint.manifest.name,
+                text_thread=text_thread,
+                bulk_turn=bulk_turn,
+                on_finished=on_finished,
+            )
+            translators.update(dict.fromkeys(checkpoint.manifest.pairs, translator))
+        self._translators = MappingProxyType(translators)
+
+    @classmethod
+    async def open(
+        cls,
+        settings: Settings,
+        *,
+        metrics: Metrics,
+        text_thread: Executor,
+        clock: Callable[[], float],
+        on_finished: SegmentsFinished | None = None,
+        on_given_up: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], Awaitable[bool]] | None = None,
+    ) -> Self:
+        """Read the checkpoints that the settings name, and start an engine with them.
+
+        An engine that finds some at fault is started again without them.
+
+        Raises:
+            ConfigError: There is no checkpoint, or none that can be served.
+            EngineStartError: The engine did not become ready; no process is left behind.
+        """
+        checkpoints = await asyncio.to_thread(load_checkpoints, settings.checkpoint)
+
+        async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
+            configure = _configuration(settings, checkpoints.usable)
+
+            async def start_engine() -> EngineClient:
+                return await EngineClient.start(
+                    configure,
+                    max_pending_segments=settings.max_pending_segments,
+                    reserved_share=settings.reserved_share,
+                    start_timeout_seconds=settings.start_timeout_seconds,
+                    hang_seconds=settings.hang_seconds,
+                    observer=metrics.segments,
+                    clock=clock,
+                )
+
+            return await Supervisor.start(
+                start_engine,
+                budget=RestartBudget(
+                    max_restarts=settings.max_restarts,
+                    window_seconds=settings.restart_window_seconds,
+                ),
+                on_lost=metrics.engine_restarted,
+                clock=clock,
+                on_given_up=on_given_up,
+                on_outdated=on_outdated,
+            )
+
+        while True:
+            try:
+                supervisor = await start_supervisor(checkpoints)
+                break
+            except EngineStartError as error:
+                if not error.at_fault:
+                    raise
+                checkpoints = checkpoints.without(error.at_fault)
+        return cls(checkpoints, supervisor, text_thread=text_thread, on_finished=on_finished)
+
+    def __repr__(self) -> str:
+        return f"<Generation {', '.join(self.names)}: {self.work.num} requests>"
+
+    def limits(self, pair: LanguagePair) -> LengthLimits:
+        """Lengths that the pair's checkpoint was trained for."""
+        return self._limits[pair]
+
+    def translator(self, pair: LanguagePair) -> OnlineTranslator | None:
+        """What translates the pair; None if nothing here does."""
+        return self._translators.get(pair)
+
+    async def retire(self) -> None:
+        """Let the requests that began here end, then end the engine."""
+        self.supervisor.retire()
+        await self.work.wait_idle()
+        await self.supervisor.close()
+
+
+def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) -> Configure:
+    return Configure(
+        checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
+        fingerprints=tuple(checkpoint.fingerprint for checkpoint in checkpoints),
+        num_threads=settings.num_threads or default_num_threads(),
+        device=settings.device,
+        compute_type=settings.compute_type,
+        max_rows=settings.max_rows,
+        max_slots=settings.max_slots,
+        admit_token_budget=settings.admit_token_budget,
+        reserved_share=settings.reserved_share,
+        heartbeat_seconds=min(1.0, settings.hang_seconds / _HEARTBEATS_PER_HANG),
+        log_level=settings.log_level,
+    )

@@ -1,0 +1,270 @@
+"""The online driver: prepare → submit → finish, and nothing for those who have left.
+
+Owns the way of one request's texts through the text thread and the engine, its deadline, and
+the cancelling of what nobody waits for. Values were checked at the edge (`service.api`).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.config import SearchConfig, StoppingRule
+from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
+from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.messages import Finished, OutputHypothesis
+from service.errors import deadline_exceeded, too_long
+from service.labels import served_by
+from service.priority import Priority, priority_of, work_of
+
+# Text work is handed over in pieces, so that one long request does not keep the others waiting.
+_CHARACTERS_PER_PIECE = 4_000
+
+SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationRequest:
+    """One request, checked.
+
+    Attributes:
+        texts: What to translate.
+        pair: From where to where.
+        beam_size: Hypotheses kept at every step.
+        length_penalty: Exponent of the score.
+        num_alternatives: Further translations per text; below `beam_size`.
+        max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
+            which caps it in any case.
+        with_alignment: Also say which source token each target token attended to most.
+        timeout_seconds: The deadline, from now.
+        priority: The class it is in by what is known of it; its segments wait in that one, or as
+            bulk if they turn out to be more work than somebody waits for.
+        stopping: When the search of a segment ends.
+        client: Whose it is, as a number that says nothing of them.
+    """
+
+    texts: tuple[str, ...]
+    pair: LanguagePair
+    beam_size: int
+    length_penalty: float
+    num_alternatives: int
+    max_length: int | None
+    with_alignment: bool
+    timeout_seconds: float
+    priority: Priority = "interactive"
+    stopping: StoppingRule = "exact"
+    client: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedText:
+    """One text's translations.
+
+    Attributes:
+        best: The translation.
+        alternatives: Further ones that differ from it and from each other, best first.
+        hypotheses: For every segment of `best` the hypothesis it was made of; None for a
+            segment that the network has not seen.
+    """
+
+    best: Translation
+    alternatives: tuple[str, ...]
+    hypotheses: tuple[OutputHypothesis | None, ...]
+
+
+class Engine(Protocol):
+    """Where segments are translated: an `EngineClient`, or the supervisor of one."""
+
+    @property
+    def max_request_segments(self) -> int:
+        """Segments of one request that may be accepted and not answered."""
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        """Accept all of a client's `jobs`, or none; never waits."""
+
+
+class OnlineTranslator:
+    """Drives one checkpoint of an engine for many requests at once.
+
+    Args:
+        pipeline: Text ↔ segments.
+        limits: Lengths the checkpoint was trained for.
+        engine: Where segments are translated.
+        checkpoint: Which of the engine's checkpoints it is.
+        checkpoint_name: What it is called.
+        text_thread: Where the pipeline runs.
+        bulk_turn: Who of bulk may hand it a piece of text: with one at a time, an interactive
+            request never waits there for more than one.
+        on_finished: Called with a request's segments and their answers, in the request's task.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: TextPipeline,
+        limits: LengthLimits,
+        engine: Engine,
+        text_thread: Executor,
+        bulk_turn: asyncio.Semaphore,
+        checkpoint: int = 0,
+        checkpoint_name: str = "",
+        on_finished: SegmentsFinished | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._limits = limits
+        self._engine = engine
+        self._checkpoint = checkpoint
+        self._checkpoint_name = checkpoint_name
+        self._text_thread = text_thread
+        self._bulk_turn = bulk_turn
+        self._on_finished = on_finished
+
+    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        """One result per text, in order; cancelling it cancels its segments.
+
+        Raises:
+            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            QueueFullError: Too many segments wait already.
+            EngineUnavailableError: The engine is gone or takes no more.
+            SegmentFailedError: The engine gave a segment up.
+        """
+        try:
+            async with asyncio.timeout(request.timeout_seconds) as deadline:
+                return await self._translate(request)
+        except TimeoutError as error:
+            if deadline.expired():
+                raise deadline_exceeded(seconds=request.timeout_seconds) from error
+            raise
+
+    async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        prepared = await self._prepare(request)
+        jobs = self._jobs(prepared, request)
+        with self._engine.submit(jobs, client=request.client) as batch:
+            answers = await batch.results()
+        if self._on_finished is not None:
+            self._on_finished(jobs, answers)
+        finished = iter(answers)
+        outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
+
+        def finish(text: tuple[PreparedText, list[tuple[OutputHypothesis, ...]]]) -> TranslatedText:
+            return _finish(self._pipeline, *text, num_alternatives=request.num_alternatives)
+
+        texts = list(zip(prepared, outputs, strict=True))
+        sizes = [len(text) for text in request.texts]
+        return [result async for result in self._map(finish, texts, sizes, request.priority)]
+
+    async def _prepare(self, request: TranslationRequest) -> list[PreparedText]:
+        """The texts as segments; given up as soon as there are more than may ever be accepted."""
+
+        def prepare(text: str) -> PreparedText:
+            return self._pipeline.prepare(text, request.pair)
+
+        limit = self._engine.max_request_segments
+        prepared: list[PreparedText] = []
+        num_segments = 0
+        sizes = [len(text) for text in request.texts]
+        async for text in self._map(prepare, request.texts, sizes, request.priority):
+            prepared.append(text)
+            num_segments += len(text.network_segments)
+            if num_segments > limit:
+                raise too_long(
+                    f"the request has at least {num_segments} segments; the limit is {limit}",
+                    value=num_segments,
+                    limit=limit,
+                )
+        return prepared
+
+    def _jobs(self, texts: Sequence[PreparedText], request: TranslationRequest) -> list[SegmentJob]:
+        searches: dict[int, SearchConfig] = {}
+        prefix_ids = self._pipeline.prefix_ids(request.pair)
+        segments = [segment for text in texts for segment in text.network_segments]
+        lengths = [len(segment.source_ids) for segment in segments]
+        priority = priority_of(work_of(lengths, beam_size=request.beam_size), request.priority)
+        served = served_by(request.pair, self._checkpoint_name)
+        jobs = []
+        for segment in segments:
+            cap = target_cap(len(segment.source_ids), self._limits)
+            search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
+            jobs.append(
+                SegmentJob(
+                    source_ids=segment.source_ids,
+                    prefix_ids=prefix_ids,
+                    search=search,
+                    priority=priority,
+                    checkpoint=self._checkpoint,
+                    served=served,
+                )
+            )
+        return jobs
+
+    async def _map(
+        self,
+        function: Callable[[T], U],
+        items: Sequence[T],
+        sizes: Sequence[int],
+        priority: Priority,
+    ) -> AsyncIterator[U]:
+        """`function` of every item, on the text thread, a few thousand characters at a time."""
+        loop = asyncio.get_running_loop()
+        for piece in _pieces(items, sizes):
+            async with self._bulk_turn if priority == "bulk" else nullcontext():
+                done = await loop.run_in_executor(self._text_thread, _map_all, function, piece)
+            for result in done:
+                yield result
+
+
+def _search(request: TranslationRequest, cap: int) -> SearchConfig:
+    return SearchConfig(
+        beam_size=request.beam_size,
+        length_penalty=request.length_penalty,
+        stopping=request.stopping,
+        num_hypotheses=request.num_alternatives + 1,
+        max_length=min(cap, request.max_length or cap),
+        with_alignment=request.with_alignment,
+    )
+
+
+def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
+    return [function(item) for item in items]
+
+
+def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
+    piece: list[T] = []
+    size = 0
+    for item, item_size in zip(items, sizes, strict=True):
+        piece.append(item)
+        size += item_size
+        if size >= _CHARACTERS_PER_PIECE:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
+
+
+def _finish(
+    pipeline: TextPipeline,
+    prepared: PreparedText,
+    outputs: Sequence[tuple[OutputHypothesis, ...]],
+    *,
+    num_alternatives: int,
+) -> TranslatedText:
+    """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
+    best = pipeline.finish(prepared, [ranked[0] for ranked in outputs])
+    texts = {best.text: None}
+    for rank in range(1, num_alternatives + 1):
+        chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in outputs]
+        texts[pipeline.finish(prepared, chosen).text] = None
+    hypotheses = iter(outputs)
+    return TranslatedText(
+        best=best,
+        alternatives=tuple(texts)[1:],
+        hypotheses=tuple(
+            None if segment.is_verbatim else next(hypotheses)[0] for segment in prepared.segments
+        ),
+    )

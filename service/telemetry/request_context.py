@@ -1,0 +1,73 @@
+"""What is known of a request when it ends: counts for the log line, never its text."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from service.labels import Served
+from service.priority import Priority
+
+PROBES = frozenset({"/health", "/livez", "/readyz", "/metrics"})
+"""Paths that are asked every few seconds: an answer as hoped for is worth neither line nor span."""
+
+NO_ANSWER = 499
+"""The status told of a request whose client left before its answer."""
+
+_KEY = "dragoman.record"
+_TRACE_KEY = "dragoman.trace_id"
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestRecord:
+    """Filled in by the handlers, written by the edge.
+
+    Attributes:
+        request_id: From X-Request-ID, or made.
+        code: The error's code, if it was one.
+        num_texts: Texts of a translation request.
+        num_characters: Characters of its texts.
+        num_segments: Segments they became.
+        priority: The class they waited in.
+        served: The pair and the checkpoint, once they are known.
+        key_name: Of the API key that was used; never the key.
+        trace_id: Of the trace that the request belongs to; None where nothing is traced.
+    """
+
+    request_id: str
+    code: str | None = None
+    num_texts: int | None = None
+    num_characters: int | None = None
+    num_segments: int | None = None
+    priority: Priority | None = None
+    served: Served | None = None
+    key_name: str | None = None
+    trace_id: str | None = None
+
+
+def attach_record(scope: Scope, record: RequestRecord) -> None:
+    """Keep `record` with the request."""
+    scope[_KEY] = record
+
+
+def record_of(request: Request) -> RequestRecord:
+    """The record that the edge attached."""
+    return record_in(request.scope)
+
+
+def record_in(scope: Scope) -> RequestRecord:
+    """The same, where there is no request."""
+    record = scope[_KEY]
+    assert isinstance(record, RequestRecord)
+    return record
+
+
+def attach_trace_id(scope: Scope, trace_id: str) -> None:
+    """Keep the trace that a request belongs to, for the record that will be attached."""
+    scope[_TRACE_KEY] = trace_id
+
+
+def trace_id_in(scope: Scope) -> str | None:
+    """The trace that a request belongs to; None where nothing is traced."""
+    trace_id = scope.get(_TRACE_KEY)
+    return trace_id if isinstance(trace_id, str) else None

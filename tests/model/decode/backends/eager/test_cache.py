@@ -1,0 +1,65 @@
+"""Columns wrap, rows are copied, and nothing else moves."""
+
+import torch
+
+from model.config import ModelConfig
+from model.decode.backends.eager.cache import History, MemoryCache, RowCache
+
+CONFIG = ModelConfig(vocab_size=9, d_model=8, num_heads=2, num_decoder_layers=2, d_k=3, d_v=5)
+
+
+def row_cache(*, max_rows: int, max_length: int) -> RowCache:
+    return RowCache(
+        CONFIG,
+        max_rows=max_rows,
+        max_length=max_length,
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+    )
+
+
+def test_the_last_columns_survive_every_wrap() -> None:
+    cache = row_cache(max_rows=3, max_length=4)
+    for step in range(50):
+        cache.advance(3, min(step, 3))
+        cache.keys[:, :, :, cache.column] = float(step)
+        cache.values[:, :, :, cache.column] = float(step)
+        window = cache.window(min(step + 1, 4))
+        expected = list(range(max(0, step - 3), step + 1))
+        assert cache.keys[1, 2, 1, window, 0].tolist() == expected
+        assert cache.values[0, 2, 1, window, 4].tolist() == expected
+
+
+def test_copied_rows_carry_only_the_past_that_was_named() -> None:
+    cache = row_cache(max_rows=4, max_length=8)
+    for step in range(6):
+        cache.advance(4, step)
+        cache.keys[:, :, :, step] = torch.arange(4.0).view(1, 4, 1, 1) * 10 + step
+    cache.copy_rows(torch.tensor([3, 1]), torch.tensor([0, 2]), 4)
+    assert cache.keys[1, 0, 1, :6, 2].tolist() == [0.0, 1.0, 32.0, 33.0, 34.0, 35.0]
+    assert cache.keys[1, 2, 1, :6, 2].tolist() == [20.0, 21.0, 12.0, 13.0, 14.0, 15.0]
+    assert cache.keys[1, [1, 3], 1, 0, 2].tolist() == [10.0, 30.0]
+
+
+def test_a_history_takes_every_rows_token_at_its_own_position() -> None:
+    history = History(max_rows=4, max_length=5, device=torch.device("cpu"), dtype=torch.float32)
+    history.write(torch.tensor([0, 2, 1]), torch.tensor([7, 8, 9]), torch.tensor([0.5, 1.5, 2.5]))
+    assert history.tokens.tolist() == [[7, 0, 0, 0, 0], [0, 0, 8, 0, 0], [0, 9, 0, 0, 0], [0] * 5]
+    history.sources[1, 2] = 3
+    history.copy_rows(torch.tensor([1]), torch.tensor([3]), 3)
+    assert history.tokens[3].tolist() == [0, 0, 8, 0, 0]
+    assert history.log_probs[3, 2] == 1.5
+    assert history.sources[3, 2] == 3
+
+
+def test_memory_is_written_by_slot_and_moves_whole() -> None:
+    memory = MemoryCache(
+        CONFIG, max_slots=3, max_source_length=6, device=torch.device("cpu"), dtype=torch.float32
+    )
+    keys, values = torch.randn(2, 2, 4, 3), torch.randn(2, 2, 4, 5)
+    memory.write(1, torch.tensor([2, 0]), keys, values)
+    assert torch.equal(memory.keys[1, 2, :, :4], keys[0])
+    memory.move(2, 1, 4)
+    assert torch.equal(memory.values[1, 1, :, :4], values[0])
+    memory.clear(1)
+    assert not memory.keys[:, 1].any()

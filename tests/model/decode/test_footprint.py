@@ -1,0 +1,56 @@
+"""What a session takes at the least, compared with what the kernels and tensors really take."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.checkpoint.manifest import Manifest, read_manifest
+from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
+from model.errors import ConfigError
+from model.request import SessionLimits
+from model.system.host_memory import host_limit
+from support.tiny_checkpoint import write_tiny_checkpoint
+
+LIMITS = SessionLimits(max_rows=8, max_slots=3, max_source_length=40, max_target_length=30)
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    return read_manifest(write_tiny_checkpoint(tmp_path_factory.mktemp("footprint") / "tiny"))
+
+
+def test_no_backend_keeps_less_than_the_sum(manifest: Manifest) -> None:
+    device, dtype = torch.device("cpu"), torch.bfloat16
+    rows = RowCache(manifest.network, max_rows=8, max_length=15, device=device, dtype=dtype)
+    memory = MemoryCache(
+        manifest.network, max_slots=3, max_source_length=40, device=device, dtype=dtype
+    )
+    kept = sum(table.nbytes for cache in (rows, memory) for table in (cache.keys, cache.values))
+    places = LIMITS.max_rows * LIMITS.max_target_length
+    assert cache_bytes(manifest, LIMITS) == kept + 16 * places
+    assert table_bytes(manifest, LIMITS) == 2 * 40 * 32 * 4
+
+
+def test_what_fits_to_the_byte_fits_and_more_is_refused(manifest: Manifest) -> None:
+    needed = check_footprint(manifest, LIMITS, None)
+    assert check_footprint(manifest, LIMITS, needed) == needed
+    with pytest.raises(
+        ConfigError, match=r"limits.max_source_length 64, .* for 8 rows and 3 slots"
+    ):
+        check_footprint(manifest, LIMITS, needed - 1)
+    with pytest.raises(ConfigError, match="for 9 rows"):
+        check_footprint(manifest, replace(LIMITS, max_rows=9), needed)
+
+
+def test_sentences_on_a_cpu_have_the_machine_or_the_container() -> None:
+    assert memory_limit(torch.device("cpu")) == host_limit()
+
+
+def test_the_bundled_checkpoints_take_little() -> None:
+    limits = SessionLimits(max_rows=128, max_slots=64, max_source_length=100, max_target_length=102)
+    for path in sorted(Path("checkpoints").glob("*/config.json")):
+        manifest = read_manifest(path.parent, verify=False)
+        assert check_footprint(manifest, limits, 64 * 2**20) > 0

@@ -1,0 +1,400 @@
+"""From files to what a run reads, without training."""
+
+import errno
+import gzip
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.errors import DataError, TrainingError
+from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
+from model.train.config.experiment import (
+    Experiment,
+    RunConfig,
+    VocabularyConfig,
+)
+from model.train.config.yaml_lines import KeyPlaces
+from model.train.data.corpora import TEXT_FILE
+from model.train.data.filtering import FilterConfig
+from model.train.data.reading import RunText, read_text
+from model.train.data.subwords import RegularisationConfig
+from model.train.data.vocabulary import load_pieces
+from support.tiny_checkpoint import generated_pairs
+
+PAIRS = list(generated_pairs(80))
+TALK = CorpusConfig(name="talk", licence="CC0-1.0")
+DATA = DataConfig(
+    folder="en-zh",
+    source_language="en",
+    target_language="zh",
+    target_tag="zh-Hans",
+    train=(TALK,),
+    dev=("held-out",),
+)
+EN_ZH = DATA.directions[0]
+ZH_EN = DirectionConfig(
+    folder="en-zh",
+    source_language="zh",
+    target_language="en",
+    source_tag="zh-Hans",
+    train=(TALK,),
+    dev=("held-out",),
+)
+EXPERIMENT = Experiment(
+    name="tiny",
+    licence="CC0-1.0",
+    data=DATA,
+    vocabulary=VocabularyConfig(size=450),
+    run=RunConfig(max_updates=1),
+)
+BOTH = replace(EXPERIMENT, data=DataConfig(pairs=(EN_ZH, ZH_EN)))
+
+
+def write(folder: Path, corpus: str, pairs: list[tuple[str, str]], split: str = "train") -> None:
+    (folder / "en-zh" / split).mkdir(parents=True, exist_ok=True)
+    for language, side in (("en", 0), ("zh", 1)):
+        path = folder / "en-zh" / split / f"{corpus}.{language}"
+        path.write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path, "talk", PAIRS[:70])
+    write(tmp_path, "held-out", PAIRS[70:], "dev")
+    (tmp_path / "run").mkdir()
+    return tmp_path
+
+
+def read(
+    folder: Path,
+    experiment: Experiment = EXPERIMENT,
+    *,
+    is_vocabulary_there: bool = False,
+    is_resumed: bool = False,
+    cache: Path | None = None,
+    places: KeyPlaces | None = None,
+) -> RunText:
+    return read_text(
+        experiment,
+        folder,
+        folder / "run",
+        is_vocabulary_there=is_vocabulary_there,
+        is_resumed=is_resumed,
+        cache=cache,
+        places=places,
+    )
+
+
+def filtered(**values: float) -> Experiment:
+    return replace(EXPERIMENT, data=replace(DATA, filters=FilterConfig(**values)))  # type: ignore[arg-type]
+
+
+def test_stored_rows_are_what_the_vocabulary_says(folder: Path) -> None:
+    text = read(folder)
+    pieces = load_pieces(text.vocabularies.source_path)
+    sources, targets = text.pairs.rows(list(range(70)), epoch=0, number=0)
+    for source, target, pair in zip(sources, targets, PAIRS[:70], strict=True):
+        assert source.tolist() == [*pieces.encode(pair[0]), 1]
+        assert target.tolist() == [*pieces.encode(pair[1]), 1]
+    assert len(text.dev["held-out"].pairs) == 10
+    assert list(text.report) == ["dev/held-out"]
+
+
+def test_a_second_run_reads_what_the_first_one_stored(folder: Path) -> None:
+    def files() -> dict[str, int]:
+        return {path.name: path.stat().st_ino for path in (folder / "run" / "text").glob("*/*")}
+
+    first = read(folder)
+    stored = files()
+    assert len(stored) == 5
+    again = read(folder, is_vocabulary_there=True, is_resumed=True)
+    assert files() == stored
+    assert again.reports == first.reports
+    assert again.pairs.source_lengths.tolist() == first.pairs.source_lengths.tolist()
+
+
+def test_other_text_filters_or_lengths_are_stored_anew(folder: Path) -> None:
+    cache = folder / "cache"
+    read(folder, cache=cache)
+    changes = (
+        EXPERIMENT,
+        replace(EXPERIMENT, data=replace(DATA, max_length=20)),
+        filtered(drop_duplicates=True),
+        replace(EXPERIMENT, data=replace(DATA, regularisation=RegularisationConfig())),
+    )
+    for number, experiment in enumerate(changes, start=1):
+        read(folder, experiment, is_vocabulary_there=True, cache=cache)
+        assert len(list(cache.iterdir())) == number
+    write(folder, "talk", PAIRS[:69])
+    read(folder, is_vocabulary_there=True, cache=cache)
+    assert len(list(cache.iterdir())) == len(changes) + 1
+    assert not (folder / "run" / "text").exists()
+
+
+def test_a_resumed_run_refuses_text_that_has_changed(folder: Path) -> None:
+    read(folder)
+    read(folder, is_vocabulary_there=True, is_resumed=True)
+    write(folder, "talk", [*PAIRS[:69], ("The cat waits.", PAIRS[69][1])])
+    message = r"text\.json: the training text is not .* changed: en-zh talk, source$"
+    with pytest.raises(TrainingError, match=message):
+        read(folder, is_vocabulary_there=True, is_resumed=True)
+    (folder / "run" / TEXT_FILE).write_text("{}")
+    with pytest.raises(TrainingError, match=r"text\.json: cannot be read"):
+        read(folder, is_vocabulary_there=True, is_resumed=True)
+
+
+def test_what_is_left_out_is_counted_by_corpus_and_reason(folder: Path) -> None:
+    extra = [
+        PAIRS[0],
+        ("Same here", "same here!"),
+        ("", "空"),
+        ("x" * 500, "猫"),
+        ("7" * 60, "猫"),
+        ("7" * 150, "七" * 50),
+        ("the dog", "der Hund"),
+        ("A new line", "新的一行"),
+    ]
+    write(folder, "more", extra)
+    experiment = filtered(
+        drop_blank=True,
+        drop_identical=True,
+        drop_duplicates=True,
+        max_characters=400,
+        max_ratio=12.0,
+        min_script_share=0.3,
+    )
+    corpora = (TALK, CorpusConfig(name="more", licence="CC0-1.0"))
+    experiment = replace(experiment, data=replace(experiment.data, train=corpora, max_length=100))
+    talk, more = read(folder, experiment).reports
+    assert talk.num_pairs == 70
+    assert talk.num_kept == len(dict.fromkeys(PAIRS[:70]))
+    assert (more.num_pairs, more.num_kept) == (8, 1)
+    assert more.dropped == {
+        "blank": 1,
+        "characters": 1,
+        "identical": 1,
+        "target script": 1,
+        "duplicate": 1,
+        "length": 1,
+        "ratio": 1,
+    }
+    facts = json.loads((folder / "run" / TEXT_FILE).read_text(encoding="utf-8"))
+    assert [corpus["name"] for corpus in facts["corpora"]] == ["talk", "more"]
+    assert facts["corpora"][1]["dropped"] == more.dropped
+
+
+def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
+    key = r"^data\.train\[0\]: "
+    with pytest.raises(DataError, match=key + r".*talk\.en: nothing is left .* characters 70"):
+        read(folder, filtered(max_characters=2))
+    write(folder, "held-out", [("the", "the")], "dev")
+    short = replace(EXPERIMENT, data=replace(DATA, max_length=2))
+    with pytest.raises(DataError, match=key + r".*talk\.en: nothing is left .* length 70"):
+        read(folder, short)
+    assert not list((folder / "run").glob("text/*"))
+
+
+def test_the_target_of_a_corpus_can_be_another_file(folder: Path) -> None:
+    teacher = folder / "teacher.zh.gz"
+    teacher.write_bytes(gzip.compress("".join(f"{pair[1]}！\n" for pair in PAIRS[:70]).encode()))
+    distilled = CorpusConfig(name="talk", licence="CC0-1.0", target_file=str(teacher))
+    experiment = replace(EXPERIMENT, data=replace(DATA, train=(TALK, distilled)))
+    text = read(folder, experiment)
+    assert [report.num_kept for report in text.reports] == [70, 70]
+    assert text.reports[1].name == f"talk with {teacher}"
+    pieces = load_pieces(text.vocabularies.target_path)
+    _, targets = text.pairs.rows([0, 70], epoch=0, number=0)
+    assert pieces.decode(targets[1][:-1].tolist()) == pieces.decode(
+        [*targets[0][:-1].tolist(), *pieces.encode("！")]
+    ).replace(" ", "")
+
+
+def test_text_that_cannot_be_used_is_named_before_anything_is_made(folder: Path) -> None:
+    gone = CorpusConfig(name="talk", licence="CC0-1.0", target_file="nowhere.zh")
+    endless = replace(gone, target_file="a" * 300)
+    path = folder / "en-zh" / "train" / "talk.zh"
+    cases: list[tuple[Experiment, str | None, str]] = [
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, gone))),
+            None,
+            r"^data\.train\[1\]: nowhere.zh: no such file",
+        ),
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, endless))),
+            None,
+            r"^data\.train\[1\]: a{300}: File name too long$",
+        ),
+        (
+            replace(EXPERIMENT, data=replace(DATA, dev=("none",))),
+            None,
+            r"^data\.dev\[0\]: .*dev/none\.en: no such file, nor with \.gz",
+        ),
+        (
+            EXPERIMENT,
+            "一\n二\n",
+            r"^data\.train\[0\]: .*talk\.zh:3: no such line; .*talk\.en has 70 lines but .* has 2",
+        ),
+        (EXPERIMENT, "一\n\n" * 35, r"^data\.train\[0\]: .*talk\.zh:2: the line is blank"),
+        (EXPERIMENT, "", r"^data\.train\[0\]: .*talk\.zh:1: no such line"),
+        (BOTH, "一\n", r"^data\.pairs\[0\]\.train\[0\]: .*talk\.zh:2: no such line"),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=8000)),
+            None,
+            r"joint\.spm: .* vocabulary.size is 8000, more than the text supports; .* at most",
+        ),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=270)),
+            None,
+            r"joint\.spm: .* vocabulary.size is 270, but the characters alone are",
+        ),
+    ]
+    good = path.read_text(encoding="utf-8")
+    for experiment, content, message in cases:
+        path.write_text(good if content is None else content, encoding="utf-8")
+        with pytest.raises(DataError, match=message):
+            read(folder, experiment)
+        assert not list((folder / "run").iterdir())
+
+
+def test_text_that_cannot_be_used_is_named_with_the_line_that_asks_for_it(folder: Path) -> None:
+    places = KeyPlaces(
+        path=Path("tiny.yaml"),
+        lines={"data.train": 3, "data.train[1]": 5, "data.report": 7, "vocabulary.size": 9},
+    )
+    none = CorpusConfig(name="none", licence="CC0-1.0")
+    for experiment, message in (
+        (
+            replace(EXPERIMENT, data=replace(DATA, train=(TALK, none))),
+            r"^tiny\.yaml:5: data\.train\[1\]: .*train/none\.en: no such file",
+        ),
+        (
+            replace(EXPERIMENT, data=replace(DATA, report=("test/none",))),
+            r"^tiny\.yaml:7: data\.report\[0\]: .*test/none\.en: no such file",
+        ),
+        (
+            replace(EXPERIMENT, vocabulary=VocabularyConfig(size=8000)),
+            r"^tiny\.yaml:9: .*joint\.spm: .*vocabulary\.size is 8000",
+        ),
+    ):
+        with pytest.raises(DataError, match=message):
+            read(folder, experiment, places=places)
+
+
+def test_a_fault_inside_training_text_is_named_with_the_line_that_asks_for_it(
+    folder: Path,
+) -> None:
+    """Whether the vocabulary is made of the text, or is there and only tokens are stored."""
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"data.train": 3, "data.train[1]": 5})
+    write(folder, "more", PAIRS[:9])
+    path = folder / "en-zh" / "train" / "more.zh"
+    path.write_text("一\n二\n", encoding="utf-8")
+    more = CorpusConfig(name="more", licence="CC0-1.0")
+    experiment = replace(EXPERIMENT, data=replace(DATA, train=(TALK, more)))
+    message = r"^tiny\.yaml:5: data\.train\[1\]: .*more\.zh:3: no such line"
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment, places=places)
+    read(folder)
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment, is_vocabulary_there=True, places=places)
+
+
+def test_dev_text_that_is_all_too_long_is_refused_before_text_is_stored(folder: Path) -> None:
+    long = [(" ".join(pair[0] for pair in PAIRS[:20]), PAIRS[0][1])] * 3
+    write(folder, "long", long, "dev")
+    experiment = replace(EXPERIMENT, data=replace(DATA, dev=("long",), max_length=40))
+    message = r"^data\.dev\[0\]: dev/long: nothing is left .* 3 pairs .* data\.max_length \(40\)"
+    with pytest.raises(DataError, match=message):
+        read(folder, experiment)
+    assert not (folder / "run" / "text").exists()
+    write(folder, "long", [*long, *PAIRS[70:72]], "dev")
+    dev = read(folder, experiment).dev["long"]
+    assert (dev.num_left_out, len(dev.pairs), len(dev.text)) == (3, 2, 5)
+
+
+def test_a_vocabulary_that_cannot_be_written_is_named_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, data: bytes) -> int:
+        with path.open("wb") as output:
+            output.write(data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(TrainingError, match=r"joint\.spm: cannot be written: No space left"):
+        read(folder)
+    assert not list((folder / "run").iterdir())
+
+
+def test_two_empty_files_are_named(folder: Path) -> None:
+    write(folder, "talk", [])
+    with pytest.raises(DataError, match=r"^data\.train\[0\]: .*talk\.en: the file is empty"):
+        read(folder)
+
+
+def test_several_directions_share_a_network_and_say_their_target(folder: Path) -> None:
+    text = read(folder, BOTH)
+    pieces = load_pieces(text.vocabularies.source_path)
+    sources, targets = text.pairs.rows([0, 70], epoch=0, number=0)
+    tags = [pieces.piece_to_id(">>zh-Hans<<"), pieces.piece_to_id(">>en<<")]
+    assert tags == [3, 4]
+    assert [int(row[0]) for row in sources] == tags
+    assert sources[0].tolist()[1:] == targets[1].tolist()
+    assert [report.direction for report in text.reports] == ["en-zh", "zh-en"]
+    assert list(text.dev) == ["en-zh/held-out", "zh-en/held-out"]
+    assert list(text.report) == ["en-zh/dev/held-out", "zh-en/dev/held-out"]
+    dev = text.dev["zh-en/held-out"]
+    assert dev.pair.source_prefix == (">>en<<",)
+    assert int(dev.pairs.source(0)[0]) == tags[1]
+    assert tags[0] not in pieces.encode("typed by a user: >>zh-Hans<<")
+
+
+def test_a_hot_mixture_reads_the_small_direction_more_often(folder: Path) -> None:
+    write(folder, "few", PAIRS[:7])
+    small = replace(ZH_EN, train=(CorpusConfig(name="few", licence="CC0-1.0"),))
+    for temperature, expected in ((1.0, (70, 7)), (1e6, (38, 38))):
+        data = DataConfig(pairs=(EN_ZH, small), temperature=temperature)
+        copies = read(folder, replace(BOTH, data=data)).pairs.epoch_copies(0)
+        assert (copies[:70].sum(), copies[70:].sum()) == expected
+
+
+def test_a_vocabulary_without_the_tags_or_the_symbols_is_no_beginning(folder: Path) -> None:
+    read(folder)
+    with pytest.raises(DataError, match=r"^data\.pairs: .*joint\.spm: has no piece '>>zh-Hans<<'"):
+        read(folder, BOTH, is_vocabulary_there=True)
+    vocabulary = replace(EXPERIMENT.vocabulary, user_symbols=("<ph>",))
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"vocabulary.user_symbols": 9})
+    message = r"^tiny\.yaml:9: vocabulary\.user_symbols: .*joint\.spm: has no piece '<ph>'"
+    with pytest.raises(DataError, match=message):
+        read(
+            folder,
+            replace(EXPERIMENT, vocabulary=vocabulary),
+            is_vocabulary_there=True,
+            places=places,
+        )
+
+
+def test_copies_that_leave_no_pair_are_refused_with_their_key(folder: Path) -> None:
+    few = replace(EXPERIMENT, data=replace(DATA, train=(replace(TALK, copies=0.001),)))
+    places = KeyPlaces(path=Path("tiny.yaml"), lines={"data": 3, "data.train": 7})
+    with pytest.raises(DataError, match=r"^tiny\.yaml:7: data\.train\.copies leave 0\.07 pairs"):
+        read(folder, few, places=places)
+
+
+def test_user_symbols_are_one_piece_and_few_lines_are_enough(folder: Path) -> None:
+    vocabulary = VocabularyConfig(size=400, user_symbols=("<ph>",), max_lines=40)
+    text = read(folder, replace(EXPERIMENT, vocabulary=vocabulary))
+    pieces = load_pieces(text.vocabularies.source_path)
+    assert "<ph>" in pieces.encode("The<ph>cat", out_type=str)
+
+
+def test_a_damaged_cache_is_made_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = read(folder).pairs.source_lengths.tolist()
+    (store,) = (folder / "run" / "text").iterdir()
+    (store / "source-ids.values").write_bytes(b"damaged!")
+    with caplog.at_level(logging.WARNING, logger="dragoman.train"):
+        after = read(folder, is_vocabulary_there=True, is_resumed=True)
+    assert after.pairs.source_lengths.tolist() == before
+    assert "it is damaged and made again" in caplog.text

@@ -1,0 +1,391 @@
+"""Two workers over Gloo against one: the same run, only shared out."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.errors import ConfigError, DataError, DeviceError, TrainingError
+from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.loop.distributed import (
+    _TIMEOUT,
+    FirstWorkerError,
+    Group,
+    joined_group,
+    local_device,
+)
+from model.train.saved.state import list_snapshots, load_snapshot
+from service.cli.main import main
+from support.forked import Forked, Send, all_of, free_port, run_workers
+from support.tiny_checkpoint import generated_pairs
+from support.training import (
+    Recorder,
+    SecondPassDiffers,
+    cut,
+    gradients,
+    network,
+    reversal_pairs,
+    trainer,
+)
+
+ROOT = Path(__file__).parents[4]
+EXPERIMENT = """
+name: tiny
+licence: CC0-1.0
+data:
+  folder: en-zh
+  source_language: en
+  target_language: zh
+  train: [{name: talk, licence: CC0-1.0}]
+  dev: [talk]
+  regularisation: {alpha: 0.2}
+vocabulary: {size: 450}
+network:
+  {d_model: 16, num_heads: 2, d_ff: 16, num_encoder_layers: 1, num_decoder_layers: 1, dropout: 0.0}
+schedule: {peak: 1e-2, warmup_updates: 2}
+optimiser: {epsilon: 1e-4}
+run:
+  {max_updates: 6, batch_tokens: 200, update_freq: 3, score_dev: false, final_beam_size: 1}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for split in ("train", "dev"):
+        (tmp_path / "data" / "en-zh" / split).mkdir(parents=True)
+        for language, side in (("en", 0), ("zh", 1)):
+            lines = "".join(f"{pair[side]}\n" for pair in generated_pairs(60))
+            path = tmp_path / "data" / "en-zh" / split / f"talk.{language}"
+            path.write_text(lines, encoding="utf-8")
+    (tmp_path / "tiny.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    return tmp_path
+
+
+def arguments(folder: Path, output: str) -> list[str]:
+    experiment, data = str(folder / "tiny.yaml"), str(folder / "data")
+    flags = ["--data", data, "--output", str(folder / output), "--device", "cpu"]
+    return ["train", experiment, *flags, "--threads", "1"]
+
+
+def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    workers = subprocess.run(
+        [*torchrun, "--nproc-per-node=2", "-m", "service.cli.main", *arguments(folder, "two")],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+    )
+    assert workers.returncode == 0, workers.stderr
+    assert workers.stdout.strip() == str(folder / "two" / "checkpoint")  # said once
+    assert main(arguments(folder, "one")) == 0
+    alone, shared = (load_snapshot(list_snapshots(folder / name)[-1]) for name in ("one", "two"))
+    for name, value in alone.items():
+        torch.testing.assert_close(shared[name], value, rtol=0, atol=1e-5)
+
+
+def accumulate(send: Send, group: Group) -> None:
+    """Eight batches of four sentences: the loss and the gradient of all of them."""
+    for rdrop_alpha in (0.0, 3.0):
+        transformer = network(dtype=torch.float64)
+        if rdrop_alpha:
+            transformer.encoder.dropout = SecondPassDiffers()
+        config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
+        loss = trainer(transformer, optimiser=config, group=group).accumulate(
+            cut(reversal_pairs(32), 4)
+        )
+        send((loss, {name: value.numpy() for name, value in gradients(transformer).items()}))
+
+
+def test_two_workers_accumulate_the_gradient_of_the_large_batch() -> None:
+    sent, exits = run_workers(accumulate, size=2)
+    assert exits == [0, 0]
+    for number, rdrop_alpha in enumerate((0.0, 3.0)):
+        transformer = network(dtype=torch.float64)
+        if rdrop_alpha:
+            transformer.encoder.dropout = SecondPassDiffers()
+        config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
+        loss = trainer(transformer, optimiser=config).accumulate(cut(reversal_pairs(32), 32))
+        expected = gradients(transformer)
+        for found_loss, found in (messages[number] for messages in sent):
+            assert found_loss == pytest.approx(loss, abs=1e-12)
+            assert found.keys() == expected.keys()
+            for name, gradient in expected.items():
+                assert np.abs(found[name] - gradient.numpy()).max() < 1e-12, name
+
+
+def fail_first(send: Send, group: Group) -> None:
+    """A block in which the first worker cannot go on."""
+
+    def read() -> None:
+        send("reads")
+        raise DataError("no text")
+
+    try:
+        with group.first_goes_first(torch.device("cpu")):
+            read()
+    except (DataError, FirstWorkerError) as error:
+        send(str(error))
+
+
+def test_the_others_leave_when_the_first_cannot_go_on() -> None:
+    sent, exits = run_workers(fail_first, size=2)
+    assert exits == [0, 0]
+    assert sent[0][:2] == ["reads", "no text"]
+    assert sent[1][0] == "the first worker has ended, and says why"
+
+
+def fail_in_the_middle(send: Send, group: Group, *, rank: int) -> None:
+    """One worker comes to an error between two sums."""
+    try:
+        group.sum(1.0, torch.device("cpu"))
+        if group.rank == rank:
+            raise DataError("no more text")
+        group.sum(1.0, torch.device("cpu"))
+    except TrainingError as error:
+        send((type(error).__name__, str(error)))
+        raise SystemExit from error
+
+
+@pytest.mark.parametrize(("rank", "kind"), [(0, "FirstWorkerError"), (1, "TrainingError")])
+def test_who_loses_the_other_in_the_middle_says_so_in_one_sentence(rank: int, kind: str) -> None:
+    sent, exits = run_workers(partial(fail_in_the_middle, rank=rank), size=2)
+    assert exits[rank] == 1
+    assert exits[1 - rank] == 0
+    assert sent[1 - rank] == [(kind, "another worker has ended with an error, which it tells")]
+
+
+def learn(send: Send, group: Group) -> None:
+    """A run of 20 updates of four batches each: its losses, and what is left of it."""
+    recorder = Recorder()
+    transformer = network(dtype=torch.float64)
+    run = RunConfig(max_updates=20, update_freq=4)
+    trainer(transformer, run=run, group=group).train(recorder)
+    send([result.loss for result in recorder.results])
+    send([result.gradient_norm for result in recorder.results])
+
+
+def meet_a_nan(send: Send, group: Group) -> None:
+    """The second worker's part of the second update has no finite gradient."""
+    recorder = Recorder()
+    transformer = network()
+    numbers = iter(range(1, 99))
+    if not group.is_first:
+        transformer.get_parameter("output_bias").register_hook(
+            lambda gradient: gradient * math.nan if next(numbers) == 2 else gradient
+        )
+    run = RunConfig(max_updates=3, update_freq=2)
+    trainer(transformer, run=run, group=group).train(recorder)
+    send([result.is_skipped for result in recorder.results])
+    send({name: value.numpy() for name, value in transformer.state_dict().items()})
+
+
+def test_what_one_worker_cannot_use_both_skip() -> None:
+    sent, exits = run_workers(meet_a_nan, size=2)
+    assert exits == [0, 0]
+    assert [skipped for skipped, *_ in sent] == [[False, True, False]] * 2
+    weights = [found for _, found, _ in sent]
+    for name, value in weights[0].items():
+        assert np.isfinite(value).all()
+        assert np.array_equal(weights[1][name], value), name
+
+
+def diverge(send: Send, group: Group) -> None:
+    """No update has a finite gradient."""
+    transformer = network()
+    transformer.get_parameter("output_bias").register_hook(lambda gradient: gradient * math.nan)
+    run = RunConfig(max_updates=9, update_freq=2, max_skipped_updates=1)
+    try:
+        trainer(transformer, run=run, group=group).train(Recorder())
+    except TrainingError as error:
+        send((type(error).__name__, str(error)))
+
+
+def test_that_a_run_has_diverged_is_told_by_the_first_worker_alone() -> None:
+    sent, exits = run_workers(diverge, size=2)
+    assert exits == [0, 0]
+    names = [name for (name, message), *_ in sent if "the run has diverged" in message]
+    assert names == ["TrainingError", "FirstWorkerError"]
+
+
+@pytest.fixture(scope="module")
+def learnt_by_two() -> list[list[Any]]:
+    sent, exits = run_workers(learn, size=2)
+    assert exits == [0, 0]
+    return sent
+
+
+def test_two_workers_have_the_loss_curve_of_one(learnt_by_two: list[list[Any]]) -> None:
+    alone: list[list[float]] = []
+    learn(alone.append, Group())  # type: ignore[arg-type]  # it sends these lists
+    for losses, norms, _ in learnt_by_two:
+        np.testing.assert_allclose(losses, alone[0], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(norms, alone[1], rtol=0, atol=1e-8)
+    assert alone[0][-1] < 0.9 * alone[0][0]
+
+
+def test_leaving_a_group_ends_its_threads(learnt_by_two: list[list[Any]]) -> None:
+    # Were they alive while the interpreter ends, they would now and then abort the process.
+    for _, _, threads in learnt_by_two:
+        assert not [name for name in threads if "gloo" in name]
+
+
+def test_batches_are_dealt_out_without_remainder() -> None:
+    batches = list(range(7))
+    parts = [Group(rank=rank, size=3).deal(batches) for rank in range(3)]
+    assert sorted(item for part in parts for item in part) == batches
+    assert Group().deal(batches) == batches
+
+
+def test_without_torchrun_a_worker_is_alone() -> None:
+    with joined_group({}, torch.device("cpu")) as group:
+        assert (group.rank, group.size) == (0, 1)
+        assert group.is_first
+
+
+def test_half_an_environment_is_refused() -> None:
+    environment = {"WORLD_SIZE": "2", "RANK": "0"}
+    with (
+        pytest.raises(ConfigError, match="LOCAL_RANK, MASTER_ADDR, MASTER_PORT is not"),
+        joined_group(environment, torch.device("cpu")),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "limit"),
+    [("WORLD_SIZE", "two", 1), ("WORLD_SIZE", "0", 1), ("RANK", "", 0), ("LOCAL_RANK", "-1", 0)],
+)
+def test_an_environment_of_no_numbers_is_refused(name: str, value: str, limit: int) -> None:
+    environment = {**two_at("127.0.0.1", 1, rank=0), name: value}
+    message = f"^{name} is '{value}'; torchrun sets it to a whole number, at least {limit}$"
+    with (
+        pytest.raises(ConfigError, match=message),
+        joined_group(environment, torch.device("cpu")),
+    ):
+        pass
+
+
+def test_a_worker_uses_its_own_gpu_before_it_meets_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done: list[object] = []
+    monkeypatch.setattr(torch.cuda, "set_device", done.append)
+    monkeypatch.setattr(
+        "model.train.loop.distributed._join", lambda backend, _: done.append(backend)
+    )
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    for device in (torch.device("cuda", 1), torch.device("cpu")):
+        with joined_group(two_at("127.0.0.1", 1, rank=1), device) as group:
+            assert (group.rank, group.size) == (1, 2)
+    assert done == [torch.device("cuda", 1), "nccl", "gloo"]
+
+
+def two_at(address: str, port: int, *, rank: int) -> dict[str, str]:
+    """What torchrun tells one of two workers."""
+    return {
+        "WORLD_SIZE": "2",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+    }
+
+
+def cannot_join(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> str:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("model.train.loop.distributed._JOIN_TIMEOUT", timedelta(seconds=1))
+    with (
+        pytest.raises(ConfigError) as caught,
+        joined_group(environment, torch.device("cpu")),
+    ):
+        pass
+    return str(caught.value)
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = cannot_join(two_at("127.0.0.1", port, rank=0), monkeypatch)
+    assert message.startswith(
+        f"the workers cannot meet at 127.0.0.1, port {port} (MASTER_ADDR, MASTER_PORT): "
+    )
+    assert "\n" not in message
+
+
+def test_an_address_where_nobody_answers_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    message = cannot_join(two_at("127.0.0.1", port, rank=1), monkeypatch)
+    assert message.startswith(f"the workers cannot meet at 127.0.0.1, port {port} ")
+    assert "\n" not in message
+
+
+def test_waiting_for_the_first_worker_has_no_end_that_a_run_could_reach() -> None:
+    assert timedelta(days=7) < _TIMEOUT < timedelta(milliseconds=2**31 - 1)
+
+
+def test_more_workers_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert local_device(torch.device("cuda")) == torch.device("cuda", 1)
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(DeviceError, match="LOCAL_RANK is 2, and this machine has 2 GPUs"):
+        local_device(torch.device("cuda"))
+    monkeypatch.setenv("LOCAL_RANK", "one")
+    with pytest.raises(ConfigError, match="LOCAL_RANK is 'one'; torchrun sets it to a whole"):
+        local_device(torch.device("cuda"))
+    assert local_device(torch.device("cpu")) == torch.device("cpu")
+
+
+def test_other_workers_have_dropout_of_their_own_that_a_resumed_run_repeats() -> None:
+    drawn = []
+    for rank, update in ((1, 5), (2, 5), (1, 6), (1, 5)):
+        Group(rank=rank, size=3).seed_dropout(1, update)
+        drawn.append(torch.rand(4).tolist())
+    assert drawn[0] == drawn[3]
+    assert len({tuple(values) for values in drawn}) == 3
+
+
+def run_command(send: Send, rank: int, port: int, command: list[str]) -> None:
+    """The command as torchrun would run it: what it says on standard error, and its status."""
+    variables = {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "WORLD_SIZE": 2,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
+    os.environ.update({name: str(value) for name, value in variables.items()})
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        status = main(command)
+    send((status, said.getvalue()))
+
+
+def test_what_is_wrong_with_an_experiment_is_told_by_the_first_worker_alone(folder: Path) -> None:
+    experiment = folder / "tiny.yaml"
+    experiment.write_text(EXPERIMENT.replace("vocabulary:", "vocabluary:"), encoding="utf-8")
+    port = free_port()
+    command = arguments(folder, "two")
+    workers = [Forked(run_command, rank, port, command) for rank in range(2)]
+    (first,), (second,) = all_of(workers)
+    assert first[0] == 1
+    (event,) = map(json.loads, first[1].splitlines())
+    assert (event["event"], event["level"]) == ("error", "error")
+    assert event["text"].startswith(f"{experiment}:11: unknown key vocabluary")
+    assert second == (0, "")  # with another status torchrun would end the first before it speaks

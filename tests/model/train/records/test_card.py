@@ -1,0 +1,43 @@
+from dataclasses import replace
+
+import pytest
+
+from model.offline.evaluate import score
+from model.train.config.experiment import BleuTokenizer
+from model.train.data.batching import BatchPosition
+from model.train.data.filtering import CorpusReport
+from model.train.records.card import CardFacts, write_card
+from model.train.saved.state import Progress
+from support.tiny_runs import EXPERIMENT
+from support.training import network
+
+FACTS = CardFacts(
+    progress=Progress(update=12),
+    reports=(
+        CorpusReport(direction="en-zh", name="talk", num_pairs=100, num_kept=100, dropped={}),
+    ),
+    weights="the snapshot of update 12",
+    scores={"dev/held-out": score(["a b"], ["a b"], tokenizer="none")},
+    beam_size=2,
+    compute_type="float32",
+)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "text"),
+    [(None, "detokenised text"), ("13a", "detokenised text"), ("none", "text as it stands")],
+)
+def test_a_card_says_what_kind_of_text_was_scored(
+    tokenizer: BleuTokenizer | None, text: str
+) -> None:
+    experiment = replace(EXPERIMENT, run=replace(EXPERIMENT.run, bleu_tokenizer=tokenizer))
+    card = write_card(experiment, network(), FACTS, command="dragoman train tiny.yaml")
+    assert f"{text}, of the stored int8 weights" in card
+    assert ("detokenised" in card) == (tokenizer != "none")
+
+
+@pytest.mark.parametrize(("num_epochs", "text"), [(0, "0 whole epochs"), (1, "1 whole epoch;")])
+def test_a_card_counts_the_epochs(num_epochs: int, text: str) -> None:
+    progress = Progress(update=12, position=BatchPosition(epoch=num_epochs, index=3))
+    facts = replace(FACTS, progress=progress)
+    assert text in write_card(EXPERIMENT, network(), facts, command="dragoman train tiny.yaml")

@@ -1,0 +1,167 @@
+from dataclasses import replace
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from model.checkpoint.checksums import fingerprint
+from model.checkpoint.manifest import LanguagePair, LengthLimits, read_manifest
+from model.decode.footprint import check_footprint
+from model.errors import DecodingError
+from model.text.pieces import PieceModel
+from service.engine.errors import CheckpointsError
+from service.engine.messages import Configure
+from service.engine.worker import loading
+from service.engine.worker.loading import load_lanes
+from service.engine.worker.runner import Runner
+from support.damaged_checkpoints import WEIGHTS_FILE, list_anew, set_scales
+from support.tiny_checkpoint import EN_ZH, ZH_EN, tiny_network, write_tiny_checkpoint
+
+
+def ticking():
+    """A clock that is one second later every time it is read."""
+    seconds = 0.0
+
+    def clock() -> float:
+        nonlocal seconds
+        seconds += 1.0
+        return seconds
+
+    return clock
+
+
+def configuration(*paths, **limits) -> Configure:
+    return Configure(checkpoint_paths=tuple(map(str, paths)), num_threads=1, device="cpu", **limits)
+
+
+def test_loading_warms_up_and_leaves_the_sessions_empty(checkpoint_path):
+    configure = configuration(checkpoint_path, checkpoint_path, max_rows=8, max_slots=3)
+    lanes, ready = load_lanes(configure, clock=ticking())
+    for lane in lanes:
+        assert lane.is_idle
+        snapshot = lane.snapshot()
+        assert (snapshot.num_rows, snapshot.max_rows, snapshot.max_slots) == (0, 8, 3)
+        assert snapshot.num_steps == 0
+    assert (ready.device, ready.num_threads, ready.max_rows) == ("cpu", 1, 8)
+    assert [loaded.name for loaded in ready.checkpoints] == ["tiny", "tiny"]
+    for loaded in ready.checkpoints:
+        assert (loaded.max_source_length, loaded.max_target_length) == (64, 64)
+        assert loaded.max_prefix_length == 1
+    assert ready.load_seconds > 0
+    assert ready.warmup_seconds > 0
+
+
+@pytest.mark.parametrize(("max_rows", "max_slots"), [(1, 1), (3, 8)])
+def test_a_session_of_any_size_is_warmed_up(checkpoint_path, max_rows, max_slots):
+    configure = configuration(checkpoint_path, max_rows=max_rows, max_slots=max_slots)
+    [lane], _ = load_lanes(configure, clock=ticking())
+    assert lane.is_idle
+
+
+def test_a_checkpoint_that_is_not_the_one_the_front_has_read_is_refused(checkpoint_path):
+    known = fingerprint(checkpoint_path)
+    configure = configuration(checkpoint_path, fingerprints=(known,))
+    assert len(load_lanes(configure, clock=ticking())[0]) == 1
+    other = configuration(checkpoint_path, fingerprints=("0" * 64,))
+    with pytest.raises(CheckpointsError, match="was replaced since it was read"):
+        load_lanes(other, clock=ticking())
+
+
+def test_a_checkpoint_that_is_not_there_is_named(checkpoint_path, tmp_path):
+    with pytest.raises(CheckpointsError, match="nowhere"):
+        load_lanes(configuration(checkpoint_path, tmp_path / "nowhere"), clock=ticking())
+
+
+def test_all_checkpoints_at_fault_are_told_by_their_places(checkpoint_path, tmp_path):
+    paths = (tmp_path / "one", checkpoint_path, tmp_path / "two")
+    with pytest.raises(CheckpointsError) as caught:
+        load_lanes(configuration(*paths), clock=ticking())
+    reasons = caught.value.at_fault
+    assert reasons.keys() == {0, 2}
+    assert reasons[0].startswith(f"{tmp_path}/one")
+    assert reasons[2].startswith(f"{tmp_path}/two")
+    assert str(caught.value) == f"{reasons[0]}; {reasons[2]}"
+
+
+def test_a_network_that_cannot_be_warmed_up_is_at_fault(checkpoint_path, monkeypatch):
+    def refuse(*_arguments):
+        raise DecodingError("no finite score")
+
+    monkeypatch.setattr(Runner, "warm_up", refuse)
+    with pytest.raises(CheckpointsError) as caught:
+        load_lanes(configuration(checkpoint_path), clock=ticking())
+    [(place, reason)] = caught.value.at_fault.items()
+    assert place == 0
+    assert reason.endswith("cannot be served: a first translation has no finite score")
+
+
+def test_the_arithmetic_is_described_with_its_reason(checkpoint_path):
+    _, ready = load_lanes(configuration(checkpoint_path, compute_type="float32"), clock=ticking())
+    [loaded] = ready.checkpoints
+    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "asked_for")
+    assert not loaded.is_slow
+
+
+@pytest.mark.parametrize("compute_type", ["auto", "float32"])
+@pytest.mark.parametrize("scale", [1e30, 3e36, 3e38])
+def test_weights_that_give_no_finite_score_are_refused_by_name(tmp_path, scale, compute_type):
+    directory = write_tiny_checkpoint(tmp_path / "tiny", quantise=True)
+    set_scales(directory, scale)
+    configure = configuration(directory, compute_type=compute_type)
+    with pytest.raises(CheckpointsError, match=r"finite") as refusal:
+        load_lanes(configure, clock=ticking())
+    assert refusal.value.at_fault[0].startswith(str(directory / WEIGHTS_FILE))
+
+
+def test_a_prefix_that_gives_no_finite_score_is_found_wherever_its_pair_stands(tmp_path):
+    told = LanguagePair(source="en", target="de", source_prefix=("▁river",))
+    network = replace(tiny_network(), share_embeddings=False)
+    directory = write_tiny_checkpoint(
+        tmp_path / "tiny", pairs=(EN_ZH, ZH_EN, told), network=network, quantise=True
+    )
+    assert len(load_lanes(configuration(directory), clock=ticking())[0]) == 1
+    [index] = PieceModel((directory / "source.spm").read_bytes()).own_ids("river")
+    tensors = load_file(directory / WEIGHTS_FILE)
+    tensors["source_embedding.weight.scale"][index] = 1e36
+    save_file(tensors, directory / WEIGHTS_FILE)
+    list_anew(directory)
+    with pytest.raises(CheckpointsError, match="no finite score"):
+        load_lanes(configuration(directory), clock=ticking())
+
+
+@pytest.mark.parametrize(
+    ("limits", "prefix"),
+    [
+        (LengthLimits(max_source_length=131_072, max_target_length=64), ()),
+        (LengthLimits(max_source_length=64, max_target_length=131_072), ()),
+        (LengthLimits(max_source_length=64, max_target_length=64), ("▁river",) * 200),
+    ],
+)
+def test_limits_that_need_more_memory_than_there_is_are_refused_with_the_file(
+    tmp_path, monkeypatch, limits, prefix
+):
+    pair = replace(EN_ZH, target_prefix=prefix)
+    directory = write_tiny_checkpoint(tmp_path / "tiny", pairs=(pair,), limits=limits)
+    configure = configuration(directory, max_rows=128, max_slots=64)
+    monkeypatch.setattr(loading, "memory_limit", lambda _: 8 * 2**20)
+    with pytest.raises(CheckpointsError, match=r"128 rows and 64 slots; .*MAX_ROWS") as refusal:
+        load_lanes(configure, clock=ticking())
+    reason = refusal.value.at_fault[0]
+    assert reason.startswith(str(directory / "config.json"))
+    for value in (limits.max_source_length, limits.max_target_length, len(prefix)):
+        assert f" {value}" in reason
+    fewer = configuration(directory, max_rows=1, max_slots=1)
+    monkeypatch.setattr(loading, "memory_limit", lambda _: 2**30)
+    if not prefix:
+        assert len(load_lanes(fewer, clock=ticking())[0]) == 1
+
+
+def test_checkpoints_share_the_memory_that_there_is(checkpoint_path, monkeypatch):
+    manifest = read_manifest(checkpoint_path)
+    configure = configuration(checkpoint_path, checkpoint_path, max_rows=8, max_slots=4)
+    one = check_footprint(manifest, loading._session_limits(manifest, configure), None)
+    monkeypatch.setattr(loading, "memory_limit", lambda _: 2 * one)
+    assert len(load_lanes(configure, clock=ticking())[0]) == 2
+    monkeypatch.setattr(loading, "memory_limit", lambda _: 2 * one - 1)
+    with pytest.raises(CheckpointsError, match="there are at most") as refusal:
+        load_lanes(configure, clock=ticking())
+    assert list(refusal.value.at_fault) == [1]

@@ -1,0 +1,82 @@
+import asyncio
+
+import pytest
+from starlette.requests import Request
+from starlette.types import Message
+
+from service.errors import ClientGoneError
+from service.http.disconnect import unless_gone
+
+
+def _request(gone: asyncio.Event) -> Request:
+    async def receive() -> Message:
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    return Request({"type": "http"}, receive)
+
+
+def test_the_answer_of_work_that_ends_first_is_returned() -> None:
+    async def work() -> str:
+        return "done"
+
+    async def scenario() -> str:
+        return await unless_gone(_request(asyncio.Event()), work())
+
+    assert asyncio.run(scenario()) == "done"
+
+
+def test_an_error_of_the_work_comes_through() -> None:
+    async def work() -> None:
+        raise ZeroDivisionError
+
+    async def scenario() -> None:
+        await unless_gone(_request(asyncio.Event()), work())
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(scenario())
+
+
+def test_work_is_cancelled_and_has_ended_when_its_client_is_gone() -> None:
+    events = []
+
+    async def scenario() -> None:
+        gone = asyncio.Event()
+
+        async def work() -> None:
+            gone.set()
+            try:
+                await asyncio.Future()
+            finally:
+                await asyncio.sleep(0)
+                events.append("released")
+
+        with pytest.raises(ClientGoneError):
+            await unless_gone(_request(gone), work())
+        events.append("returned")
+
+    asyncio.run(scenario())
+    assert events == ["released", "returned"]
+
+
+def test_cancelling_the_waiter_cancels_the_work() -> None:
+    events = []
+
+    async def scenario() -> None:
+        started = asyncio.Event()
+
+        async def work() -> None:
+            started.set()
+            try:
+                await asyncio.Future()
+            finally:
+                events.append("released")
+
+        waiter = asyncio.create_task(unless_gone(_request(asyncio.Event()), work()))
+        await started.wait()
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+
+    asyncio.run(scenario())
+    assert events == ["released"]

@@ -1,0 +1,122 @@
+"""Which generation serves what, without engines; test_service_front_faults.py has real ones."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from model.checkpoint.manifest import LanguagePair
+from service.models.checkpoints import FaultyCheckpoint
+from service.models.deployment import Generation
+from service.models.registry import Routes
+from support.tiny_checkpoint import EN_ZH, ZH_EN
+
+EN_DE = LanguagePair(source="en", target="de")
+EN_ZH_TAGGED = LanguagePair(source="en", target="zh-Hans", target_prefix=("<zh>",))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """What routes see of a generation."""
+
+    checkpoints: tuple[SimpleNamespace, ...]
+    faulty: tuple[FaultyCheckpoint, ...] = ()
+    supervisor: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.manifest.name for one in self.checkpoints)
+
+    @property
+    def pairs(self) -> tuple[LanguagePair, ...]:
+        return tuple(pair for one in self.checkpoints for pair in one.manifest.pairs)
+
+
+def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamespace:
+    manifest = SimpleNamespace(name=name, pairs=pairs)
+    return SimpleNamespace(directory=Path("/old", directory), manifest=manifest)
+
+
+def _generation(
+    *checkpoints: SimpleNamespace, faulty: tuple[str, ...] = (), is_ready: bool = True
+) -> Generation:
+    faults = tuple(
+        FaultyCheckpoint(directory=Path("/new", name), reason=f"/new/{name}/config.json: is gone")
+        for name in faulty
+    )
+    return cast("Generation", Loaded(checkpoints, faults, SimpleNamespace(is_ready=is_ready)))
+
+
+BACK = _checkpoint("b", "back", ZH_EN)
+THERE = _checkpoint("a", "there", EN_ZH)
+
+
+def test_a_checkpoint_that_is_faulty_now_keeps_the_generation_that_has_it() -> None:
+    routes, old = Routes(), _generation(THERE, BACK)
+    assert routes.take(old) == []
+    new = _generation(THERE, faulty=("b",))
+    assert routes.take(new) == []
+    assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (new, old)
+    assert routes.generations == [old, new]
+    [fault] = routes.faults
+    assert (fault.directory, fault.reason, fault.is_served) == (
+        "b",
+        "b/config.json: is gone",
+        True,
+    )
+    newer = _generation(THERE, faulty=("b",))
+    assert routes.take(newer) == [new]
+    assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (newer, old)
+    assert routes.take(_generation(THERE, BACK)) == [old, newer]
+    assert routes.faults == []
+
+
+def test_faulty_ones_of_two_generations_keep_both() -> None:
+    german = _checkpoint("c", "german", EN_DE)
+    routes, first = Routes(), _generation(THERE, BACK, german)
+    routes.take(first)
+    second = _generation(THERE, german, faulty=("b",))
+    routes.take(second)
+    third = _generation(german, faulty=("a", "b"))
+    assert routes.take(third) == []
+    assert [routes.find(pair) for pair in (EN_ZH, ZH_EN, EN_DE)] == [second, first, third]
+    assert routes.by_directory == {"a": False, "b": False, "c": True}
+
+
+def test_a_checkpoint_that_was_taken_away_is_gone() -> None:
+    routes, old = Routes(), _generation(THERE, BACK)
+    routes.take(old)
+    assert routes.take(_generation(THERE)) == [old]
+    assert routes.find(ZH_EN) is None
+    assert routes.pairs == (EN_ZH,)
+
+
+@pytest.mark.parametrize(
+    "newcomer",
+    [_checkpoint("c", "back", EN_DE), _checkpoint("c", "other", ZH_EN)],
+    ids=["its name", "its languages"],
+)
+def test_what_a_new_checkpoint_has_taken_is_not_kept(newcomer: SimpleNamespace) -> None:
+    routes, old = Routes(), _generation(BACK)
+    routes.take(old)
+    new = _generation(newcomer, faulty=("b",))
+    assert routes.take(new) == [old]
+    assert set(routes.pairs) == set(newcomer.manifest.pairs)
+    assert not routes.faults[0].is_served
+
+
+def test_the_same_languages_with_another_tag_are_taken_too() -> None:
+    routes, old = Routes(), _generation(THERE)
+    routes.take(old)
+    new = _generation(_checkpoint("c", "other", EN_ZH_TAGGED), faulty=("a",))
+    assert routes.take(new) == [old]
+    assert routes.pairs == (EN_ZH_TAGGED,)
+
+
+def test_an_engine_that_is_gone_keeps_nothing() -> None:
+    routes, old = Routes(), _generation(THERE, BACK, is_ready=False)
+    routes.take(old)
+    assert routes.take(_generation(THERE, faulty=("b",))) == [old]
+    assert routes.find(ZH_EN) is None

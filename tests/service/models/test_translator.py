@@ -1,0 +1,216 @@
+import asyncio
+import dataclasses
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from model.checkpoint.manifest import read_manifest
+from model.text.pipeline import TextPipeline
+from model.text.tokenizer import Tokenizer
+from service.engine.client.client import EngineClient
+from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.errors import EngineUnavailableError
+from service.engine.messages import Configure
+from service.errors import RequestError
+from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
+from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
+
+TEXT = "The cat sees the river."
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def engine(
+    runner: asyncio.Runner, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[EngineClient]:
+    path = write_tiny_checkpoint(tmp_path_factory.mktemp("online") / "tiny")
+    configure = Configure(
+        checkpoint_paths=(str(path),),
+        num_threads=1,
+        device="cpu",
+        compute_type="float32",  # slow enough for deadlines and cancellations to meet it
+        max_rows=16,
+        max_slots=4,
+        log_level="error",
+    )
+    engine = runner.run(EngineClient.start(configure, max_pending_segments=30))
+    yield engine
+    runner.run(engine.close())
+
+
+@pytest.fixture(scope="module")
+def translator(engine: EngineClient, tmp_path_factory: pytest.TempPathFactory) -> OnlineTranslator:
+    path = write_tiny_checkpoint(tmp_path_factory.mktemp("pipeline") / "tiny")
+    manifest = read_manifest(path)
+    return OnlineTranslator(
+        pipeline=TextPipeline(Tokenizer.load(path, manifest), manifest),
+        limits=TINY_LIMITS,
+        engine=engine,
+        text_thread=ThreadPoolExecutor(max_workers=1),
+        bulk_turn=asyncio.Semaphore(1),
+    )
+
+
+def _request(
+    texts: Sequence[str],
+    *,
+    beam_size: int = 2,
+    num_alternatives: int = 0,
+    max_length: int | None = None,
+    timeout_seconds: float = 60.0,
+) -> TranslationRequest:
+    return TranslationRequest(
+        texts=tuple(texts),
+        pair=EN_ZH,
+        beam_size=beam_size,
+        length_penalty=1.0,
+        num_alternatives=num_alternatives,
+        max_length=max_length,
+        with_alignment=False,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def test_texts_keep_their_order_and_their_segments_their_hypotheses(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    texts = [TEXT, "", f"7.30\n{TEXT}", "a" * 500, " "]
+    results: list[TranslatedText] = runner.run(translator.translate(_request(texts)))
+    assert [len(result.best.segments) == len(result.hypotheses) for result in results] == [True] * 5
+    assert results[0].best.text == results[2].best.segments[1].text
+    assert [hypothesis is None for hypothesis in results[2].hypotheses] == [True, False]
+    assert (results[1].best.text, results[4].best.text) == ("", " ")
+
+
+def test_alternatives_differ_and_a_copied_text_has_none(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    request = _request([TEXT, "7.30"], beam_size=4, num_alternatives=3)
+    translated, copied = runner.run(translator.translate(request))
+    assert len({translated.best.text, *translated.alternatives}) > 1
+    assert copied.alternatives == ()
+
+
+def test_max_length_only_ever_shortens(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    def longest(max_length: int | None) -> int:
+        (result,) = runner.run(translator.translate(_request([TEXT], max_length=max_length)))
+        return max(segment.num_target_tokens for segment in result.best.segments)
+
+    assert longest(3) <= 2
+    assert longest(64) == longest(None)
+
+
+def test_more_segments_than_may_ever_wait_are_a_413(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        runner.run(translator.translate(_request([TEXT] * 31)))
+    problem = caught.value.problem
+    assert (problem.status, problem.value, problem.limit) == (413, 31, 30)
+
+
+def test_a_deadline_is_a_504_and_leaves_nothing_pending(
+    runner: asyncio.Runner, translator: OnlineTranslator, engine: EngineClient
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        runner.run(translator.translate(_request([TEXT] * 30, timeout_seconds=0.05)))
+    assert caught.value.problem.status == 504
+    runner.run(_nothing_pending(engine))
+
+
+def test_cancelling_a_request_cancels_its_segments(
+    runner: asyncio.Runner, translator: OnlineTranslator, engine: EngineClient
+) -> None:
+    async def scenario() -> None:
+        task = asyncio.create_task(translator.translate(_request([TEXT] * 20)))
+        while engine.num_pending < 20:  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await _nothing_pending(engine)
+
+    before = engine.snapshot.num_finished
+    runner.run(scenario())
+    assert engine.snapshot.num_finished - before < 20
+
+
+async def _nothing_pending(engine: EngineClient) -> None:
+    """Give the loop its turn until the engine has confirmed; pytest's timeout is the bound."""
+    while engine.num_pending:  # noqa: ASYNC110  # draining would be for good
+        await asyncio.sleep(0)
+
+
+class _Recorder:
+    """An engine that keeps what it is asked for and refuses it."""
+
+    max_request_segments = 1_000
+
+    def __init__(self) -> None:
+        self.jobs: list[SegmentJob] = []
+        self.client = 0
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        self.jobs, self.client = list(jobs), client
+        raise EngineUnavailableError("it only listens")
+
+
+def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recorder:
+    engine = _Recorder()
+    translator = OnlineTranslator(
+        pipeline=pipeline_of._pipeline,
+        limits=TINY_LIMITS,
+        engine=engine,
+        text_thread=pipeline_of._text_thread,
+        bulk_turn=asyncio.Semaphore(1),
+    )
+    with pytest.raises(EngineUnavailableError):
+        asyncio.run(translator.translate(request))
+    return engine
+
+
+def test_many_short_segments_are_more_work_than_their_characters_say(
+    translator: OnlineTranslator,
+) -> None:
+    few = _request(["a\n" * 100], beam_size=2)
+    assert {job.priority for job in _asked(translator, few).jobs} == {"interactive"}
+    many = _request(["a\n" * 300], beam_size=2)
+    asked = _asked(translator, many)
+    assert (len(asked.jobs), {job.priority for job in asked.jobs}) == (300, {"bulk"})
+
+
+def test_bulk_stays_bulk_and_the_engine_hears_whose_it_is(translator: OnlineTranslator) -> None:
+    request = dataclasses.replace(_request([TEXT]), priority="bulk", client=7)
+    asked = _asked(translator, request)
+    assert ([job.priority for job in asked.jobs], asked.client) == (["bulk"], 7)
+
+
+def test_of_bulk_one_piece_of_text_is_worked_on_at_a_time(
+    runner: asyncio.Runner, translator: OnlineTranslator
+) -> None:
+    bulk = dataclasses.replace(_request([TEXT] * 2), priority="bulk")
+
+    async def scenario() -> None:
+        async with translator._bulk_turn:  # a piece of bulk is at work
+            waiting = asyncio.create_task(translator.translate(bulk))
+            assert len(await translator.translate(_request([TEXT]))) == 1
+            assert not waiting.done()
+        assert len(await waiting) == 2
+
+    runner.run(scenario())
+
+
+def test_without_an_engine_a_request_is_refused_at_once(
+    runner: asyncio.Runner, translator: OnlineTranslator, engine: EngineClient
+) -> None:
+    runner.run(engine.close())
+    with pytest.raises(EngineUnavailableError):
+        runner.run(translator.translate(_request([TEXT])))

@@ -1,0 +1,82 @@
+import io
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from service.errors import RequestError
+from service.http.forms import decode_form
+from service.telemetry.logs import JsonFormatter, configure_logging
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in ("uvicorn.error", "python_multipart"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def _line(record: logging.LogRecord) -> dict[str, object]:
+    line = JsonFormatter().format(record)
+    assert "\n" not in line
+    content: dict[str, object] = json.loads(line)
+    return content
+
+
+def test_a_record_is_one_line_of_json_with_its_fields() -> None:
+    record = logging.makeLogRecord(
+        {
+            "name": "dragoman",
+            "levelname": "INFO",
+            "msg": "request",
+            "created": 0.0,
+            "fields": {"status": 200, "route": "/translate"},
+        }
+    )
+    assert _line(record) == {
+        "time": "1970-01-01T00:00:00.000+00:00",
+        "level": "info",
+        "event": "request",
+        "logger": "dragoman",
+        "status": 200,
+        "route": "/translate",
+    }
+
+
+def test_an_exception_is_logged_by_type_and_frames_but_not_by_its_message() -> None:
+    with pytest.raises(ValueError, match="int") as caught:
+        int("what the user wrote")
+    info = (caught.type, caught.value, caught.tb)
+    line = _line(logging.makeLogRecord({"msg": "unexpected error", "exc_info": info}))
+    assert line["exception"] == "builtins.ValueError"
+    assert "test_service_logs.py" in str(line["frames"])
+    assert "what the user wrote" not in json.dumps(line)
+
+
+def test_a_field_that_json_does_not_know_is_written_as_text() -> None:
+    assert _line(logging.makeLogRecord({"fields": {"path": object}}))["path"] == str(object)
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_configured_logging_writes_to_the_stream_from_its_level_on() -> None:
+    stream = io.StringIO()
+    configure_logging("warning", stream=stream)
+    logging.getLogger("dragoman").info("unseen")
+    logging.getLogger("dragoman").warning("seen")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["seen"]
+
+
+@pytest.mark.usefixtures("restored_logging")
+def test_nothing_of_a_form_that_cannot_be_read_is_logged() -> None:
+    stream = io.StringIO()
+    configure_logging("debug", stream=stream)
+    for body in (b"what the user wrote", b"--b\r\nwhat the user wrote\r\n", b"--b--what"):
+        with suppress(RequestError):
+            decode_form(body, "multipart/form-data; boundary=b", "the body")
+    assert stream.getvalue() == ""
