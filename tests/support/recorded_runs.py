@@ -21,8 +21,8 @@ from model.train.config.experiment import (
     RunConfig,
     VocabularyConfig,
 )
+from model.train.config.regularisation import RegularisationConfig
 from model.train.config.schedule import ScheduleConfig
-from model.train.data.subwords import RegularisationConfig
 from model.train.loop.trainer import UpdateResult
 from model.train.observer import RunObserver
 from model.train.saved.retention import CHECKPOINT_FOLDER

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from model.checkpoint.names import name_problem
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag, primary_language
-from model.train.data.filtering import FilterConfig, script_names
-from model.train.data.subwords import RegularisationConfig
+from model.train.config.filters import FilterConfig, script_names
+from model.train.config.regularisation import RegularisationConfig
 
 _MIN_COPIES, _MAX_COPIES = 1e-6, 1_000_000
 _MAX_LENGTH = 65_536  # a decoder allocates positions for it

@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from model.checkpoint.manifest import MAX_LAYERS, MAX_WIDTH
+from model.checkpoint.manifest import (
+    MAX_LAYERS,
+    MAX_WIDTH,
+    LanguagePair,
+)
 from model.checkpoint.names import name_problem
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
-from model.train.config.data import DataConfig, tag_piece
+from model.train.config.data import DataConfig, DirectionConfig, tag_piece
 from model.train.config.presets import NETWORK_PRESETS
 from model.train.config.schedule import ScheduleConfig
 from model.train.config.yaml_config import read_placed_yaml
@@ -374,6 +378,16 @@ def read_placed_experiment(path: Path) -> tuple[Experiment, KeyPlaces]:
             line and the key.
     """
     return read_placed_yaml(path, Experiment)
+
+
+def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
+    """One direction as the manifest has it; with a tag where directions are listed.
+
+    Raises:
+        InputError: A language is not a BCP-47 tag.
+    """
+    tags = (tag_piece(direction),) if experiment.data.is_tagged else ()
+    return LanguagePair(source=direction.source, target=direction.target, source_prefix=tags)
 
 
 def _at_least(name: str, value: float, minimum: float) -> None:

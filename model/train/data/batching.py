@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from model.errors import DataError
-from model.train.loop.loss import IGNORED
+
+IGNORED = -100
+"""Label of a target position that carries no loss; torch's own choice where it is told none."""
 
 
 class Pairs(Protocol):

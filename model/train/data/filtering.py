@@ -15,10 +15,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from model.errors import ConfigError
+from model.train.config.filters import FilterConfig, script_names
 from model.train.data.languages import LanguageProfiles
-
-_MAX_MARGIN = 5.0  # nats a letter: some log 128, as if every letter had been drawn by lot
 
 
 class Verdict(IntEnum):
@@ -40,54 +38,6 @@ class Verdict(IntEnum):
     def words(self) -> str:
         """For people, such as "source script"; reports are stored with them."""
         return self.name.lower().replace("_", " ")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterConfig:
-    """What is left out of the training text; as it stands, nothing.
-
-    Attributes:
-        drop_blank: Leave pairs with a blank side out; otherwise a blank line is an error.
-        drop_identical: Leave pairs out whose sides say the same, but for case, digits and signs.
-        drop_duplicates: Keep a pair's first occurrence in its direction only, in the order of
-            the corpora.
-        max_characters: Limit of either side; 0 for none.
-        max_ratio: Limit of the longer side's tokens over the shorter one's, EOS counted on both;
-            0 for none.
-        min_script_share: Share of a side's letters that must be of its language's script; 0
-            leaves scripts alone. Technical Chinese has many Latin letters: 0.2 is a lot there.
-        language_margin: Nats a letter by which a side may be likelier in another of the run's
-            languages (`model.train.data.languages`; Dunning 1994); 0 leaves languages alone, 0.2 is
-            usual. Sides of few letters need more, or are left alone.
-    """
-
-    drop_blank: bool = False
-    drop_identical: bool = False
-    drop_duplicates: bool = False
-    max_characters: int = 0
-    max_ratio: float = 0.0
-    min_script_share: float = 0.0
-    language_margin: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Reject limits that cannot be."""
-        if self.max_characters < 0:
-            raise ConfigError(
-                f"data.filters.max_characters is {self.max_characters}; it must be at least 0"
-            )
-        if self.max_ratio != 0.0 and not self.max_ratio > 1.0:
-            raise ConfigError(
-                f"data.filters.max_ratio is {self.max_ratio}; it must be above 1, or 0"
-            )
-        if not 0.0 <= self.min_script_share <= 1.0:
-            raise ConfigError(
-                f"data.filters.min_script_share is {self.min_script_share}; it must be from 0 to 1"
-            )
-        if not 0.0 <= self.language_margin <= _MAX_MARGIN:
-            raise ConfigError(
-                f"data.filters.language_margin is {self.language_margin}; it must be from 0 to"
-                f" {_MAX_MARGIN:g}"
-            )
 
 
 class LineFilter:
@@ -233,28 +183,6 @@ def script_share(text: str, names: frozenset[str]) -> float:
     return sum(_script(letter) in names for letter in letters) / len(letters)
 
 
-def script_names(tag: str) -> frozenset[str]:
-    """Unicode's words for the scripts a language is written in.
-
-    Args:
-        tag: BCP-47; a script subtag decides, else the language does.
-
-    Raises:
-        ConfigError: Neither is known here.
-    """
-    parts = tag.split("-")
-    for part in parts[1:]:
-        if part.title() in _SCRIPTS_BY_SUBTAG:
-            return _SCRIPTS_BY_SUBTAG[part.title()]
-    for names, languages in _LANGUAGES_BY_SCRIPT.items():
-        if parts[0].lower() in languages.split():
-            return frozenset(names.split())
-    raise ConfigError(
-        f"data.filters.min_script_share: the script of {tag!r} is not known; set it to 0, or give"
-        f" the language a tag with a script ({', '.join(sorted(_SCRIPTS_BY_SUBTAG))})"
-    )
-
-
 def _letters(text: str) -> str:
     return "".join(filter(str.isalpha, text)).casefold() or text.strip()
 
@@ -263,44 +191,3 @@ def _letters(text: str) -> str:
 def _script(letter: str) -> str:
     # A letter's name begins with its script: "LATIN SMALL LETTER A", "CJK UNIFIED IDEOGRAPH-4E00".
     return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
-
-
-_SCRIPTS_BY_SUBTAG = {
-    "Arab": frozenset({"ARABIC"}),
-    "Cyrl": frozenset({"CYRILLIC"}),
-    "Deva": frozenset({"DEVANAGARI"}),
-    "Hans": frozenset({"CJK"}),
-    "Hant": frozenset({"CJK"}),
-    "Latn": frozenset({"LATIN"}),
-}
-
-_LANGUAGES_BY_SCRIPT = {
-    "LATIN": (
-        "af az bs ca cs cy da de en eo es et eu fi fil fr ga gl hr hu id is it jv la lb lt lv mg"
-        " ms mt nb nl nn no oc pl pt ro sk sl so sq sv sw tl tr uz vi yo zu"
-    ),
-    "CJK": "zh yue wuu lzh",
-    "CJK HIRAGANA KATAKANA": "ja",
-    "HANGUL CJK": "ko",
-    "CYRILLIC": "be bg kk ky mk mn ru tg tt uk",
-    "ARABIC": "ar fa ps sd ug ur",
-    "HEBREW": "he yi",
-    "GREEK": "el",
-    "DEVANAGARI": "hi mr ne sa",
-    "BENGALI": "as bn",
-    "GUJARATI": "gu",
-    "GURMUKHI": "pa",
-    "KANNADA": "kn",
-    "MALAYALAM": "ml",
-    "SINHALA": "si",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "THAI": "th",
-    "LAO": "lo",
-    "KHMER": "km",
-    "MYANMAR": "my",
-    "TIBETAN": "bo dz",
-    "GEORGIAN": "ka",
-    "ARMENIAN": "hy",
-    "ETHIOPIC": "am ti",
-}

@@ -11,7 +11,8 @@ from pathlib import Path
 from model.checkpoint.manifest import LanguagePair
 from model.errors import DataError
 from model.train.config.data import DataConfig, DirectionConfig, HeldOutCorpus, tag_piece
-from model.train.config.experiment import Experiment
+from model.train.config.experiment import Experiment, direction_pair
+from model.train.config.regularisation import RegularisationConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.corpora import (
     CorpusFiles,
@@ -24,10 +25,11 @@ from model.train.data.corpora import (
     write_text_facts,
 )
 from model.train.data.filtering import CorpusReport
+from model.train.data.held_out import DevText
 from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, heat
 from model.train.data.parallel import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.data.store import StoredPairs, check_cache
-from model.train.data.subwords import RegularisationConfig, SegmentDrawer
+from model.train.data.subwords import SegmentDrawer
 from model.train.data.vocabulary import (
     EOS_ID,
     Vocabularies,
@@ -37,8 +39,6 @@ from model.train.data.vocabulary import (
     train_vocabularies,
     vocabulary_paths,
 )
-from model.train.loop.validation import DevText
-from model.train.saved.export import direction_pair
 from model.train.stopping import ShouldStop, never
 
 CACHE_FOLDER = "text"

@@ -13,14 +13,13 @@ import math
 import random
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 import sentencepiece
 
-from model.errors import ConfigError
+from model.train.config.regularisation import RegularisationConfig
 from model.train.data.segmentation import PieceTable, best_paths, merge_pieces, sample_path
 
 NUM_VARIANTS = 64
@@ -29,37 +28,6 @@ NUM_VARIANTS = 64
 _MAX_VARIANTS = 400_000  # remembered at once
 _MAX_REMEMBERED_LENGTH = 32  # longer ones, such as Chinese without spaces, hardly come again
 _SPACE = "\u2581"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegularisationConfig:
-    """How segmentations are drawn.
-
-    Attributes:
-        alpha: BPE: the probability that a merge is left out. Unigram: the power of a
-            segmentation's probability; smaller is more random.
-        nbest_size: Unigram only: draw among so many best segmentations of a word; -1 for all,
-            and for BPE.
-        is_source_drawn: Draw for the source.
-        is_target_drawn: Draw for the target.
-    """
-
-    alpha: float = 0.1
-    nbest_size: int = -1
-    is_source_drawn: bool = True
-    is_target_drawn: bool = True
-
-    def __post_init__(self) -> None:
-        """Reject what cannot be drawn from."""
-        if not 0.0 < self.alpha <= 1.0:
-            raise ConfigError(
-                f"data.regularisation.alpha is {self.alpha}; it must be above 0 and at most 1"
-            )
-        if self.nbest_size != -1 and not 2 <= self.nbest_size <= 512:
-            raise ConfigError(
-                f"data.regularisation.nbest_size is {self.nbest_size}; it must be -1, or from 2"
-                " to 512"
-            )
 
 
 class SegmentDrawer:

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-IGNORED = -100
-"""Label of a target position that carries no loss; torch's own choice where it is told none."""
+from model.train.data.batching import IGNORED
 
 
 def label_smoothed_loss(logits: Tensor, labels: Tensor, *, smoothing: float) -> Tensor:

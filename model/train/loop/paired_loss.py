@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from model.train.loop.loss import IGNORED, label_smoothed_loss
+from model.train.data.batching import IGNORED
+from model.train.loop.loss import label_smoothed_loss
 
 
 def paired_loss(logits: Tensor, labels: Tensor, *, smoothing: float, alpha: float) -> Tensor:

@@ -14,7 +14,6 @@ from statistics import mean
 
 import torch
 
-from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.errors import DecodingError
 from model.nn.transformer import Transformer
@@ -22,7 +21,8 @@ from model.offline.evaluate import Evaluation, default_tokenizer, evaluate, scor
 from model.offline.translator import Translator
 from model.train.config.experiment import Experiment, Metric, RunConfig
 from model.train.data.batching import make_batch, plan_epoch
-from model.train.data.parallel import ParallelText, TokenisedPairs
+from model.train.data.held_out import DevText
+from model.train.data.parallel import TokenisedPairs
 from model.train.data.vocabulary import START_ID, Vocabularies
 from model.train.loop.memory import naming_corpus, naming_dev_loss
 from model.train.loop.objective import batch_loss, compute_context
@@ -30,29 +30,6 @@ from model.train.saved.export import language_pairs, memory_checkpoint
 from model.train.stopping import ShouldStop, leave_if, never
 
 LOGGER = logging.getLogger("dragoman.train")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevText:
-    """A held-out corpus, as text and as tokens.
-
-    Attributes:
-        text: Its lines.
-        pairs: Its tokens, for the loss: without pairs that have a side that is empty when
-            normalised, or too long to train on.
-        pair: Its direction.
-        is_choosing: It is the first of its direction, which chooses the best weights.
-    """
-
-    text: ParallelText
-    pairs: TokenisedPairs
-    pair: LanguagePair
-    is_choosing: bool
-
-    @property
-    def num_left_out(self) -> int:
-        """Pairs that the dev loss leaves out; BLEU and chrF are of all."""
-        return len(self.text) - len(self.pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,7 @@ from model.checkpoint.manifest import (
 )
 from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
 from model.nn.transformer import Transformer
-from model.train.config.data import DirectionConfig, tag_piece
-from model.train.config.experiment import Experiment
+from model.train.config.experiment import Experiment, direction_pair
 from model.train.data.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
 
 TOKENS = SpecialTokens(
@@ -27,16 +26,6 @@ TOKENS = SpecialTokens(
     start_id=START_ID,
     suppressed_ids=(PAD_ID, UNK_ID),
 )
-
-
-def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
-    """One direction as the manifest has it; with a tag where directions are listed.
-
-    Raises:
-        InputError: A language is not a BCP-47 tag.
-    """
-    tags = (tag_piece(direction),) if experiment.data.is_tagged else ()
-    return LanguagePair(source=direction.source, target=direction.target, source_prefix=tags)
 
 
 def language_pairs(experiment: Experiment) -> tuple[LanguagePair, ...]:

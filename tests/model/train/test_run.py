@@ -19,8 +19,8 @@ from model.train.config.experiment import (
     read_experiment,
     read_placed_experiment,
 )
+from model.train.config.regularisation import RegularisationConfig
 from model.train.config.schedule import ScheduleConfig
-from model.train.data.subwords import RegularisationConfig
 from model.train.records.journal import Journal, read_journal
 from model.train.records.report import format_experiment
 from model.train.saved.state import (

@@ -5,8 +5,8 @@ import pytest
 from model.errors import ConfigError
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
 from model.train.config.experiment import Experiment, RunConfig
-from model.train.data.filtering import FilterConfig
-from model.train.data.subwords import RegularisationConfig
+from model.train.config.filters import FilterConfig
+from model.train.config.regularisation import RegularisationConfig
 from model.train.observer import fingerprint
 
 TALK = CorpusConfig(name="talk", licence="CC0-1.0")

@@ -1,6 +1,6 @@
 from model.train.config.data import CorpusConfig, DataConfig
+from model.train.config.filters import FilterConfig
 from model.train.config.yaml_config import told
-from model.train.data.filtering import FilterConfig
 
 DATA = DataConfig(
     folder="en-zh",

@@ -7,9 +7,8 @@ import torch
 from numpy.typing import NDArray
 
 from model.errors import DataError
-from model.train.data.batching import BatchPosition, BatchStream, make_batch, plan_epoch
+from model.train.data.batching import IGNORED, BatchPosition, BatchStream, make_batch, plan_epoch
 from model.train.data.parallel import TokenisedPairs
-from model.train.loop.loss import IGNORED
 
 
 def some_pairs(num_pairs: int = 200) -> TokenisedPairs:

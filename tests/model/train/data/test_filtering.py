@@ -5,15 +5,14 @@ import pytest
 from numpy.typing import NDArray
 
 from model.errors import ConfigError
+from model.train.config.filters import FilterConfig, script_names
 from model.train.data.filtering import (
-    FilterConfig,
     LineFilter,
     Verdict,
     judge_tokens,
     mark_duplicates,
     pair_hash,
     report_corpus,
-    script_names,
     script_share,
 )
 from model.train.data.languages import LanguageProfiles

@@ -11,10 +11,11 @@ import pytest
 
 from model.errors import DataError
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
+from model.train.config.filters import FilterConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data import languages
 from model.train.data.corpora import find_corpora, judge_corpora
-from model.train.data.filtering import FilterConfig, Verdict
+from model.train.data.filtering import Verdict
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
 
 MARGIN = 0.2

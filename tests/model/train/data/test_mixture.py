@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from model.errors import DataError
 from model.train.config.experiment import VocabularyConfig
+from model.train.config.regularisation import RegularisationConfig
 from model.train.data.batching import BatchPosition, BatchStream
 from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, epoch_copies, heat
 from model.train.data.store import StoredPairs, StoreWriter, open_or_build
-from model.train.data.subwords import RegularisationConfig, SegmentDrawer
+from model.train.data.subwords import SegmentDrawer
 from model.train.data.vocabulary import EOS_ID, load_pieces, train_vocabularies
 from support.tiny_checkpoint import generated_pairs
 

@@ -16,11 +16,11 @@ from model.train.config.experiment import (
     RunConfig,
     VocabularyConfig,
 )
+from model.train.config.filters import FilterConfig
+from model.train.config.regularisation import RegularisationConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.corpora import TEXT_FILE
-from model.train.data.filtering import FilterConfig
 from model.train.data.reading import RunText, read_text
-from model.train.data.subwords import RegularisationConfig
 from model.train.data.vocabulary import load_pieces
 from support.tiny_checkpoint import generated_pairs
 

@@ -5,7 +5,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from model.train.loop.loss import IGNORED, label_smoothed_loss, projected_loss
+from model.train.data.batching import IGNORED
+from model.train.loop.loss import label_smoothed_loss, projected_loss
 
 
 def smoothed_by_hand(logits: Tensor, label: int, smoothing: float) -> float:

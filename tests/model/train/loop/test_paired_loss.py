@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.train.loop.loss import IGNORED, label_smoothed_loss
+from model.train.data.batching import IGNORED
+from model.train.loop.loss import label_smoothed_loss
 from model.train.loop.paired_loss import paired_loss, projected_paired_loss
 
 

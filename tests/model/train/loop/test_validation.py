@@ -9,9 +9,10 @@ import torch
 from model.checkpoint.manifest import LanguagePair
 from model.nn.transformer import Transformer
 from model.train.config.experiment import RunConfig
+from model.train.data.held_out import DevText
 from model.train.data.parallel import ParallelText, TokenisedPairs
 from model.train.data.vocabulary import START_ID, Vocabularies
-from model.train.loop.validation import DevScore, DevText, Validator, dev_loss
+from model.train.loop.validation import DevScore, Validator, dev_loss
 from model.train.stopping import StoppedError
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, StopAfter
