@@ -1,4 +1,4 @@
-"""Which generation serves what, without engines; test_service_front_faults.py has real ones."""
+"""Which generation serves what, without engines; test_front_faults.py has real ones."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
