@@ -17,10 +17,11 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits, Licence, SpecialTokens
+from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
-from model.config import base
+from model.config import LengthLimits, SpecialTokens, base
 from model.nn.transformer import Transformer
+from model.text.language import LanguagePair
 
 VOCABULARY_SIZE = 58_101
 MIN_VOCABULARY_SIZE, MAX_VOCABULARY_SIZE = 200, 500_000

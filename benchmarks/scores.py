@@ -17,12 +17,11 @@ from itertools import groupby
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
-from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.evaluate import evaluate
 from model.offline.translator import Translator
-from model.text.language import primary_language
+from model.text.language import LanguagePair, primary_language
 from model.train.data.parallel import find_text, read_lines
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,8 +1,8 @@
-"""Frozen configurations of the network and of the search, validated where they are made.
+"""Frozen configurations of the network, its tokens and lengths, and the search.
 
-Owns which networks and which searches can be described at all; imports no torch, so the
-front process may read it. What a checkpoint adds (tokens, languages, licences) is
-`model.checkpoint.manifest`.
+Owns which networks and which searches can be described at all, validated where they are made;
+imports no torch, so the front process may read it. What a checkpoint adds (languages, licences,
+files) is `model.checkpoint.manifest`.
 """
 
 from dataclasses import dataclass
@@ -166,6 +166,41 @@ class ModelConfig:
     def value_width(self) -> int:
         """Width of one value head."""
         return self.d_model // self.num_heads if self.d_v is None else self.d_v
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecialTokens:
+    """The ids that are not text; one numbering serves both sides.
+
+    Attributes:
+        pad_id: Fills up batches; never attended to.
+        eos_id: Ends every source and every target.
+        unk_id: Stands for a source piece that the table does not have.
+        start_id: First decoder input (Marian: pad; M2M100 and NLLB: EOS).
+        suppressed_ids: Target ids that are never generated.
+        forced_first_id: The first generated id, whatever the network says; None for no rule.
+            Languages that are chosen by a forced token use `LanguagePair.target_prefix`.
+    """
+
+    pad_id: int
+    eos_id: int
+    unk_id: int
+    start_id: int
+    suppressed_ids: tuple[int, ...] = ()
+    forced_first_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthLimits:
+    """What the network was trained to see at once, in tokens.
+
+    Attributes:
+        max_source_length: Source tokens with prefix and EOS.
+        max_target_length: Target tokens with EOS, without start token and prefix.
+    """
+
+    max_source_length: int
+    max_target_length: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

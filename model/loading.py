@@ -12,8 +12,10 @@ from typing import Literal
 import torch
 
 from model.checkpoint.checksums import unreplaced
-from model.checkpoint.manifest import Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.stored import open_weights
+from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
 from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType
 from model.decode.backends.opening import Network
@@ -99,7 +101,7 @@ def _load(
             compute_reason=reason,
             compute_problem=problem or "" if is_in_the_way else "",
         )
-    tokenizer = Tokenizer.load(directory, manifest)
+    tokenizer = load_tokenizer(directory, manifest)
     empty_network(directory, manifest)
     with open_weights(directory / manifest.files.weights, manifest.tensors) as weights:
         packed = pack(

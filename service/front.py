@@ -15,8 +15,9 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.config import LengthLimits
 from model.errors import DragomanError
+from model.text.language import LanguagePair
 from service.engine.client.room import Room
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineUnavailableError

@@ -7,7 +7,7 @@ that were loaded before, and of two words. Pure; the instruments are `service.te
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 
 MAX_GONE = 32
 """Pairs that are loaded no more, of which series are kept: long enough to be scraped once more."""

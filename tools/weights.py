@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.manifest import Licence, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Licence, Manifest
 from model.errors import CheckpointError
 
 CHECKPOINTS = Path("checkpoints")

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.peers.work import TARGET_LENGTH, Work, equal_work
-from model.checkpoint.manifest import read_manifest
+from model.checkpoint.config_file import read_manifest
 
 Found = dict[str, object]
 _CUBLAS = ("libcublasLt.so", "libcublas.so")

@@ -8,8 +8,7 @@ from functools import partial
 import torch
 
 from benchmarks.peers.work import SOURCE_LENGTH, TARGET_LENGTH, equal_work
-from model.checkpoint.manifest import SpecialTokens
-from model.config import SearchConfig
+from model.config import SearchConfig, SpecialTokens
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import CudaGraphs, Recorder, Rerun
 from model.decode.session import DecodingSession

@@ -26,9 +26,10 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from model.checkpoint.manifest import Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline, target_cap
-from model.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +143,7 @@ class TextFront:
     def __init__(self, checkpoint: Path, model: Path, manifest: Manifest) -> None:
         self._manifest = manifest
         self._pair = manifest.pairs[0]
-        self._pipeline = TextPipeline(Tokenizer.load(checkpoint, manifest), manifest)
+        self._pipeline = TextPipeline(load_tokenizer(checkpoint, manifest), manifest.limits)
         shared = model / "shared_vocabulary.json"
         self.pieces: list[str] = json.loads(shared.read_text(encoding="utf-8"))
         self._ids = {piece: index for index, piece in enumerate(self.pieces)}

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 import sentencepiece
 
 from benchmarks.peers.work import Work
-from model.checkpoint.manifest import Manifest, SpecialTokens, read_manifest
-from model.config import SearchConfig
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.config import SearchConfig, SpecialTokens
 
 if TYPE_CHECKING:
     import ctranslate2

@@ -12,9 +12,9 @@ from pathlib import Path
 from sacrebleu.metrics.bleu import BLEU
 
 from benchmarks.peers.work import Work, rounded_cap
-from model.checkpoint.manifest import read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import PreparedText, TextPipeline, target_cap
-from model.text.tokenizer import Tokenizer
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
 DATA_VARIABLE = "DRAGOMAN_DATA"
@@ -70,7 +70,9 @@ class TextTask:
     def __init__(self, checkpoint: Path, lines: Lines) -> None:
         self._manifest = read_manifest(checkpoint)
         self._pair = self._manifest.pairs[0]
-        self._pipeline = TextPipeline(Tokenizer.load(checkpoint, self._manifest), self._manifest)
+        self._pipeline = TextPipeline(
+            load_tokenizer(checkpoint, self._manifest), self._manifest.limits
+        )
         self._lines = lines
         self._prepared = [self._pipeline.prepare(line, self._pair) for line in lines.sources]
 

@@ -7,14 +7,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from model.checkpoint.checksums import verify_files
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError
 from model.system.host_memory import gibibytes, host_limit
-
-if TYPE_CHECKING:
-    from model.checkpoint.manifest import Manifest
 
 MAX_CARD_BYTES = 16 * 2**20
 MAX_TOKENIZER_BYTES = 128 * 2**20
@@ -26,7 +23,7 @@ MAX_OTHER_BYTES = 128 * 2**20
 _ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 
-def verify_parts(directory: Path, manifest: "Manifest", listed: Mapping[str, str]) -> None:
+def verify_parts(directory: Path, manifest: Manifest, listed: Mapping[str, str]) -> None:
     """Compare every listed file but config.json with its size and its checksum.
 
     Raises:
@@ -39,7 +36,7 @@ def verify_parts(directory: Path, manifest: "Manifest", listed: Mapping[str, str
     num_bytes, limit = num_weight_bytes(manifest), host_limit()
     if limit is not None and num_bytes > limit:
         raise CheckpointError(
-            directory / "config.json",
+            directory / CONFIG_FILE,
             f"tensors has weights of {gibibytes(num_bytes)}; there are at most {gibibytes(limit)}",
         )
     sizes = {
@@ -53,7 +50,7 @@ def verify_parts(directory: Path, manifest: "Manifest", listed: Mapping[str, str
     verify_files(directory, listed, sizes, max_other_bytes=MAX_OTHER_BYTES)
 
 
-def num_weight_bytes(manifest: "Manifest") -> int:
+def num_weight_bytes(manifest: Manifest) -> int:
     """What the tensors take in the file, without its header."""
     return sum(
         math.prod(entry.shape) * _ELEMENT_BYTES[entry.dtype]

@@ -18,26 +18,25 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums, unreplaced
+from model.checkpoint.config_file import format_manifest, read_manifest
 from model.checkpoint.manifest import (
     CONFIG_FILE,
     SCALE_SUFFIX,
     CheckpointFiles,
-    LanguagePair,
-    LengthLimits,
     Licence,
     Manifest,
-    SpecialTokens,
     TensorEntry,
     TensorType,
-    format_manifest,
-    read_manifest,
 )
 from model.checkpoint.plain import format_json
 from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
+from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
+from model.config import LengthLimits, SpecialTokens
 from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
 from model.system.paths import exists, flush, is_file
+from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
 
@@ -84,7 +83,7 @@ class TokenizerParts:
             ConfigError: The parts do not fit the manifest.
         """
         source_table, target_table = self.tables()
-        return Tokenizer(
+        return build_tokenizer(
             manifest,
             source_model=PieceModel(self.source_spm),
             target_model=PieceModel(self.target_spm or self.source_spm),
@@ -193,7 +192,7 @@ def load_checkpoint(
     """
     with unreplaced(directory):
         manifest = read_manifest(directory)
-        tokenizer = Tokenizer.load(directory, manifest)
+        tokenizer = load_tokenizer(directory, manifest)
         transformer = empty_network(directory, manifest)
         state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
         transformer.load_state_dict(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.timing import StepPart

@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from model.checkpoint.manifest import LanguagePair, SpecialTokens
 from model.checkpoint.weights import Checkpoint
-from model.config import SearchConfig
+from model.config import SearchConfig, SpecialTokens
 from model.errors import DecodingError, InputError
 from model.offline.translator import Translator
+from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, without_surrogates
 
 MAX_PIECES = 48
@@ -88,7 +88,7 @@ def explain_sentence(
             target is given.
     """
     tokenizer, tokens = checkpoint.tokenizer, checkpoint.manifest.tokens
-    prepared = TextPipeline(tokenizer, checkpoint.manifest).prepare(sentence, pair)
+    prepared = TextPipeline(tokenizer, checkpoint.manifest.limits).prepare(sentence, pair)
     if len(prepared.segments) != 1 or len(prepared.network_segments) != 1:
         raise InputError(
             f"the text is {len(prepared.segments)} sentences, {len(prepared.network_segments)} of"

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from model.checkpoint.manifest import LanguagePair
 from model.config import SearchConfig
 from model.errors import ConfigError, DataError
 from model.offline.translator import Translator
-from model.text.language import primary_language
+from model.text.language import LanguagePair, primary_language
 
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
 """sacrebleu's tokenizers that may be asked for by name."""

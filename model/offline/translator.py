@@ -7,12 +7,13 @@ are alike, and continuously, so that the batch never runs empty while one senten
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from model.checkpoint.manifest import LanguagePair, Manifest
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.errors import DecodingError, InputError
 from model.loading import Runnable
+from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
@@ -48,7 +49,7 @@ class Translator:
         """
         manifest = checkpoint.manifest
         self.manifest = manifest
-        self.pipeline = TextPipeline(checkpoint.tokenizer, manifest)
+        self.pipeline = TextPipeline(checkpoint.tokenizer, manifest.limits)
         self._max_rows = max_rows
         self._encoder_token_budget = encoder_token_budget
         self._session = DecodingSession(

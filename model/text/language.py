@@ -6,6 +6,7 @@ live in the API adapters, and which languages are translated is a checkpoint's o
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from model.errors import InputError
@@ -33,6 +34,23 @@ _SCRIPTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Regions that say which of two scripts is written there (CLDR, likely subtags)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguagePair:
+    """One direction, and the pieces that tell a multilingual network about it.
+
+    Attributes:
+        source: BCP-47 tag in canonical case (`en`, `zh-Hans`).
+        target: The same for the target.
+        source_prefix: Pieces before the source (`>>cmn_Hans<<`, `__en__`).
+        target_prefix: Pieces after the start token, forced (`__zh__`).
+    """
+
+    source: str
+    target: str
+    source_prefix: tuple[str, ...] = ()
+    target_prefix: tuple[str, ...] = ()
 
 
 def canonical_tag(tag: str) -> str:

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits, Manifest
-from model.text.language import primary_language
+from model.config import LengthLimits
+from model.text.language import LanguagePair, primary_language
 from model.text.segmenter import LINE_BREAKS, Span, cut_spans, sentence_spans
 from model.text.tokenizer import Tokenizer
 
@@ -174,11 +174,15 @@ class TextPipeline:
     """Prepares texts for one checkpoint and joins what comes back.
 
     It holds no state between calls; threads may share it.
+
+    Args:
+        tokenizer: Of the checkpoint.
+        limits: Sentences with more source tokens are cut.
     """
 
-    def __init__(self, tokenizer: Tokenizer, manifest: Manifest) -> None:
+    def __init__(self, tokenizer: Tokenizer, limits: LengthLimits) -> None:
         self._tokenizer = tokenizer
-        self._max_length = manifest.limits.max_source_length
+        self._max_length = limits.max_source_length
 
     def prefix_ids(self, pair: LanguagePair) -> tuple[int, ...]:
         """What the decoder is given first: the start token and the target's tags."""

@@ -1,20 +1,17 @@
 """Text to token ids and back: SentencePiece for the pieces, its numbering or a table for the ids.
 
 Owns the pieces and ids of both sides and the special tokens around a segment. It does not read
-SentencePiece files (`model.text.pieces`), does not split text (`model.text.segmenter`) and it does
-not know how long a segment may be (`model.text.pipeline`).
+files (`model.text.pieces` reads the bytes of SentencePiece's, `model.checkpoint.tokenizer` those
+of a checkpoint), does not split text (`model.text.segmenter`) and it does not know how long a
+segment may be (`model.text.pipeline`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Collection, Iterable, Mapping, Set
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.manifest import LanguagePair, Manifest
-from model.checkpoint.plain import parse_json
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
-from model.errors import CheckpointError, ConfigError, DragomanError, shown
-from model.text.pieces import OwnTable, PieceModel, is_own_table
+from model.config import SpecialTokens
+from model.errors import ConfigError, shown
+from model.text.language import LanguagePair
+from model.text.pieces import OwnTable, PieceModel
 
 
 class _TableSide:
@@ -85,35 +82,44 @@ class Tokenizer:
     the table that text is looked up in, so `</s>` typed by a user is text.
 
     Args:
-        manifest: Its tokens, pairs and vocabulary sizes are used.
+        tokens: Ids that are not text.
+        pairs: Directions, whose prefixes the tables must have.
+        source_size: Ids of the source go from 0 to `source_size` - 1.
+        target_size: The same for the target.
         source_model: SentencePiece model of the source.
         target_model: That of the target; may be the same object.
         source_table: Piece → id of the source.
         target_table: Piece → id of the target; may be the same object.
 
     Raises:
-        ConfigError: A table does not fit the manifest; the message lists all problems.
+        ConfigError: A table does not fit the rest; the message lists all problems.
     """
 
     def __init__(
         self,
-        manifest: Manifest,
         *,
+        tokens: SpecialTokens,
+        pairs: tuple[LanguagePair, ...],
+        source_size: int,
+        target_size: int,
         source_model: PieceModel,
         target_model: PieceModel,
         source_table: Mapping[str, int],
         target_table: Mapping[str, int],
     ) -> None:
-        problems = _table_problems(manifest, source_table, target_table)
+        problems = [
+            *_side_problems("source", source_table, source_size, pairs),
+            *_side_problems("target", target_table, target_size, pairs),
+            *_nameless_problems(target_table, target_size, tokens),
+        ]
         if problems:
             raise ConfigError("; ".join(problems))
-        tokens = manifest.tokens
         self._tokens = tokens
         self._source_prefixes = {
-            pair: [source_table[piece] for piece in pair.source_prefix] for pair in manifest.pairs
+            pair: [source_table[piece] for piece in pair.source_prefix] for pair in pairs
         }
         self._target_prefixes = {
-            pair: [target_table[piece] for piece in pair.target_prefix] for pair in manifest.pairs
+            pair: [target_table[piece] for piece in pair.target_prefix] for pair in pairs
         }
         specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
         source_specials = specials.union(*self._source_prefixes.values())
@@ -124,44 +130,12 @@ class Tokenizer:
     def __repr__(self) -> str:
         return f"<Tokenizer {self._source!r} {self._target!r}>"
 
-    @classmethod
-    def load(cls, directory: Path, manifest: Manifest) -> "Tokenizer":
-        """Read the tokenizer's files of a checkpoint.
-
-        Raises:
-            CheckpointError: A file is missing, is not what it should be, or does not fit the
-                manifest.
-        """
-        files = manifest.files
-        models = {
-            name: _read_model(directory / name)
-            for name in {files.source_tokenizer, files.target_tokenizer}
-        }
-        sides = {
-            files.source_vocabulary: files.source_tokenizer,
-            files.target_vocabulary: files.target_tokenizer,
-        }
-        tables = {}
-        for name, tokenizer in sides.items():
-            with _reading_pieces(directory / tokenizer):
-                tables[name] = _read_table(directory / name, models[tokenizer])
-        try:
-            return cls(
-                manifest,
-                source_model=models[files.source_tokenizer],
-                target_model=models[files.target_tokenizer],
-                source_table=tables[files.source_vocabulary],
-                target_table=tables[files.target_vocabulary],
-            )
-        except ConfigError as error:
-            raise CheckpointError(directory / files.source_vocabulary, str(error)) from error
-
     def encode(self, text: str, pair: LanguagePair) -> list[int]:
         """Source ids of a segment: the pair's prefix, the pieces, EOS.
 
         Args:
             text: Any text without lone surrogates; a piece without an id becomes `unk_id`.
-            pair: A pair of the manifest.
+            pair: One of the tokenizer's directions.
         """
         ids = self._source.ids(text, unknown=self._tokens.unk_id)
         return [*self._source_prefixes[pair], *ids, self._tokens.eos_id]
@@ -204,63 +178,27 @@ def _named(
     return pieces
 
 
-def _read_model(path: Path) -> PieceModel:
-    try:
-        return PieceModel(read_limited(path, MAX_TOKENIZER_BYTES))
-    except ConfigError as error:
-        raise CheckpointError(path, str(error)) from error
-
-
-@contextmanager
-def _reading_pieces(path: Path) -> Iterator[None]:
-    """Whatever SentencePiece raises over the pieces of a file is an error of this file."""
-    try:
-        yield
-    except DragomanError:
-        raise
-    except Exception as error:
-        raise CheckpointError(
-            path, f"has pieces that cannot be read ({type(error).__name__})"
-        ) from error
-
-
-def _read_table(path: Path, model: PieceModel) -> Mapping[str, int]:
-    """The table of a file; the model's own numbering where the file says no more than that."""
-    try:
-        data = read_limited(path, MAX_VOCABULARY_BYTES)
-        if is_own_table(data, model):
-            return OwnTable(model)
-        value = parse_json(data)
-    except ConfigError as error:
-        raise CheckpointError(path, str(error)) from error
-    # `type` and not `isinstance`: true and false are no ids.
-    if not isinstance(value, dict) or any(type(index) is not int for index in value.values()):
-        raise CheckpointError(path, "is not a JSON object from pieces to integers")
-    return value
-
-
-def _table_problems(
-    manifest: Manifest, source_table: Mapping[str, int], target_table: Mapping[str, int]
+def _side_problems(
+    side: str, table: Mapping[str, int], size: int, pairs: tuple[LanguagePair, ...]
 ) -> list[str]:
-    network, problems = manifest.network, []
-    sides = (
-        ("source", source_table, network.vocab_size),
-        ("target", target_table, network.output_size),
-    )
-    for side, table, size in sides:
-        ids = _ids_of(table)
-        wrong = next((index for index in ids if not 0 <= index < size), None)
-        if wrong is not None:
-            problems.append(f"{side} vocabulary has id {wrong}; ids go from 0 to {size - 1}")
-        if len(ids) < len(table):
-            problems.append(f"{side} vocabulary gives one id to two pieces")
-        prefixes = {piece for pair in manifest.pairs for piece in getattr(pair, f"{side}_prefix")}
-        problems += [
-            f"{side} vocabulary lacks the prefix {shown(piece)}"
-            for piece in sorted(prefixes)
-            if piece not in table
-        ]
-    tokens, named = manifest.tokens, _ids_of(target_table)
+    """Ids that a side cannot have, and prefixes that it lacks."""
+    ids, problems = _ids_of(table), []
+    wrong = next((index for index in ids if not 0 <= index < size), None)
+    if wrong is not None:
+        problems.append(f"{side} vocabulary has id {wrong}; ids go from 0 to {size - 1}")
+    if len(ids) < len(table):
+        problems.append(f"{side} vocabulary gives one id to two pieces")
+    prefixes = {piece for pair in pairs for piece in getattr(pair, f"{side}_prefix")}
+    problems += [
+        f"{side} vocabulary lacks the prefix {shown(piece)}"
+        for piece in sorted(prefixes)
+        if piece not in table
+    ]
+    return problems
+
+
+def _nameless_problems(table: Mapping[str, int], size: int, tokens: SpecialTokens) -> list[str]:
+    """Ids that may be generated and have no piece."""
     silent = {
         *tokens.suppressed_ids,
         tokens.pad_id,
@@ -268,15 +206,10 @@ def _table_problems(
         tokens.unk_id,
         tokens.start_id,
     }
-    nameless = [
-        index for index in range(network.output_size) if index not in named and index not in silent
-    ]
-    if nameless:
-        problems.append(
-            f"target vocabulary lacks {len(nameless)} ids that are not suppressed, the first is"
-            f" {nameless[0]}"
-        )
-    return problems
+    named = _ids_of(table)
+    nameless = [index for index in range(size) if index not in named and index not in silent]
+    problem = f"target vocabulary lacks {len(nameless)} ids that are not suppressed, the first is"
+    return [f"{problem} {nameless[0]}"] if nameless else []
 
 
 def _ids_of(table: Mapping[str, int]) -> Collection[int]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from model.checkpoint.manifest import CONFIG_FILE, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.plain import parse_json
 from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig

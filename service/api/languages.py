@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from model.checkpoint.manifest import LanguagePair
 from model.errors import InputError
-from model.text.language import canonical_tag, lookup_tags
+from model.text.language import LanguagePair, canonical_tag, lookup_tags
 from service.errors import RequestError, invalid, unsupported_language
 
 AUTO = "auto"

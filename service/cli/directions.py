@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, ConfigError, InputError
 from model.system.paths import is_folder
+from model.text.language import LanguagePair
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tag
 from service.models.checkpoints import find_checkpoints, named_checkpoints
 

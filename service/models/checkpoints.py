@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoint.checksums import fingerprint
-from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
+from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
+from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline
-from model.text.tokenizer import Tokenizer
 
 CHECKPOINT_VARIABLE = "DRAGOMAN_CHECKPOINT"
 _FOLDER = Path("checkpoints")
@@ -148,7 +150,7 @@ def _read(directory: Path) -> TextCheckpoint:
         directory=directory,
         fingerprint=name,
         manifest=manifest,
-        pipeline=TextPipeline(Tokenizer.load(directory, manifest), manifest),
+        pipeline=TextPipeline(load_tokenizer(directory, manifest), manifest.limits),
     )
 
 

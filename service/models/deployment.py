@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Self
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.config import LengthLimits
+from model.text.language import LanguagePair
 from service.cores import default_num_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.supervisor import RestartBudget, Supervisor

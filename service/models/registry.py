@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.labels import Served
 from service.models.deployment import Generation

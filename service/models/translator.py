@@ -11,8 +11,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits
-from model.config import SearchConfig, StoppingRule
+from model.config import LengthLimits, SearchConfig, StoppingRule
+from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.messages import Finished, OutputHypothesis

@@ -12,10 +12,10 @@ import pytest
 
 import bundled
 from benchmarks.random_checkpoint import TOKENS, synthetic_spm
-from model.checkpoint.manifest import LanguagePair
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.exchange.export.huggingface import export_huggingface
 from model.nn.transformer import Transformer
+from model.text.language import LanguagePair
 from model.train.config.experiment import read_experiment
 from model.train.data.parallel import read_lines
 from support.tiny_checkpoint import TINY_LICENCES, TINY_LIMITS, generated_pairs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "multi30k.py"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import shapes
-from model.checkpoint.manifest import LanguagePair
 from model.errors import DataError
+from model.text.language import LanguagePair
 from model.train.data.parallel import read_lines
 from model.train.saved.state import STATE_FILE
 from support.tiny_checkpoint import generated_pairs, write_tiny_checkpoint

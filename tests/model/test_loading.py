@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.manifest import read_manifest
+from model.checkpoint.config_file import read_manifest
 from model.checkpoint.weights import load_checkpoint
 from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError

@@ -1,4 +1,4 @@
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from service.labels import MAX_GONE, NONE, OTHER, Served, ServedLabels, served_by
 
 

@@ -8,8 +8,7 @@ import torch
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 from transformers.generation.utils import GenerateOutput
 
-from model.checkpoint.manifest import SpecialTokens
-from model.config import SearchConfig, StoppingRule
+from model.config import SearchConfig, SpecialTokens, StoppingRule
 from model.decode.session import DecodeRequest, Hypothesis
 from model.exchange.export.huggingface import marian_config, marian_state
 from model.nn.transformer import Transformer

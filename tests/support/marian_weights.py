@@ -9,8 +9,7 @@ import torch
 from torch import nn
 from transformers import MarianConfig, MarianMTModel
 
-from model.checkpoint.manifest import SpecialTokens
-from model.config import Activation, ModelConfig
+from model.config import Activation, ModelConfig, SpecialTokens
 from model.exchange.export.huggingface import marian_config, marian_name
 from model.nn.transformer import Transformer
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from model.checkpoint.manifest import SpecialTokens
-from model.config import SearchConfig
+from model.config import SearchConfig, SpecialTokens
 from model.nn.transformer import Transformer
 
 

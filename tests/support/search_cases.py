@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from model.checkpoint.manifest import SpecialTokens
-from model.config import ModelConfig, SearchConfig, StoppingRule
+from model.config import ModelConfig, SearchConfig, SpecialTokens, StoppingRule
 from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits

@@ -12,10 +12,11 @@ from pathlib import Path
 import sentencepiece
 import torch
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits, Licence, SpecialTokens
+from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
-from model.config import ModelConfig
+from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.nn.transformer import Transformer
+from model.text.language import LanguagePair
 
 EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")

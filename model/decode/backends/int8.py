@@ -7,7 +7,7 @@ hypotheses. Rows and slots stay where they are for a sentence's life.
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode.timing import STEP_PARTS, StepPart
 from model.native import kernels
 from model.native.network import Int8Network

@@ -1,6 +1,6 @@
 """From a network to the backend that runs it: the one place that knows all of them."""
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import CudaGraphs

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from model.checkpoint.manifest import Manifest, SpecialTokens
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
-from model.config import ABSOLUTE_POSITIONS, ModelConfig
+from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.errors import ConfigError
 from model.exchange.export.output import (
     choice_problems,

@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from model.checkpoint.manifest import Manifest, SpecialTokens
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.plain import format_json
 from model.checkpoint.weights import Checkpoint
-from model.config import Activation, ModelConfig, SearchConfig
+from model.config import Activation, ModelConfig, SearchConfig, SpecialTokens
 from model.exchange.export.output import (
     choice_problems,
     common_problems,

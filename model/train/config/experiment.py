@@ -13,14 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from model.checkpoint.manifest import (
-    MAX_LAYERS,
-    MAX_WIDTH,
-    LanguagePair,
-)
+from model.checkpoint.consistency import MAX_LAYERS, MAX_WIDTH
 from model.checkpoint.names import name_problem
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
+from model.text.language import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, tag_piece
 from model.train.config.presets import NETWORK_PRESETS
 from model.train.config.schedule import ScheduleConfig

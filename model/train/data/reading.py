@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.manifest import LanguagePair
 from model.errors import DataError
+from model.text.language import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, HeldOutCorpus, tag_piece
 from model.train.config.experiment import Experiment, direction_pair
 from model.train.config.regularisation import RegularisationConfig

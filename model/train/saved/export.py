@@ -6,16 +6,11 @@ format is `model.checkpoint`'s, the words of the card are `model.train.records.c
 
 from pathlib import Path
 
-from model.checkpoint.manifest import (
-    CheckpointFiles,
-    LanguagePair,
-    LengthLimits,
-    Licence,
-    Manifest,
-    SpecialTokens,
-)
+from model.checkpoint.manifest import CheckpointFiles, Licence, Manifest
 from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
+from model.config import LengthLimits, SpecialTokens
 from model.nn.transformer import Transformer
+from model.text.language import LanguagePair
 from model.train.config.experiment import Experiment, direction_pair
 from model.train.data.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from fastapi import APIRouter, Request
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from model.text.pipeline import without_surrogates
 from service.access.access import DOCUMENTED, Access, Caller
 from service.api.admission import translate_for

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from model.text.pipeline import TranslatedSegment
 from service.engine.messages import OutputHypothesis
 from service.models.translator import TranslatedText

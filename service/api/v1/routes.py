@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits
+from model.config import LengthLimits
+from model.text.language import LanguagePair
 from model.text.pipeline import without_surrogates
 from service.access.access import DOCUMENTED, Access
 from service.api.admission import translate_for

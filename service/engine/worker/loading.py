@@ -11,13 +11,15 @@ from typing import TypeVar
 import torch
 
 from model.checkpoint.checksums import fingerprint
-from model.checkpoint.manifest import CONFIG_FILE, LanguagePair, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
 from model.decode.footprint import check_footprint, memory_limit
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
 from model.loading import Runnable, load_for_decoding
 from model.system.devices import resolve_device
+from model.text.language import LanguagePair
 from service.engine.errors import CheckpointsError
 from service.engine.messages import (
     PROTOCOL_VERSION,

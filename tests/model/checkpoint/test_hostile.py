@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from model.checkpoint import verification
-from model.checkpoint.manifest import CONFIG_FILE, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import CONFIG_FILE
+from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import MAX_MESSAGE_CHARACTERS, CheckpointError
 from model.text.pieces import PieceModel
-from model.text.tokenizer import Tokenizer
 from support.damaged_checkpoints import WEIGHTS_FILE, change_config, list_anew
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -53,7 +54,7 @@ def directory(good: Path, tmp_path: Path) -> Path:
 def refusal(directory: Path) -> CheckpointError:
     """What reading it says, after a look at how it says it."""
     with pytest.raises(CheckpointError) as caught:
-        Tokenizer.load(directory, read_manifest(directory))
+        load_tokenizer(directory, read_manifest(directory))
     check_message(caught.value)
     return caught.value
 
@@ -202,7 +203,7 @@ def test_any_damage_to_a_sentencepiece_file_is_fine_or_one_line(directory: Path)
             data[position : position + chance.randrange(2)] = chance.randbytes(chance.randrange(3))
         path.write_bytes(data)
         try:
-            tokenizer = Tokenizer.load(directory, described)
+            tokenizer = load_tokenizer(directory, described)
         except CheckpointError:
             num_refused += 1
         else:

@@ -7,20 +7,11 @@ from typing import Any
 import pytest
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.manifest import (
-    CONFIG_FILE,
-    CheckpointFiles,
-    LanguagePair,
-    LengthLimits,
-    Licence,
-    Manifest,
-    SpecialTokens,
-    TensorEntry,
-    format_manifest,
-    read_manifest,
-)
-from model.config import ModelConfig
+from model.checkpoint.config_file import format_manifest, read_manifest
+from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Licence, Manifest, TensorEntry
+from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
+from model.text.language import LanguagePair
 from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 Json = dict[str, Any]

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from model.checkpoint import weights
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.manifest import CONFIG_FILE, Manifest, SpecialTokens
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
+from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
-from model.config import ModelConfig
+from model.config import ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
 from model.loading import load_for_decoding
 from model.nn.transformer import Transformer
@@ -432,15 +433,15 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_is_refused(
     seed: int | None,
 ) -> None:
     directory = write_tiny_checkpoint(tmp_path / "tiny", quantise=True)
-    original = Tokenizer.load
 
     def load_and_replace(folder: Path, manifest: Manifest) -> Tokenizer:
-        tokenizer = original(folder, manifest)
+        tokenizer = load_tokenizer(folder, manifest)
         shutil.rmtree(folder)
         if seed is not None:
             write_tiny_checkpoint(folder, quantise=True, seed=seed)
         return tokenizer
 
-    monkeypatch.setattr(Tokenizer, "load", load_and_replace)
+    for name in ("model.checkpoint.weights", "model.loading"):
+        monkeypatch.setattr(f"{name}.load_tokenizer", load_and_replace)
     with pytest.raises(CheckpointError, match=r"was replaced while it was read|cannot be read: No"):
         load(directory)

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.manifest import Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
 from model.decode.backends.eager.cache import MemoryCache, RowCache
 from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
 from model.errors import ConfigError

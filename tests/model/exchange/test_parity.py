@@ -15,9 +15,8 @@ import pytest
 from transformers import MarianMTModel
 
 from benchmarks.machine import describe_machine
-from model.checkpoint.manifest import SpecialTokens
 from model.checkpoint.weights import load_checkpoint
-from model.config import SearchConfig, StoppingRule
+from model.config import SearchConfig, SpecialTokens, StoppingRule
 from model.decode.session import DecodeRequest
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.exchange.export.huggingface import export_huggingface

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.manifest import LengthLimits
 from model.checkpoint.weights import load_checkpoint
-from model.config import SearchConfig
+from model.config import LengthLimits, SearchConfig
 from model.errors import InputError
 from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint

@@ -5,10 +5,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.checkpoint.manifest import LanguagePair, LengthLimits, Manifest, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.checkpoint.tokenizer import load_tokenizer
+from model.config import LengthLimits
+from model.text.language import LanguagePair
+from model.text.pieces import OwnTable, PieceModel
 from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
 from model.text.tokenizer import Tokenizer
-from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
+from support.tiny_checkpoint import (
+    EN_ZH,
+    TINY_LIMITS,
+    TINY_TOKENS,
+    ZH_EN,
+    tiny_spm,
+    write_tiny_checkpoint,
+)
 
 AWKWARD = st.text(
     st.sampled_from(
@@ -37,12 +49,12 @@ def manifest(directory: Path) -> Manifest:
 
 @pytest.fixture(scope="module")
 def tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
-    return Tokenizer.load(directory, manifest)
+    return load_tokenizer(directory, manifest)
 
 
 @pytest.fixture(scope="module")
 def pipeline(tokenizer: Tokenizer, manifest: Manifest) -> TextPipeline:
-    return TextPipeline(tokenizer, manifest)
+    return TextPipeline(tokenizer, manifest.limits)
 
 
 def echoed(pipeline: TextPipeline, prepared: PreparedText) -> Translation:
@@ -155,7 +167,7 @@ def test_sentences_end_by_the_rules_of_the_source_language(
 ) -> None:
     de_en, en_de = (LanguagePair(source=s, target=t) for s, t in (("de", "en"), ("en", "de")))
     both = replace(manifest, pairs=(de_en, en_de))
-    pipeline = TextPipeline(Tokenizer.load(directory, both), both)
+    pipeline = TextPipeline(load_tokenizer(directory, both), both.limits)
     text = "Am 3. Oktober kam er."
     found = [
         [segment.text for segment in pipeline.prepare(text, pair).segments]
@@ -195,7 +207,7 @@ def test_a_word_repeated_five_thousand_times_is_cut_and_kept(
 
 def limited(tokenizer: Tokenizer, manifest: Manifest, max_source_length: int) -> TextPipeline:
     limits = LengthLimits(max_source_length=max_source_length, max_target_length=64)
-    return TextPipeline(tokenizer, replace(manifest, limits=limits))
+    return TextPipeline(tokenizer, limits)
 
 
 @pytest.mark.parametrize("text", ["The cat sees the river", "猫看见那条河", "cat cat"])
@@ -237,10 +249,21 @@ def test_a_text_that_has_no_pieces_is_copied_whatever_tags_would_stand_before_it
 ) -> None:
     pair = replace(EN_ZH, source_prefix=source_prefix)
     tagged = replace(manifest, pairs=(pair,))
-    prepared = TextPipeline(NothingLeft.load(directory, tagged), tagged).prepare("a. B.", pair)
+    pieces = PieceModel(tiny_spm())
+    nothing_left = NothingLeft(
+        tokens=tagged.tokens,
+        pairs=tagged.pairs,
+        source_size=len(pieces),
+        target_size=len(pieces),
+        source_model=pieces,
+        target_model=pieces,
+        source_table=OwnTable(pieces),
+        target_table=OwnTable(pieces),
+    )
+    prepared = TextPipeline(nothing_left, tagged.limits).prepare("a. B.", pair)
     assert prepared.network_segments == ()
-    tokenizer = Tokenizer.load(directory, tagged)
-    (segment,) = TextPipeline(tokenizer, tagged).prepare("猫", pair).network_segments
+    tokenizer = load_tokenizer(directory, tagged)
+    (segment,) = TextPipeline(tokenizer, tagged.limits).prepare("猫", pair).network_segments
     assert segment.source_ids == tuple(tokenizer.encode("猫", pair))
 
 
@@ -248,7 +271,7 @@ def test_a_character_that_no_cut_makes_fit_is_copied(
     tokenizer: Tokenizer, manifest: Manifest
 ) -> None:
     limits = LengthLimits(max_source_length=3, max_target_length=8)
-    narrow = TextPipeline(tokenizer, replace(manifest, limits=limits))
+    narrow = TextPipeline(tokenizer, limits)
     prepared = narrow.prepare("ḝḝ", EN_ZH)  # three bytes each, so five tokens
     assert [segment.is_verbatim for segment in prepared.segments] == [True, True]
     assert narrow.finish(prepared, []).text == "ḝḝ"
@@ -281,7 +304,7 @@ def test_only_from_an_unspaced_script_to_a_spaced_one_is_a_space_added(
 ) -> None:
     pair = LanguagePair(source=source, target=target)
     only = replace(manifest, pairs=(pair,))
-    pipeline = TextPipeline(Tokenizer.load(directory, only), only)
+    pipeline = TextPipeline(load_tokenizer(directory, only), only.limits)
     prepared = pipeline.prepare("猫等待。她画。", pair)
     assert prepared.separators == ("", "", "")
     translation = echoed(pipeline, prepared)

@@ -1,4 +1,3 @@
-import json
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,8 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.checkpoint.manifest import LanguagePair, Manifest, read_manifest
-from model.errors import CheckpointError, ConfigError
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
+from model.errors import ConfigError
+from model.text.language import LanguagePair
 from model.text.pieces import OwnTable, PieceModel
 from model.text.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
@@ -36,7 +38,7 @@ def manifest(directory: Path) -> Manifest:
 
 @pytest.fixture(scope="module")
 def tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
-    return Tokenizer.load(directory, manifest)
+    return load_tokenizer(directory, manifest)
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def with_pairs(manifest: Manifest, *pairs: LanguagePair) -> Manifest:
 
 
 def build(manifest: Manifest, pieces: PieceModel, table: Mapping[str, int]) -> Tokenizer:
-    return Tokenizer(
+    return build_tokenizer(
         manifest, source_model=pieces, target_model=pieces, source_table=table, target_table=table
     )
 
@@ -164,7 +166,7 @@ def test_separate_sides_have_their_own_models_and_tables(
         for piece, index in pieces.table().items()
     }
     tagged = replace(EN_ZH, source_prefix=("▁waits",), target_prefix=("猫", "▁river"))
-    tokenizer = Tokenizer(
+    tokenizer = build_tokenizer(
         with_pairs(manifest, EN_ZH, tagged),
         source_model=pieces,
         target_model=PieceModel(tiny_spm()),
@@ -230,29 +232,6 @@ def test_all_that_does_not_fit_the_network_is_listed_at_once(
     assert "target vocabulary gives one id to two pieces" in message
     assert "source vocabulary lacks the prefix '__zh__'" in message
     assert "target vocabulary lacks 3 ids that are not suppressed" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("source.spm", b"", "without pieces"),
-        ("source.spm", b"not a model", "is not a SentencePiece model"),
-        ("vocabulary.json", b"[1, 2]", "is not a JSON object from pieces to integers"),
-        ("vocabulary.json", b'{"a": 0, "b": true}', "is not a JSON object"),
-        ("vocabulary.json", b'{"a": 0, "a": 1}', "key 'a' stands twice"),
-        ("vocabulary.json", b'{"a": 0', "not readable JSON"),
-        ("vocabulary.json", b'{"a": 0}', "lacks 597 ids"),
-    ],
-)
-def test_a_file_that_is_not_what_it_should_be_is_named(
-    tmp_path: Path, name: str, content: bytes, problem: str
-) -> None:
-    directory = write_tiny_checkpoint(tmp_path / "tiny")
-    manifest = read_manifest(directory)
-    (directory / name).write_bytes(content)
-    with pytest.raises(CheckpointError, match=problem) as caught:
-        Tokenizer.load(directory, manifest)
-    assert caught.value.path == directory / name
 
 
 TAGGED = LanguagePair(source="en", target="zh-Hans", source_prefix=("▁cat",), target_prefix=("猫",))
@@ -326,7 +305,7 @@ def test_each_table_is_measured_by_its_own_side(manifest: Manifest, pieces: Piec
             manifest.network, target_vocab_size=size, share_embeddings=False, tie_output=False
         )
         with pytest.raises(ConfigError) as caught:
-            Tokenizer(
+            build_tokenizer(
                 replace(manifest, network=network),
                 source_model=pieces,
                 target_model=pieces,
@@ -361,17 +340,3 @@ def test_an_id_that_is_never_generated_needs_no_piece(
         tokens = replace(manifest.tokens, **silent)
         tokenizer = build(replace(manifest, tokens=tokens), pieces, table)
         assert tokenizer.encode("cat", EN_ZH) == [TINY_TOKENS.unk_id, TINY_TOKENS.eos_id]
-
-
-def test_a_loaded_checkpoint_keeps_no_table_that_its_pieces_hold_already(directory: Path) -> None:
-    assert "OwnSide" in repr(Tokenizer.load(directory, read_manifest(directory)))
-
-
-def test_a_table_of_its_own_is_read_from_the_file(tmp_path: Path, pieces: PieceModel) -> None:
-    directory = write_tiny_checkpoint(tmp_path / "tiny")
-    table = pieces.table()
-    table["▁cat"], table["▁sees"] = table["▁sees"], table["▁cat"]
-    (directory / "vocabulary.json").write_text(json.dumps(table), encoding="utf-8")
-    tokenizer = Tokenizer.load(directory, read_manifest(directory, verify=False))
-    assert "TableSide" in repr(tokenizer)
-    assert tokenizer.encode("cat", EN_ZH) == [table["▁cat"], TINY_TOKENS.eos_id]

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from service.api.languages import LIBRETRANSLATE_ALIASES, NO_ALIASES, choose_pair, language_name
 from service.errors import RequestError
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 import service.models.checkpoints
-from model.checkpoint.manifest import LanguagePair
 from model.errors import CheckpointError, ConfigError
+from model.text.language import LanguagePair
 from service.cli.directions import chosen_direction, single_checkpoint
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.manifest import LengthLimits
-from model.config import SearchConfig
+from model.config import LengthLimits, SearchConfig
 from model.decode import footprint
 from model.errors import CheckpointError, ConfigError, DataError
 from model.loading import load_for_decoding

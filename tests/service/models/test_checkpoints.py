@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.manifest import LanguagePair
 from model.errors import ConfigError
+from model.text.language import LanguagePair
 from service.models.checkpoints import default_checkpoints, find_checkpoints, load_checkpoints
 from service.settings import load_settings
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint

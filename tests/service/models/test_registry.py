@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from model.checkpoint.manifest import LanguagePair
+from model.text.language import LanguagePair
 from service.models.checkpoints import FaultyCheckpoint
 from service.models.deployment import Generation
 from service.models.registry import Routes

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from model.checkpoint.manifest import read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline
-from model.text.tokenizer import Tokenizer
 from service.engine.client.client import EngineClient
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.errors import EngineUnavailableError
@@ -49,7 +49,7 @@ def translator(engine: EngineClient, tmp_path_factory: pytest.TempPathFactory) -
     path = write_tiny_checkpoint(tmp_path_factory.mktemp("pipeline") / "tiny")
     manifest = read_manifest(path)
     return OnlineTranslator(
-        pipeline=TextPipeline(Tokenizer.load(path, manifest), manifest),
+        pipeline=TextPipeline(load_tokenizer(path, manifest), manifest.limits),
         limits=TINY_LIMITS,
         engine=engine,
         text_thread=ThreadPoolExecutor(max_workers=1),

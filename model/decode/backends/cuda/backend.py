@@ -7,7 +7,7 @@ requests all have one beam size has one.
 import time
 from collections.abc import Sequence
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder

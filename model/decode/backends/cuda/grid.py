@@ -13,7 +13,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder, Step

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode import beam_search
 from model.decode.backends.cuda.tables import Bucket, GridTables
 

@@ -13,7 +13,7 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from model.checkpoint.manifest import SpecialTokens
+from model.config import SpecialTokens
 from model.decode import beam_search
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint.manifest import LanguagePair
 from model.nn.transformer import Transformer
+from model.text.language import LanguagePair
 from model.train.config.experiment import RunConfig
 from model.train.data.held_out import DevText
 from model.train.data.parallel import ParallelText, TokenisedPairs

@@ -4,9 +4,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from model.checkpoint.checksums import fingerprint
-from model.checkpoint.manifest import LanguagePair, LengthLimits, read_manifest
+from model.checkpoint.config_file import read_manifest
+from model.config import LengthLimits
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
+from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
 from service.engine.errors import CheckpointsError
 from service.engine.messages import Configure
