@@ -4,6 +4,7 @@ Owns the choice between int8 and float. Training, export and whatever else needs
 themselves calls `model.checkpoint.weights.load_checkpoint`.
 """
 
+import logging
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +18,14 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.stored import open_weights
 from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
-from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType
-from model.decode.backends.opening import Network
+from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType, ModelConfig
+from model.decode.backends.opening import Network, slow_reason
 from model.errors import UnsupportedVariantError
 from model.native import kernels
 from model.native.network import Int8Network, pack, pack_transformer
 from model.text.tokenizer import Tokenizer
+
+LOGGER = logging.getLogger("dragoman")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,7 @@ def _load(
         )
     if compute_type in ("float32", "bfloat16") or problem is not None:
         checkpoint = load_checkpoint(directory, device=device)
+        warn_if_slow(manifest.network, manifest.name)
         network = checkpoint.transformer
         if device.type != "cpu" and compute_type != "float32":
             network = network.to(torch.bfloat16)
@@ -117,6 +121,18 @@ def _load(
         tokenizer=tokenizer,
         compute_reason="best" if compute_type == "auto" else "asked_for",
     )
+
+
+def warn_if_slow(config: ModelConfig, name: str) -> None:
+    """Log that a network will be decoded without caches, if it will.
+
+    Args:
+        config: Of the network.
+        name: Of its checkpoint.
+    """
+    reason = slow_reason(config)
+    if reason is not None:
+        LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})
 
 
 def as_served(checkpoint: Checkpoint) -> Runnable:

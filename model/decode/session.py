@@ -43,9 +43,6 @@ class DecodingSession:
             tokens: The vocabulary's special tokens.
             limits: What to allocate for.
             opener: Makes the backend, called as `open_backend` is, which chooses by the network.
-
-        Raises:
-            UnsupportedVariantError: If no backend runs this network.
         """
         self._limits = limits
         self._backend = opener(network, tokens=tokens, limits=limits)

@@ -84,8 +84,6 @@ def explain_sentence(
     Raises:
         InputError: The text is not one sentence, or a side has more than `MAX_PIECES` pieces.
         DecodingError: The network gave no finite score.
-        UnsupportedVariantError: The search does not know the network's kind of positions, and no
-            target is given.
     """
     tokenizer, tokens = checkpoint.tokenizer, checkpoint.manifest.tokens
     prepared = TextPipeline(tokenizer, checkpoint.manifest.limits).prepare(sentence, pair)

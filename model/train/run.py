@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from model.errors import TrainingError
+from model.loading import warn_if_slow
 from model.nn.transformer import Transformer
 from model.train.checks import check_run
 from model.train.config.experiment import Experiment
@@ -130,7 +131,7 @@ def train(
             trainer.train(SilentObserver())
             group.leave()
             return trainer.fraction() >= 1.0
-        _tell_text(text, transformer, max_length=experiment.data.max_length)
+        _log_start(experiment, text, transformer)
         write_experiment(output, experiment)
         update = trainer.progress.update
         with RunRecorder(output, update=update, is_resumed=resume, clock=time.time) as recorder:
@@ -167,8 +168,8 @@ def _begin(
     return transformer
 
 
-def _tell_text(text: RunText, transformer: Transformer, *, max_length: int) -> None:
-    """Say what is trained on what."""
+def _log_start(experiment: Experiment, text: RunText, transformer: Transformer) -> None:
+    """Log the text and the network of the run."""
     for report in text.reports:
         LOGGER.info("%s", report)
     for name, dev in text.dev.items():
@@ -179,11 +180,12 @@ def _tell_text(text: RunText, transformer: Transformer, *, max_length: int) -> N
                 name,
                 dev.num_left_out,
                 len(dev.text),
-                max_length,
+                experiment.data.max_length,
             )
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     device = next(transformer.parameters()).device
     LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    warn_if_slow(transformer.config, experiment.name)
 
 
 def _run(

@@ -14,7 +14,7 @@ from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError
 from model.loading import _float_reason, as_served, load_for_decoding
 from model.native import kernels
-from support.tiny_checkpoint import write_tiny_checkpoint
+from support.tiny_checkpoint import tiny_network, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +56,21 @@ def test_positions_that_the_kernels_do_not_run_are_a_reason(tmp_path: Path) -> N
     rotary = replace(manifest, network=replace(manifest.network, position="rope"))
     assert _float_reason(rotary, torch.device("cpu")) == "positions"
     assert _float_reason(rotary, torch.device("cuda")) == "best"
+
+
+def test_a_network_that_is_decoded_without_caches_is_loaded_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network = replace(tiny_network(), position="rope")
+    loaded = load_for_decoding(write_tiny_checkpoint(tmp_path / "rope", network=network))
+    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "positions")
+    assert "position is 'rope'" in loaded.compute_problem
+    message = "slow decoding: no decoder with caches runs network.position 'rope'"
+    assert caplog.messages == [message]
+    assert caplog.records[0].__dict__["fields"] == {"checkpoint": "tiny"}
+    caplog.clear()
+    load_for_decoding(write_tiny_checkpoint(tmp_path / "absolute"))
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("compute_type", ["auto", "float32"])

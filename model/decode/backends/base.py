@@ -1,7 +1,8 @@
 """What a session hands its sentences to: whoever runs the network and the search.
 
 Owns the protocol; decides nothing. `model.decode.backends.eager.backend` is PyTorch on any device,
-`model.decode.backends.int8` the int8 kernels of a CPU.
+`model.decode.backends.cuda.backend` PyTorch with CUDA graphs, `model.decode.backends.int8` the int8
+kernels of a CPU, and `model.decode.backends.plain` runs whatever these do not, without caches.
 """
 
 from collections.abc import Sequence

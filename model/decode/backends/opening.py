@@ -1,11 +1,12 @@
 """From a network to the backend that runs it: the one place that knows all of them."""
 
-from model.config import SpecialTokens
+from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import CudaGraphs
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.int8 import NativeBackend
+from model.decode.backends.plain import PlainBackend
 from model.native.network import Int8Network
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
@@ -14,19 +15,25 @@ Network = Transformer | Int8Network
 """What a session can run."""
 
 
+def slow_reason(config: ModelConfig) -> str | None:
+    """Why no backend with caches runs a network, or None if one does."""
+    if config.position in ABSOLUTE_POSITIONS:
+        return None
+    return f"no decoder with caches runs network.position {config.position!r}"
+
+
 def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> Backend:
-    """Allocate caches for a network.
+    """Allocate caches for a network, if a backend with caches runs it.
 
     Args:
         network: Its weights must not change afterwards.
         tokens: The vocabulary's special tokens.
         limits: What to allocate for.
-
-    Raises:
-        UnsupportedVariantError: If no backend runs this network.
     """
     if isinstance(network, Int8Network):
         return NativeBackend(network, tokens=tokens, limits=limits)
+    if slow_reason(network.config) is not None:
+        return PlainBackend(network, tokens=tokens, limits=limits)
     if network.target_embedding.weight.device.type == "cuda":
         return GridBackend(network, tokens=tokens, limits=limits, recorder=CudaGraphs())
     return EagerBackend(network, tokens=tokens, limits=limits)

@@ -7,7 +7,7 @@ import torch
 
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig
-from model.errors import InputError, UnsupportedVariantError
+from model.errors import InputError
 from model.explain.sentence import MAX_PIECES, ExplainedSentence, explain_sentence
 from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, tiny_network, write_tiny_checkpoint
@@ -99,16 +99,14 @@ def test_what_is_too_long_for_a_picture_is_refused_with_the_limit(checkpoint: Ch
         explain_sentence(checkpoint, EN_ZH, SENTENCE, target="猫" * 100)
 
 
-def test_relative_positions_have_maps_too(tmp_path: Path) -> None:
-    """The fast path does not know them; a target that is given needs no search."""
+def test_positions_inside_attention_have_maps_too(tmp_path: Path) -> None:
     network = replace(tiny_network(), position="alibi")
     checkpoint = load_checkpoint(
         write_tiny_checkpoint(tmp_path / "alibi", pairs=(EN_ZH,), network=network)
     )
-    with pytest.raises(UnsupportedVariantError, match="position is 'alibi'"):
-        explain_sentence(checkpoint, EN_ZH, SENTENCE)
-    found = explain_sentence(checkpoint, EN_ZH, SENTENCE, target=TARGET)
-    np.testing.assert_allclose(found.cross[0].sum(axis=-1), 1.0, rtol=1e-5)
+    for target in (None, TARGET):
+        found = explain_sentence(checkpoint, EN_ZH, SENTENCE, target=target)
+        np.testing.assert_allclose(found.cross[0].sum(axis=-1), 1.0, rtol=1e-5)
 
 
 def test_half_characters_are_replaced(checkpoint: Checkpoint) -> None:

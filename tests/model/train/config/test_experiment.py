@@ -5,16 +5,14 @@ from typing import get_args
 
 import pytest
 
-from model.config import ModelConfig, PositionKind
-from model.decode.incremental import check_supported
-from model.errors import ConfigError, UnsupportedVariantError
+from model.config import Activation, NormKind, PositionKind
+from model.errors import ConfigError
 from model.offline.evaluate import TOKENIZERS
 from model.offline.translator import Translator
 from model.train.config.experiment import (
     MAX_BEAM_SIZE,
     BleuTokenizer,
     Experiment,
-    NetworkConfig,
     read_experiment,
 )
 
@@ -304,8 +302,9 @@ def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Pat
         ("network", "num_heads: 0", "network.num_heads is 0; it must be at least 1"),
         ("network", "dropout: 1.5", r"network.dropout is 1.5; it must be in \[0, 1\)"),
         ("network", "dropout: .nan", r"network.dropout is nan; it must be in \[0, 1\)"),
-        ("network", "position: foo", "network.position is 'foo'; the decoder .* runs learned"),
-        ("network", "position: rope", "network.position is 'rope'; the decoder .* runs learned"),
+        ("network", "position: foo", "network.position is 'foo'; it must be one of sinusoidal-"),
+        ("network", "norm: foo", "network.norm is 'foo'; it must be one of layernorm, rmsnorm"),
+        ("network", "activation: foo", "network.activation is 'foo'; it must be one of relu, "),
         (
             "vocabulary",
             "size: 1000000000000",
@@ -370,14 +369,21 @@ def test_no_text_may_spell_the_tag_of_a_direction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("position", get_args(PositionKind))
-def test_positions_are_accepted_that_the_decoder_runs(position: PositionKind) -> None:
-    try:
-        check_supported(ModelConfig(vocab_size=8, position=position))
-    except UnsupportedVariantError:
-        with pytest.raises(ConfigError, match=r"network\.position"):
-            NetworkConfig(position=position)
-    else:
-        NetworkConfig(position=position)
+@pytest.mark.parametrize("norm", get_args(NormKind))
+@pytest.mark.parametrize("activation", get_args(Activation))
+def test_every_kind_of_position_norm_and_activation_can_be_chosen(
+    tmp_path: Path, position: PositionKind, norm: NormKind, activation: Activation
+) -> None:
+    chosen = f"network: {{position: {position}, norm: {norm}, activation: {activation}}}\n"
+    network = read(tmp_path, MINIMAL + chosen).network
+    built = network.build(source_size=8, target_size=8, is_joint=True)
+    assert (built.position, built.norm, built.activation) == (position, norm, activation)
+
+
+def test_rotary_positions_need_heads_of_an_even_width(tmp_path: Path) -> None:
+    odd = MINIMAL + "network: {position: rope, d_model: 6, num_heads: 2}\n"
+    with pytest.raises(ConfigError, match=r"tiny\.yaml:11: network\.d_k is 3; rotary positions"):
+        read(tmp_path, odd)
 
 
 def test_beams_are_accepted_that_the_translator_has_rows_for() -> None:

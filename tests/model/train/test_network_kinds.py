@@ -1,0 +1,71 @@
+"""Every kind of position, norm and activation, from an experiment file to a translation."""
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from model.config import ABSOLUTE_POSITIONS, PositionKind
+from model.loading import load_for_decoding
+from model.offline.translator import Translator
+from model.train.config.experiment import Experiment, read_experiment
+from model.train.records.report import write_experiment
+from support.tiny_checkpoint import EN_ZH
+from support.tiny_runs import EXPERIMENT, run
+
+POSITIONS: tuple[PositionKind, ...] = get_args(PositionKind)
+SHORT = replace(
+    EXPERIMENT,
+    run=replace(EXPERIMENT.run, max_updates=4, snapshot_every_updates=2, average_counts=(2,)),
+)
+
+
+def trained(folder: Path, data_folder: Path, choices: str) -> tuple[Experiment, Path]:
+    """The experiment that a file with these network settings is, and its run's checkpoint."""
+    write_experiment(folder, SHORT)
+    path = folder / "experiment.yaml"
+    text = path.read_text(encoding="utf-8")
+    for choice in choices.split(", "):
+        name = choice.split(":")[0]
+        text, num_found = re.subn(rf"^  {name}: .*$", f"  {choice}", text, flags=re.MULTILINE)
+        assert num_found == 1
+    path.write_text(text, encoding="utf-8")
+    experiment = read_experiment(path)
+    assert run(data_folder, folder / "run", experiment=experiment)
+    return experiment, folder / "run" / "checkpoint"
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        *(f"position: {position}" for position in POSITIONS),
+        "norm: rmsnorm, activation: gelu",
+        "norm_placement: pre, activation: silu",
+    ],
+)
+def test_a_network_of_each_kind_is_trained_saved_loaded_and_translates(
+    data_folder: Path, tmp_path: Path, choices: str
+) -> None:
+    experiment, directory = trained(tmp_path, data_folder, choices)
+    loaded = load_for_decoding(directory)
+    for name in ("position", "norm", "norm_placement", "activation"):
+        chosen = getattr(experiment.network, name)
+        assert getattr(loaded.manifest.network, name) == chosen
+        assert f"{name}: " not in choices or f"{name}: {chosen}" in choices
+    (translation,) = Translator(loaded).translate(["The cat waits."], EN_ZH)
+    assert translation.num_source_tokens > 0
+
+
+@pytest.mark.parametrize("position", ["sinusoidal-marian", "relative"])
+def test_a_run_says_at_its_start_whether_its_network_decodes_slowly(
+    data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, position: PositionKind
+) -> None:
+    network = replace(SHORT.network, position=position)
+    with caplog.at_level(logging.INFO):
+        run(data_folder, tmp_path, experiment=replace(SHORT, network=network), num_updates=3)
+    expected = f"slow decoding: no decoder with caches runs network.position '{position}'"
+    assert any("update 2" in line for line in caplog.messages)  # dev text was scored
+    assert caplog.messages.count(expected) == (position not in ABSOLUTE_POSITIONS)
