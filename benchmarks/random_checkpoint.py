@@ -19,9 +19,10 @@ from torch import nn
 
 from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
-from model.config import LengthLimits, SpecialTokens, base
+from model.config import LengthLimits, SpecialTokens
 from model.nn.transformer import Transformer
 from model.text.language import LanguagePair
+from model.train.config.presets import preset_network
 
 VOCABULARY_SIZE = 58_101
 MIN_VOCABULARY_SIZE, MAX_VOCABULARY_SIZE = 200, 500_000
@@ -92,7 +93,7 @@ def _random_transformer(vocab_size: int, seed: int) -> Transformer:
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        transformer = Transformer(base(vocab_size)).eval()
+        transformer = Transformer(preset_network("base", vocab_size=vocab_size)).eval()
         for name, weight in transformer.decoder.named_parameters():
             if name.endswith("out_proj.weight"):
                 weight.mul_(0.3)

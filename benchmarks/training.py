@@ -22,10 +22,10 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.machine import describe_command, describe_machine
-from model.config import tiny
 from model.nn.transformer import Transformer
 from model.system.allocator import keep_freed_memory
 from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.presets import preset_network
 from model.train.config.schedule import ScheduleConfig
 from model.train.data.batching import BatchStream
 from model.train.loop.trainer import Trainer, build_optimiser
@@ -93,7 +93,7 @@ def measure(arguments: argparse.Namespace) -> Speed:
         raise SystemExit("the C library is not glibc: there is nothing to compare")
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(SEED)
-    transformer = Transformer(tiny(VOCABULARY_SIZE))
+    transformer = Transformer(preset_network("tiny", vocab_size=VOCABULARY_SIZE))
     optimiser = OptimiserConfig(rdrop_alpha=LOSSES[arguments.loss])
     stream = BatchStream(RandomPairs(), max_tokens=4096, seed=SEED, pad_id=0, start_id=1)
     trainer = Trainer(

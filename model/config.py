@@ -253,21 +253,3 @@ class SearchConfig:
     def candidates(self) -> int:
         """Continuations considered at every step."""
         return 2 * self.beam_size if self.num_candidates is None else self.num_candidates
-
-
-def base(vocab_size: int) -> ModelConfig:
-    """The base model of Vaswani et al. 2017, table 3."""
-    return ModelConfig(vocab_size=vocab_size)
-
-
-def tiny(vocab_size: int) -> ModelConfig:
-    """The transformer-tiny of Wu et al. 2021: 4+4 layers, width 128."""
-    return ModelConfig(
-        vocab_size=vocab_size,
-        d_model=128,
-        num_heads=4,
-        d_ff=256,
-        num_encoder_layers=4,
-        num_decoder_layers=4,
-        dropout=0.3,
-    )

@@ -1,10 +1,13 @@
-"""Shapes of networks by name, for `network.preset`; what an experiment says besides wins.
+"""Shapes of networks by name: of an experiment's `network.preset`, and for anything else.
 
 Owns the names and what is known to work under them. Which keys there are and what they may be is
-`model.train.config.experiment.NetworkConfig`.
+`model.train.config.experiment.NetworkConfig`, whose defaults are those of `ModelConfig`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
+
+from model.config import ModelConfig
 
 NETWORK_PRESETS: Mapping[str, Mapping[str, object]] = {
     "base": {},  # Vaswani et al. 2017, table 3: what every key is by itself
@@ -21,7 +24,7 @@ NETWORK_PRESETS: Mapping[str, Mapping[str, object]] = {
         "num_decoder_layers": 2,
         "norm_placement": "pre",
     },
-    "tiny": {  # Wu et al. 2021, for some ten thousand pairs: `model.config.tiny`
+    "tiny": {  # Wu et al. 2021, for some ten thousand pairs
         "d_model": 128,
         "num_heads": 4,
         "d_ff": 256,
@@ -30,3 +33,9 @@ NETWORK_PRESETS: Mapping[str, Mapping[str, object]] = {
         "dropout": 0.3,
     },
 }
+
+
+def preset_network(name: str, *, vocab_size: int) -> ModelConfig:
+    """The network of a preset over one vocabulary for both sides."""
+    values = NETWORK_PRESETS[name]
+    return replace(ModelConfig(vocab_size=vocab_size), **values)  # type: ignore[arg-type]  # checked by ModelConfig

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.random_checkpoint import TOKENS, synthetic_spm, write_random_checkpoint
 from model.checkpoint.weights import Checkpoint, load_checkpoint
-from model.config import SearchConfig, base
+from model.config import ModelConfig, SearchConfig
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.offline.translator import Translator
 from model.text.pieces import PieceModel
@@ -44,7 +44,7 @@ def test_a_vocabulary_without_room_for_the_letters_is_refused() -> None:
 
 
 def test_the_network_is_of_base_size(checkpoint: Checkpoint) -> None:
-    assert checkpoint.manifest.network == base(VOCABULARY)
+    assert checkpoint.manifest.network == ModelConfig(vocab_size=VOCABULARY)
     assert checkpoint.manifest.limits.max_target_length == 512
     assert {entry.dtype for entry in checkpoint.manifest.tensors.values()} == {"int8", "float32"}
 

@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from model.config import base, tiny
+from model.config import ModelConfig
 from model.errors import ConfigError
 from model.train.config.experiment import NetworkConfig, read_experiment
-from model.train.config.presets import NETWORK_PRESETS
+from model.train.config.presets import NETWORK_PRESETS, preset_network
 
 FILE = """
 name: named
@@ -31,14 +31,31 @@ def test_every_preset_is_a_network_that_can_be_built(tmp_path: Path, name: str) 
     assert name in {"base", "tiny"} or name.endswith(layers)
 
 
-@pytest.mark.parametrize(("name", "published"), [("base", base(9)), ("tiny", tiny(9))])
-def test_published_shapes_are_those_of_the_network(
-    tmp_path: Path, name: str, published: object
-) -> None:
+@pytest.mark.parametrize("name", NETWORK_PRESETS)
+def test_a_preset_is_the_same_network_with_and_without_a_file(tmp_path: Path, name: str) -> None:
     built = network(tmp_path, f"{{preset: {name}}}").build(
         source_size=9, target_size=9, is_joint=True
     )
-    assert built == published
+    assert built == preset_network(name, vocab_size=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [("base", (512, 8, 2048, 6, 6, 0.1)), ("tiny", (128, 4, 256, 4, 4, 0.3))],
+)
+def test_published_shapes_are_those_of_the_network(
+    name: str, published: tuple[int, int, int, int, int, float]
+) -> None:
+    d_model, num_heads, d_ff, num_encoder_layers, num_decoder_layers, dropout = published
+    assert preset_network(name, vocab_size=9) == ModelConfig(
+        vocab_size=9,
+        d_model=d_model,
+        num_heads=num_heads,
+        d_ff=d_ff,
+        num_encoder_layers=num_encoder_layers,
+        num_decoder_layers=num_decoder_layers,
+        dropout=dropout,
+    )
 
 
 def test_what_is_said_besides_wins_wherever_it_stands(tmp_path: Path) -> None:
