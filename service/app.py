@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from fastapi import FastAPI, Request
@@ -20,23 +21,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from model.errors import DragomanError
-from service.access.access import Access, key_wanted_first
+from service.access.access import Access, AccessPolicy, key_wanted_first
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
 from service.api.libretranslate import routes as libretranslate
 from service.api.operations import admin, docs, health
 from service.api.v1 import routes as v1
-from service.errors import problem_of
 from service.front import Front
 from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
 from service.http.middleware import Edge, log_failure
+from service.http.problems import problem_of
 from service.http.replies import error_reply
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
 from service.telemetry.request_context import record_of
 from service.telemetry.tracing import open_tracing
 from service.version import distribution_version
+
+if TYPE_CHECKING:
+    from service.telemetry.spans import Spans
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
 
@@ -49,6 +53,7 @@ def create_app(
     settings: Settings | None = None,
     *,
     front: Front | None = None,
+    spans: "Spans | None" = None,
     clock: Callable[[], float] = time.monotonic,
     new_request_id: Callable[[], str] = lambda: uuid4().hex,
 ) -> FastAPI:
@@ -56,7 +61,10 @@ def create_app(
 
     Args:
         settings: Of the server; None reads the environment.
-        front: What holds the engine; None makes one with a registry of its own.
+        front: What holds the engine; None makes one with a registry of its own, and spans where
+            the settings ask for them.
+        spans: What traces requests, if anything does; closed with the application. Those of
+            segments are made by a front that was told of them.
         clock: Seconds, monotonic.
         new_request_id: Makes an id for a request that brings none.
 
@@ -67,16 +75,22 @@ def create_app(
     if front is None:
         metrics = Metrics(CollectorRegistry())
         settings = settings or load_settings()
-        front = Front(settings, metrics, clock=clock, spans=open_tracing(settings))
+        spans = open_tracing(settings)
+        front = Front(
+            settings,
+            metrics,
+            clock=clock,
+            on_finished=None if spans is None else spans.segments_finished,
+        )
     settings = front.settings
     limiter = RateLimiter(clock, _secret(settings.redis_url))
     keys = _key_store(front)
-    access = Access(settings, limiter, keys)
+    access = Access(_access_policy(settings), limiter, keys)
     app = FastAPI(
         title="Dragoman",
         description=_DESCRIPTION,
         version=distribution_version(),
-        lifespan=_lifespan(front, limiter, keys),
+        lifespan=_lifespan(front, limiter, keys, spans),
         # Its pages load scripts from elsewhere; `service.api.operations.docs` has its own.
         docs_url=None,
         redoc_url=None,
@@ -99,13 +113,23 @@ def create_app(
         new_request_id=new_request_id,
         is_leaving=lambda: front.arrivals.is_over,
     )
-    if front.spans is not None:
-        front.spans.wrap(app, routes=paths)
+    if spans is not None:
+        spans.wrap(app, routes=paths)
     return app
 
 
 def _secret(value: SecretStr | None) -> str | None:
     return None if value is None else value.get_secret_value()
+
+
+def _access_policy(settings: Settings) -> AccessPolicy:
+    return AccessPolicy(
+        key_required=settings.key_required,
+        metrics_key_required=settings.metrics_key_required,
+        requests_per_minute=settings.requests_per_minute,
+        characters_per_minute=settings.characters_per_minute,
+        trusted_proxies=settings.trusted_proxies,
+    )
 
 
 def _key_store(front: Front) -> KeyStore:
@@ -121,7 +145,7 @@ def _key_store(front: Front) -> KeyStore:
 
 
 def _lifespan(
-    front: Front, limiter: RateLimiter, keys: KeyStore
+    front: Front, limiter: RateLimiter, keys: KeyStore, spans: "Spans | None"
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -132,6 +156,8 @@ def _lifespan(
         finally:
             watch.cancel()
             await asyncio.wait([watch])
+            if spans is not None:
+                await spans.close()
             await limiter.close()
 
     return lifespan

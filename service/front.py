@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from model.config import LengthLimits
 from model.errors import DragomanError
@@ -27,16 +26,13 @@ from service.http.arrivals import Arrivals
 from service.labels import Served
 from service.models.deployment import Generation, WorkCount
 from service.models.registry import Fault, Routes
-from service.models.translator import OnlineTranslator
+from service.models.translator import OnlineTranslator, SegmentsFinished
 from service.phase import REFUSALS, Phase
 from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.engine_metrics import EngineCollector
 from service.telemetry.lag import probe_loop_lag
 from service.telemetry.metrics import Metrics
-
-if TYPE_CHECKING:
-    from service.telemetry.spans import Spans
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -51,12 +47,11 @@ class Front:
         on_ready: Called once, when the engine is warm.
         on_failed: Called once instead, when it cannot start; and when it is given up later, if
             `settings.exit_when_lost`.
-        spans: What traces requests; closed when the front stops. None: nothing does.
+        on_finished: Called with the segments of every request that were translated.
 
     Attributes:
         settings: Of the server.
         metrics: Where the front and its engine are measured.
-        spans: What traces requests, if anything does.
         text_thread: One thread for everything that is done to text.
         strangers_thread: One thread for large bodies of those who have shown no key, so that nobody
             else's text waits behind them.
@@ -71,17 +66,17 @@ class Front:
         clock: Callable[[], float] = time.monotonic,
         on_ready: Callable[[Ready], None] | None = None,
         on_failed: Callable[[DragomanError], None] | None = None,
-        spans: "Spans | None" = None,
+        on_finished: SegmentsFinished | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
-        self.spans = spans
         self.text_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
         self.strangers_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strangers")
         self.arrivals = Arrivals()
         self._clock = clock
         self._on_ready = on_ready
         self._on_failed = on_failed
+        self._on_finished = on_finished
         self._phase = Phase.BOOTING
         self._routes = Routes()
         self._retiring: dict[Generation, asyncio.Task[None]] = {}
@@ -229,8 +224,6 @@ class Front:
             await self._close_engines()
             for thread in (self.text_thread, self.strangers_thread):
                 thread.shutdown(cancel_futures=True)
-            if self.spans is not None:
-                await self.spans.close()
 
     async def drain(self) -> bool:
         """Refuse new work and wait for what was accepted, at most the grace time.
@@ -361,7 +354,7 @@ class Front:
             metrics=self.metrics,
             text_thread=self.text_thread,
             clock=self._clock,
-            on_finished=self.spans.segments_finished if self.spans is not None else None,
+            on_finished=self._on_finished,
             on_given_up=self._given_up,
             on_outdated=self._replace_outdated,
         )

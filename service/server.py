@@ -66,14 +66,15 @@ class Server:
         self._draining: asyncio.Task[None] | None = None
         self._reloading: set[asyncio.Task[None]] = set()
         metrics = Metrics(CollectorRegistry())
+        spans = open_tracing(settings)
         self._front = Front(
             settings,
             metrics,
             on_ready=lambda ready: self._announce(self._address, ready),
             on_failed=self._leave,
-            spans=open_tracing(settings),
+            on_finished=None if spans is None else spans.segments_finished,
         )
-        app = create_app(front=self._front)
+        app = create_app(front=self._front, spans=spans)
         self._keys: KeyStore = app.state.keys
         max_connections = allow_connections(settings.max_connections)
         self._uvicorn = _UvicornServer(_uvicorn_config(app, settings, metrics, max_connections))

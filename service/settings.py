@@ -16,17 +16,16 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError
-from service.access.addresses import Network, parse_network
-from service.access.keys import MAX_LIMIT
+from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE
+from service.checkpoint_folder import default_checkpoints
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
-from service.models.checkpoints import default_checkpoints
+from service.networks import Network, parse_network
 
-MAX_BEAM_SIZE = 16
 DEFAULT_PORT = 8000
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
-Rate = Annotated[int, Field(ge=1, le=MAX_LIMIT)]
+Rate = Annotated[int, Field(ge=1, le=MAX_PER_MINUTE)]
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 
 _ORIGIN = re.compile(
@@ -68,7 +67,7 @@ class Settings(BaseSettings):
         port: Port to listen on; 0 takes a free one.
         checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
             relative to the working directory. By default
-            `service.models.checkpoints.default_checkpoints`. Read again by a reload.
+            `service.checkpoint_folder.default_checkpoints`. Read again by a reload.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that

@@ -17,12 +17,32 @@ from service.access.key_store import KeyStore
 from service.access.keys import ApiKey
 from service.access.rates import RateLimiter
 from service.errors import Problem, RequestError, too_long
-from service.settings import Settings
+from service.networks import Network
 from service.telemetry.request_context import record_of
 
 _BEARER = HTTPBearer(auto_error=False, description="A key, where the server has any.")
 DOCUMENTED = Depends(_BEARER)
 """Says in the OpenAPI document that a route takes a key; `Access` is what reads it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessPolicy:
+    """Rules of a server for callers, beside the keys themselves.
+
+    Attributes:
+        key_required: Whether a translation needs a key; None: where there are keys.
+        metrics_key_required: Whether /metrics needs one.
+        requests_per_minute: Of a key that names no other limit, and of an address without a
+            key; None is no limit.
+        characters_per_minute: Likewise.
+        trusted_proxies: Networks whose X-Forwarded-For is believed.
+    """
+
+    key_required: bool | None = None
+    metrics_key_required: bool = False
+    requests_per_minute: int | None = None
+    characters_per_minute: int | None = None
+    trusted_proxies: tuple[Network, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +66,7 @@ class Access:
     """Opens the server to those who may use it.
 
     Args:
-        settings: Of the server: what is open, the limits, the trusted proxies.
+        policy: What is open, the limits, the trusted proxies.
         limiter: Counts.
         keys: All keys, as they are when a request comes. A store that never had one leaves
             translation open and the administration shut.
@@ -55,14 +75,14 @@ class Access:
         ConfigError: A key is required and there is none.
     """
 
-    def __init__(self, settings: Settings, limiter: RateLimiter, keys: KeyStore) -> None:
+    def __init__(self, policy: AccessPolicy, limiter: RateLimiter, keys: KeyStore) -> None:
         for name in ("key_required", "metrics_key_required"):
-            if getattr(settings, name) and not keys.is_guarded:
+            if getattr(policy, name) and not keys.is_guarded:
                 raise ConfigError(
                     f"DRAGOMAN_{name.upper()} is true, but there is no key; name a file of them"
                     " with DRAGOMAN_API_KEYS_FILE, or a directory with DRAGOMAN_API_KEYS_DIR"
                 )
-        self._settings = settings
+        self._policy = policy
         self._keys = keys
         self._limiter = limiter
 
@@ -91,7 +111,7 @@ class Access:
         Raises:
             RequestError: 401 or 403 where they need a key.
         """
-        if self._settings.metrics_key_required and not self._known(request, _bearer(request)):
+        if self._policy.metrics_key_required and not self._known(request, _bearer(request)):
             raise _missing_key()
 
     async def admit(self, request: Request) -> Caller | None:
@@ -129,7 +149,7 @@ class Access:
             await self._limiter.give_back(
                 "requests", anonymous.who, limit=anonymous.requests_per_minute
             )
-        caller = _caller(key, self._settings)
+        caller = _caller(key, self._policy)
         await self._spend_request(caller)
         return caller
 
@@ -152,7 +172,6 @@ class Access:
 
     async def _admit(self, request: Request, presented: str | None) -> Caller:
         """The caller of a request; one that is refused counts for its address."""
-        settings = self._settings
         try:
             key = self._known(request, presented)
             if key is None:
@@ -160,12 +179,12 @@ class Access:
         except RequestError:
             await self._spend_request(self._anonymous(request))
             raise
-        caller = self._anonymous(request) if key is None else _caller(key, settings)
+        caller = self._anonymous(request) if key is None else _caller(key, self._policy)
         await self._spend_request(caller)
         return caller
 
     def _check_not_required(self) -> None:
-        if self._keys.is_guarded and self._settings.key_required is not False:
+        if self._keys.is_guarded and self._policy.key_required is not False:
             raise _missing_key()
 
     def _known(self, request: Request, presented: str | None) -> ApiKey | None:
@@ -179,16 +198,16 @@ class Access:
         return key
 
     def _anonymous(self, request: Request) -> Caller:
-        settings = self._settings
+        policy = self._policy
         address = client_of(
             request.client.host if request.client else None,
             request.headers.getlist("x-forwarded-for"),
-            settings.trusted_proxies,
+            policy.trusted_proxies,
         )
         return Caller(
             who=f"address:{address}",
-            requests_per_minute=settings.requests_per_minute,
-            characters_per_minute=settings.characters_per_minute,
+            requests_per_minute=policy.requests_per_minute,
+            characters_per_minute=policy.characters_per_minute,
         )
 
     async def _spend_request(self, caller: Caller) -> None:
@@ -211,12 +230,12 @@ class Access:
             )
 
 
-def _caller(key: ApiKey, settings: Settings) -> Caller:
+def _caller(key: ApiKey, policy: AccessPolicy) -> Caller:
     return Caller(
         who=f"key:{key.name}",
         has_key=True,
-        requests_per_minute=key.requests_per_minute or settings.requests_per_minute,
-        characters_per_minute=key.characters_per_minute or settings.characters_per_minute,
+        requests_per_minute=key.requests_per_minute or policy.requests_per_minute,
+        characters_per_minute=key.characters_per_minute or policy.characters_per_minute,
     )
 
 

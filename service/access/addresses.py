@@ -5,10 +5,11 @@ send that header, so without a trusted proxy it is not read at all.
 """
 
 from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+
+from service.networks import Network
 
 Address = IPv4Address | IPv6Address
-Network = IPv4Network | IPv6Network
 
 UNKNOWN = "unknown"
 
@@ -41,18 +42,6 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
             break
         address = hop
     return _client(address)
-
-
-def parse_network(text: str) -> Network:
-    """A network such as `10.0.0.0/8`, or one address.
-
-    Raises:
-        ValueError: It is neither, or has bits set behind its prefix.
-    """
-    try:
-        return ip_network(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no address and no network such as 10.0.0.0/8") from None
 
 
 def _parse(text: str) -> Address | None:

@@ -23,12 +23,12 @@ from hashlib import sha256
 from pathlib import Path
 
 from model.errors import ConfigError
+from service.bounds import MAX_PER_MINUTE
 
 MIN_KEY_LENGTH = 22
 """Characters that 128 bits have in base64."""
 MAX_KEY_LENGTH = 256
 MAX_KEYS = 1000
-MAX_LIMIT = 1_000_000_000
 KEYS_SUFFIX = ".toml"
 
 _PREFIX = "dragoman_"
@@ -259,8 +259,8 @@ def _limit(fields: dict[str, object], name: str, where: str) -> int | None:
     value = fields.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_LIMIT:
-        raise ConfigError(f"{where}: {name} must be an integer from 1 to {MAX_LIMIT}")
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PER_MINUTE:
+        raise ConfigError(f"{where}: {name} must be an integer from 1 to {MAX_PER_MINUTE}")
     return value
 
 

@@ -6,8 +6,9 @@ the limit, and a text by its length.
 
 from collections.abc import Sequence
 
+from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid, too_long
-from service.settings import MAX_BEAM_SIZE, Settings
+from service.settings import Settings
 
 MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1
 

@@ -16,7 +16,8 @@ from model.errors import CheckpointError, ConfigError, InputError
 from model.system.paths import is_folder
 from model.text.language import LanguagePair
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tag
-from service.models.checkpoints import find_checkpoints, named_checkpoints
+from service.checkpoint_folder import named_checkpoints
+from service.models.checkpoints import find_checkpoints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
         DragomanError: The engine did not start.
     """
     from service.engine.messages import Ready
+    from service.logs import configure_logging
     from service.models.checkpoints import find_checkpoints
     from service.server import Server
     from service.settings import load_settings
-    from service.telemetry.logs import configure_logging
 
     names = ("host", "port", "checkpoint", "device", "compute_type")
     settings = load_settings({name: getattr(arguments, name) for name in names})

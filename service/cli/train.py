@@ -16,7 +16,7 @@ from model.errors import ConfigError, DragomanError
 from model.system.paths import is_folder
 from service.cli.offline import set_threads
 from service.cli.read_files import ReadFiles
-from service.telemetry.logs import JsonFormatter
+from service.logs import JsonFormatter
 
 if TYPE_CHECKING:
     from model.train.config.experiment import Experiment

@@ -15,8 +15,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.errors import SegmentFailedError
-from service.errors import draining, problem_of
+from service.errors import draining
 from service.http.headers import SECURITY_HEADERS
+from service.http.problems import problem_of
 from service.http.replies import error_reply
 from service.telemetry.metrics import UNMATCHED_ROUTE, Metrics
 from service.telemetry.request_context import (

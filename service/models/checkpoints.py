@@ -1,7 +1,8 @@
 """Which checkpoints are served: from one path to descriptions and text pipelines.
 
-Owns the meaning of `DRAGOMAN_CHECKPOINT`, what several checkpoints may not share, and that one
-which cannot be served stops no other. Imports no torch: the networks are loaded by the engine.
+Owns which directories of a path are checkpoints, what several of them may not share, and that one
+which cannot be served stops no other. Which path it is, is `service.checkpoint_folder`. Imports no
+torch: the networks are loaded by the engine.
 """
 
 import os
@@ -17,9 +18,6 @@ from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
 from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline
-
-CHECKPOINT_VARIABLE = "DRAGOMAN_CHECKPOINT"
-_FOLDER = Path("checkpoints")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +74,6 @@ class Checkpoints:
         ]
         usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
         return Checkpoints(usable=tuple(usable), faulty=(*self.faulty, *faulty))
-
-
-def default_checkpoints() -> Path:
-    """Where checkpoints are when nobody says where.
-
-    The folder `checkpoints` of the working directory, or, where there is none, the one beside the
-    packages: that of a source tree, in which the bundled networks are.
-    """
-    bundled = Path(__file__).parents[2] / _FOLDER
-    is_bundled = not is_folder(_FOLDER, _unusable) and is_folder(bundled, _unusable)
-    return bundled if is_bundled else _FOLDER
-
-
-def named_checkpoints(environment: Mapping[str, str]) -> Path:
-    """Where the environment says that they are, as the server reads it; else the default."""
-    named = environment.get(CHECKPOINT_VARIABLE)
-    return Path(named) if named else default_checkpoints()
 
 
 def find_checkpoints(path: Path) -> tuple[Path, ...]:

@@ -22,13 +22,14 @@ from service.api.checks import (
 from service.api.languages import NO_ALIASES, choose_pair
 from service.api.v1.reply import TranslateReply, reply_content
 from service.api.validation import request_error, unknown_field
+from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 from service.front import Front
 from service.http.body import BodyReaders
 from service.http.replies import JsonReply, error_responses
 from service.models.translator import TranslationRequest
 from service.priority import Priority
-from service.settings import MAX_BEAM_SIZE, Settings
+from service.settings import Settings
 
 
 def _clean(value: object) -> object:

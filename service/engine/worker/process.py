@@ -31,7 +31,7 @@ from service.engine.messages import (
 from service.engine.worker.channel import EngineChannel
 from service.engine.worker.lane import Lane
 from service.engine.worker.loading import load_lanes
-from service.telemetry.logs import configure_logging
+from service.logs import configure_logging
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import Request
 
 from model.errors import ConfigError
-from service.access.access import Access, Caller
+from service.access.access import Access, AccessPolicy, Caller
 from service.access.key_store import KeySources, KeyStore
 from service.access.keys import ApiKey, KeyRing
 from service.access.rates import RateLimiter
@@ -322,7 +322,7 @@ def test_refused_keys_count_for_their_address(keys_file: Path) -> None:
 
 def test_characters_are_counted_against_the_keys_own_limit() -> None:
     async def scenario() -> list[str]:
-        access = Access(Settings(), RateLimiter(lambda: 0.0), KeyStore(KeySources()))
+        access = Access(AccessPolicy(), RateLimiter(lambda: 0.0), KeyStore(KeySources()))
         caller = Caller(who="key:a", requests_per_minute=None, characters_per_minute=100)
         codes = []
         for number in (60, 0, 40, 1, 101):
@@ -352,7 +352,7 @@ def test_the_administration_opens_to_its_keys_only_and_hides_without_one(
     def status(ring: KeyRing, key: str | None) -> int:
         try:
             keys = KeyStore(KeySources(), ring=ring)
-            Access(Settings(), RateLimiter(lambda: 0.0), keys).check_admin(_request(key))
+            Access(AccessPolicy(), RateLimiter(lambda: 0.0), keys).check_admin(_request(key))
         except RequestError as error:
             return error.problem.status
         return 200

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.access.addresses import UNKNOWN, client_of, parse_network
+from service.access.addresses import UNKNOWN, client_of
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
@@ -58,16 +58,6 @@ def test_any_header_has_an_answer(peer: str, forwarded: list[str]) -> None:
     trusts_all = (ip_network("0.0.0.0/0"), ip_network("::/0"))
     assert client_of(peer, forwarded, trusts_all)
     assert client_of("10.0.0.1", forwarded, trusts_all) != UNKNOWN
-
-
-@pytest.mark.parametrize("text", ["10.0.0.1/8", "proxy", "", "10.0.0.0/33", "1.2.3"])
-def test_what_is_no_network_is_said(text: str) -> None:
-    with pytest.raises(ValueError, match="no address and no network"):
-        parse_network(text)
-
-
-def test_a_network_may_be_one_address() -> None:
-    assert parse_network("10.0.0.1") == ip_network("10.0.0.1/32")
 
 
 def test_an_address_may_have_64_characters_and_no_more() -> None:

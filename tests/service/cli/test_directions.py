@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-import service.models.checkpoints
+import service.checkpoint_folder
 from model.errors import CheckpointError, ConfigError
 from model.text.language import LanguagePair
 from service.cli.directions import chosen_direction, single_checkpoint
@@ -83,8 +83,8 @@ def test_a_path_is_asked_before_the_environment_and_that_before_the_bundled_ones
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(service.models.checkpoints, "__file__", str(folder / "a" / "b" / "c.py"))
-    monkeypatch.setattr(service.models.checkpoints, "_FOLDER", Path("both"))
+    monkeypatch.setattr(service.checkpoint_folder, "__file__", str(folder / "a" / "b.py"))
+    monkeypatch.setattr(service.checkpoint_folder, "_FOLDER", Path("both"))
     monkeypatch.setenv("DRAGOMAN_CHECKPOINT", str(folder / "there"))
     assert choose(folder / "back") == ("back", ZH_EN)
     assert choose(None) == ("there", EN_ZH)

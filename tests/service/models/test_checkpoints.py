@@ -4,30 +4,8 @@ import pytest
 
 from model.errors import ConfigError
 from model.text.language import LanguagePair
-from service.models.checkpoints import default_checkpoints, find_checkpoints, load_checkpoints
-from service.settings import load_settings
+from service.models.checkpoints import find_checkpoints, load_checkpoints
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
-
-
-def test_without_a_name_it_is_the_folder_here_and_else_the_one_beside_the_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundled = Path(__file__).parents[3] / "checkpoints"
-    monkeypatch.delenv("DRAGOMAN_CHECKPOINT", raising=False)
-    monkeypatch.chdir(tmp_path)
-    assert default_checkpoints() == load_settings().checkpoint == bundled
-    (tmp_path / "checkpoints").mkdir()
-    assert default_checkpoints() == load_settings().checkpoint == Path("checkpoints")
-
-
-def test_where_there_are_none_the_folder_here_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("service.models.checkpoints.__file__", str(tmp_path / "a" / "b" / "c.py"))
-    assert default_checkpoints() == Path("checkpoints")
-    with pytest.raises(ConfigError, match=f"no checkpoint directory {tmp_path}/checkpoints;"):
-        find_checkpoints(default_checkpoints())
 
 
 def test_a_directory_with_a_description_is_a_checkpoint(tmp_path: Path) -> None:

@@ -49,13 +49,14 @@ def spans_of(
     settings = Settings(checkpoint=served_checkpoint, num_threads=1, device="cpu")
     with asyncio.Runner() as runner:
         ready = asyncio.Event()
+        spans = Spans(provider)
         front = Front(
             settings,
             Metrics(CollectorRegistry()),
             on_ready=lambda _: ready.set(),
-            spans=Spans(provider),
+            on_finished=spans.segments_finished,
         )
-        app = create_app(front=front)
+        app = create_app(front=front, spans=spans)
         lifespan = app.router.lifespan_context(app)
 
         async def start() -> None:

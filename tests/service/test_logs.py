@@ -8,7 +8,7 @@ import pytest
 
 from service.errors import RequestError
 from service.http.forms import decode_form
-from service.telemetry.logs import JsonFormatter, configure_logging
+from service.logs import JsonFormatter, configure_logging
 
 
 @pytest.fixture

@@ -1,0 +1,11 @@
+"""Upper bounds that settings share with requests and with the files of keys.
+
+Owns numbers that hold in several rooms, so that none of these has to import another one for them.
+A bound that concerns one room alone is declared there.
+"""
+
+MAX_BEAM_SIZE = 16
+"""Hypotheses that a request's search keeps at every step."""
+
+MAX_PER_MINUTE = 1_000_000_000
+"""Requests or characters that a rate limit may allow within a minute."""
