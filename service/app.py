@@ -24,6 +24,7 @@ from model.errors import DragomanError
 from service.access.access import Access, AccessPolicy, key_wanted_first
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
+from service.api.admission import Admission
 from service.api.libretranslate import routes as libretranslate
 from service.api.operations import admin, docs, health
 from service.api.v1 import routes as v1
@@ -166,10 +167,10 @@ def _lifespan(
 def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
-    readers = _body_readers(front)
+    admission = Admission(front=front, access=access, readers=_body_readers(front))
     for router in (
-        libretranslate.build_router(front, readers, access),
-        v1.build_router(front, readers, access),
+        libretranslate.build_router(admission),
+        v1.build_router(admission),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),

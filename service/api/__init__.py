@@ -1,1 +1,1 @@
-"""The wire: one file per contract, every value checked here, once."""
+"""Contracts on the wire, a folder each, over one admission; every value is checked here, once."""

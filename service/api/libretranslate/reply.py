@@ -1,16 +1,18 @@
-"""How LibreTranslate's contract is described in the OpenAPI document.
+"""Replies of LibreTranslate's contract: their shapes, and how results are put into them.
 
-Owns the description only: `service.api.libretranslate.routes` reads the values itself, because they
-come as JSON, as a form or in the query string.
+Owns both, for texts and for languages. Errors have the shape of `service.http.replies`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from service.api.checks import MAX_ALTERNATIVES
+from model.text.language import LanguagePair
+from service.api.languages import language_name
+from service.api.libretranslate.request import Asked
 from service.http.replies import error_responses
-from service.settings import Settings
+from service.models.translator import TranslatedText
 
 
 class DetectedLanguage(BaseModel):
@@ -58,51 +60,31 @@ LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def translate_operation(settings: Settings) -> dict[str, Any]:
-    """Parameters and bodies of `POST /translate`."""
-    properties = _properties(settings)
-    form = properties | {"q": properties["q"]["oneOf"][0]}
-    required = ["q", "source", "target"]
-    bodies = {
-        "application/json": {"type": "object", "required": required, "properties": properties},
-        "application/x-www-form-urlencoded": {"type": "object", "properties": form},
-        "multipart/form-data": {"type": "object", "properties": form},
-    }
-    return {
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "schema": schema,
-                "description": "As in the body, for clients that send none.",
-            }
-            for name, schema in form.items()
-        ],
-        "requestBody": {
-            "required": False,
-            "content": {kind: {"schema": schema} for kind, schema in bodies.items()},
-        },
-    }
+def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
+    """A `LibreTranslateReply` as plain values; whether text was cut or truncated is additive."""
+    content: dict[str, object] = {"translatedText": [result.best.text for result in results]}
+    if asked.has_alternatives:
+        content["alternatives"] = [list(result.alternatives) for result in results]
+    if any(result.best.is_cut for result in results):
+        content["isCut"] = [result.best.is_cut for result in results]
+    if any(result.best.is_truncated for result in results):
+        content["isTruncated"] = [result.best.is_truncated for result in results]
+    if asked.detected is not None:
+        detected = {"confidence": 0, "language": asked.detected}
+        content["detectedLanguage"] = [detected] * len(results)
+    if asked.is_batch:
+        return content
+    return {name: values[0] for name, values in content.items() if isinstance(values, list)}
 
 
-def _properties(settings: Settings) -> dict[str, Any]:
-    text = {"type": "string", "maxLength": settings.max_text_characters}
-    code = {"type": "string", "minLength": 1, "maxLength": 64}
-    return {
-        "q": {
-            "description": "Text, or a list of texts.",
-            "oneOf": [text, {"type": "array", "items": text, "maxItems": settings.max_texts}],
-        },
-        "source": {**code, "description": 'Source language, or "auto".', "example": "en"},
-        "target": {**code, "description": "Target language.", "example": "zh-Hans"},
-        "format": {"type": "string", "enum": ["text"], "default": "text"},
-        "alternatives": {
-            "type": "integer",
-            "minimum": 0,
-            "maximum": MAX_ALTERNATIVES,
-            "default": 0,
-            "description": "Further translations per text.",
-        },
-        "api_key": {"type": "string", "description": "A key, where the server has any."},
-    }
+def languages_content(pairs: Sequence[LanguagePair]) -> list[dict[str, object]]:
+    """Every loaded language as a `LanguageReply`, as plain values."""
+    tags = dict.fromkeys(tag for pair in pairs for tag in (pair.source, pair.target))
+    return [
+        {
+            "code": tag,
+            "name": language_name(tag),
+            "targets": [pair.target for pair in pairs if pair.source == tag],
+        }
+        for tag in tags
+    ]

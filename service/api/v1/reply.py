@@ -1,12 +1,17 @@
-"""The reply of `POST /v1/translate`: its shape, and how results are put into it."""
+"""Reply of `POST /v1/translate`: its shape, and how results are put into it.
+
+Owns both. Errors have the shape of `service.http.replies`.
+"""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.text.language import LanguagePair
 from model.text.pipeline import TranslatedSegment
+from service.api.v1.request import Asked
 from service.engine.messages import OutputHypothesis
+from service.http.replies import error_responses
 from service.models.translator import TranslatedText
 
 
@@ -63,15 +68,13 @@ class TranslateReply(BaseModel):
     usage: UsageReply
 
 
-def reply_content(
-    results: Sequence[TranslatedText],
-    *,
-    pair: LanguagePair,
-    num_characters: int,
-    has_alternatives: bool,
-    has_scores: bool,
-    has_alignment: bool,
-) -> dict[str, object]:
+TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"model": TranslateReply, "description": "One translation per text, in order."},
+    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+}
+
+
+def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
     """A `TranslateReply` as plain values; options that were not asked for are left out."""
     return {
         "translations": [
@@ -80,25 +83,20 @@ def reply_content(
                 "is_cut": result.best.is_cut,
                 "is_truncated": result.best.is_truncated,
                 "segments": [
-                    _segment(
-                        segment,
-                        hypothesis,
-                        has_scores=has_scores,
-                        has_alignment=has_alignment,
-                    )
+                    _segment(segment, hypothesis, asked)
                     for segment, hypothesis in zip(
                         result.best.segments, result.hypotheses, strict=True
                     )
                 ],
-                **({"alternatives": list(result.alternatives)} if has_alternatives else {}),
+                **({"alternatives": list(result.alternatives)} if asked.has_alternatives else {}),
             }
             for result in results
         ],
-        "source": pair.source,
-        "target": pair.target,
+        "source": asked.pair.source,
+        "target": asked.pair.target,
         "usage": {
             "num_texts": len(results),
-            "num_characters": num_characters,
+            "num_characters": asked.num_characters,
             "num_segments": sum(len(result.hypotheses) for result in results),
             "num_source_tokens": sum(result.best.num_source_tokens for result in results),
             "num_target_tokens": sum(result.best.num_target_tokens for result in results),
@@ -107,11 +105,7 @@ def reply_content(
 
 
 def _segment(
-    segment: TranslatedSegment,
-    hypothesis: OutputHypothesis | None,
-    *,
-    has_scores: bool,
-    has_alignment: bool,
+    segment: TranslatedSegment, hypothesis: OutputHypothesis | None, asked: Asked
 ) -> dict[str, object]:
     content: dict[str, object] = {
         "source": segment.source,
@@ -122,9 +116,9 @@ def _segment(
         "num_source_tokens": segment.num_source_tokens,
         "num_target_tokens": segment.num_target_tokens,
     }
-    if hypothesis is not None and has_scores:
+    if hypothesis is not None and asked.has_scores:
         content["score"] = hypothesis.score
         content["token_log_probs"] = hypothesis.token_log_probs
-    if hypothesis is not None and has_alignment:
+    if hypothesis is not None and asked.has_alignment:
         content["alignment"] = hypothesis.alignment
     return content

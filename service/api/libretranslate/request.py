@@ -1,0 +1,176 @@
+"""Requests of LibreTranslate's contract: from values as its clients send them to a translation.
+
+Owns its fields, their meaning (`q` a string or a list; aliases such as `zh`) and their description
+in the OpenAPI document. Values come as JSON, as a form or in the query string, so they are read
+here, not by Pydantic. Names and messages are LibreTranslate's where it has one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from model.text.language import LanguagePair
+from model.text.pipeline import without_surrogates
+from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
+from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair
+from service.errors import RequestError, invalid
+from service.front import Front
+from service.models.translator import TranslationRequest
+from service.settings import Settings
+
+KEY_NAME = "api_key"
+
+_INTEGER = re.compile("-?[0-9]{1,18}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the reply depends on beside the results.
+
+    Attributes:
+        is_batch: `q` was a list.
+        has_alternatives: Alternatives were asked for.
+        detected: What "auto" stood for; None if the source was named.
+    """
+
+    is_batch: bool
+    has_alternatives: bool
+    detected: str | None
+
+
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+    """A request's values, checked.
+
+    Raises:
+        RequestError: 400 or 413; 503 where no language is loaded yet.
+    """
+    texts, is_batch = _texts(values, front.settings)
+    chosen = choose_pair(
+        front.pairs,
+        source=_code(values, "source"),
+        target=_code(values, "target"),
+        aliases=LIBRETRANSLATE_ALIASES,
+    )
+    _check_format(values)
+    num_alternatives = _num_alternatives(values)
+    asked = Asked(
+        is_batch=is_batch,
+        has_alternatives=num_alternatives > 0,
+        detected=chosen.pair.source if chosen.is_detected else None,
+    )
+    return _job(texts, chosen.pair, num_alternatives, front.settings), asked
+
+
+def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
+    """The texts of `q`, and whether it was a list."""
+    q = values.get("q")
+    if q is None:
+        raise _missing("q")
+    if isinstance(q, str):
+        return (without_surrogates(q),), False
+    if not isinstance(q, list):
+        raise invalid("q must be a string or a list of strings", limit="string or list")
+    check_number(q, settings)
+    texts = [without_surrogates(text) for text in q if isinstance(text, str)]
+    if len(texts) < len(q):
+        raise invalid("q must be a string or a list of strings", limit="string or list")
+    return tuple(texts), True
+
+
+def _missing(name: str) -> RequestError:
+    return invalid(f"Invalid request: missing {name} parameter", limit=name)
+
+
+def _code(values: Mapping[str, object], name: str) -> str:
+    code = values.get(name)
+    if code is None or code == "":
+        raise _missing(name)
+    if not isinstance(code, str):
+        raise invalid(f"{name} must be a string", limit="string")
+    return code
+
+
+def _check_format(values: Mapping[str, object]) -> None:
+    text_format = values.get("format")
+    if text_format in (None, "", "text"):
+        return
+    shown = text_format if text_format == "html" else "this"
+    raise invalid(f"{shown} format is not supported", value=shown, limit="text")
+
+
+def _num_alternatives(values: Mapping[str, object]) -> int:
+    number = values.get("alternatives")
+    if number is None or number == "":
+        return 0
+    if isinstance(number, str) and _INTEGER.fullmatch(number):
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise invalid("alternatives must be an integer", limit="integer")
+    return number
+
+
+def _job(
+    texts: tuple[str, ...], pair: LanguagePair, num_alternatives: int, settings: Settings
+) -> TranslationRequest:
+    return TranslationRequest(
+        texts=texts,
+        pair=pair,
+        beam_size=search_beam(settings.beam_size, num_alternatives, settings),
+        length_penalty=settings.length_penalty,
+        num_alternatives=num_alternatives,
+        max_length=None,
+        with_alignment=False,
+        timeout_seconds=settings.timeout_seconds,
+        stopping=settings.stopping,
+    )
+
+
+def translate_operation(settings: Settings) -> dict[str, Any]:
+    """Parameters and bodies of `POST /translate`."""
+    properties = _properties(settings)
+    form = properties | {"q": properties["q"]["oneOf"][0]}
+    required = ["q", "source", "target"]
+    bodies = {
+        "application/json": {"type": "object", "required": required, "properties": properties},
+        "application/x-www-form-urlencoded": {"type": "object", "properties": form},
+        "multipart/form-data": {"type": "object", "properties": form},
+    }
+    return {
+        "parameters": [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "schema": schema,
+                "description": "As in the body, for clients that send none.",
+            }
+            for name, schema in form.items()
+        ],
+        "requestBody": {
+            "required": False,
+            "content": {kind: {"schema": schema} for kind, schema in bodies.items()},
+        },
+    }
+
+
+def _properties(settings: Settings) -> dict[str, Any]:
+    text = {"type": "string", "maxLength": settings.max_text_characters}
+    code = {"type": "string", "minLength": 1, "maxLength": 64}
+    return {
+        "q": {
+            "description": "Text, or a list of texts.",
+            "oneOf": [text, {"type": "array", "items": text, "maxItems": settings.max_texts}],
+        },
+        "source": {**code, "description": 'Source language, or "auto".', "example": "en"},
+        "target": {**code, "description": "Target language.", "example": "zh-Hans"},
+        "format": {"type": "string", "enum": ["text"], "default": "text"},
+        "alternatives": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": MAX_ALTERNATIVES,
+            "default": 0,
+            "description": "Further translations per text.",
+        },
+        KEY_NAME: {"type": "string", "description": "A key, where the server has any."},
+    }

@@ -1,0 +1,180 @@
+"""Requests of our own contract: strict fields, from JSON to a translation.
+
+Owns the fields, their meaning and their description in the OpenAPI document. Unknown fields are
+refused, languages are BCP-47, and every limit that is not the server's own comes from the
+checkpoint. Refusals in Pydantic's place are `service.api.v1.validation`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from model.config import LengthLimits
+from model.text.language import LanguagePair
+from model.text.pipeline import without_surrogates
+from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
+from service.api.languages import NO_ALIASES, choose_pair
+from service.api.v1.validation import request_error, unknown_field
+from service.bounds import MAX_BEAM_SIZE
+from service.errors import invalid
+from service.front import Front
+from service.models.translator import TranslationRequest
+from service.priority import Priority
+from service.settings import Settings
+
+
+def _clean(value: object) -> object:
+    return without_surrogates(value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_clean)]
+Code = Annotated[str, BeforeValidator(_clean), Field(min_length=1, max_length=64)]
+
+
+class TranslateRequest(BaseModel):
+    """What `POST /v1/translate` takes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    texts: Text | list[Text] = Field(description="A text, or a list of texts.")
+    source: Code = Field(default="auto", description='BCP-47 tag, or "auto".')
+    target: Code = Field(description="BCP-47 tag.")
+    beam_size: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_BEAM_SIZE,
+        description="Hypotheses kept at every step; 1 is greedy. Raised to alternatives + 1.",
+    )
+    length_penalty: float | None = Field(
+        default=None,
+        ge=-10.0,
+        le=10.0,
+        allow_inf_nan=False,
+        description="α in the score: log-probability / length^α.",
+    )
+    max_length: int | None = Field(
+        default=None,
+        ge=1,
+        description="Cap in target tokens of a segment, with its end token; a cap of twice the"
+        " source's tokens and 16 holds in any case.",
+    )
+    alternatives: int = Field(
+        default=0, ge=0, le=MAX_ALTERNATIVES, description="Further translations per text."
+    )
+    scores: bool = Field(default=False, description="Return scores of segments and tokens.")
+    alignment: bool = Field(
+        default=False, description="Return the source token each target token attended to most."
+    )
+    timeout_seconds: float | None = Field(
+        default=None,
+        gt=0.0,
+        allow_inf_nan=False,
+        description="Deadline of this request; after it a 504, and the work is dropped.",
+    )
+    priority: Priority | None = Field(
+        default=None,
+        description="How urgent it is: interactive goes first, bulk has a share of the server in"
+        " any case. What is more than a page or so is bulk, whatever it says.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the reply depends on beside the results.
+
+    Attributes:
+        pair: From where to where.
+        num_characters: Characters of all texts.
+        has_alternatives: Alternatives were asked for.
+        has_scores: Scores were asked for.
+        has_alignment: The alignment was asked for.
+    """
+
+    pair: LanguagePair
+    num_characters: int
+    has_alternatives: bool
+    has_scores: bool
+    has_alignment: bool
+
+
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+    """A request's values, checked.
+
+    Raises:
+        RequestError: 400 or 413; 503 where no language is loaded yet.
+    """
+    fields = _validated(values, front.settings)
+    texts = (fields.texts,) if isinstance(fields.texts, str) else tuple(fields.texts)
+    chosen = choose_pair(
+        front.pairs, source=fields.source, target=fields.target, aliases=NO_ALIASES
+    )
+    asked = Asked(
+        pair=chosen.pair,
+        num_characters=sum(map(len, texts)),
+        has_alternatives=fields.alternatives > 0,
+        has_scores=fields.scores,
+        has_alignment=fields.alignment,
+    )
+    return _job(fields, texts, chosen.pair, front.settings, front.limits(chosen.pair)), asked
+
+
+def _validated(values: Mapping[str, object], settings: Settings) -> TranslateRequest:
+    texts = values.get("texts")
+    if isinstance(texts, list):  # of what is too long, Pydantic would look at every element
+        check_number(texts, settings)
+    for name in values:
+        if name not in TranslateRequest.model_fields:
+            raise unknown_field(name)
+    try:
+        return TranslateRequest.model_validate(values)
+    except ValidationError as error:
+        raise request_error(error) from None
+
+
+def _job(
+    fields: TranslateRequest,
+    texts: tuple[str, ...],
+    pair: LanguagePair,
+    settings: Settings,
+    limits: LengthLimits,
+) -> TranslationRequest:
+    beam_size = settings.beam_size if fields.beam_size is None else fields.beam_size
+    penalty = settings.length_penalty if fields.length_penalty is None else fields.length_penalty
+    seconds = settings.timeout_seconds if fields.timeout_seconds is None else fields.timeout_seconds
+    _check_at_most("timeout_seconds", seconds, settings.max_timeout_seconds)
+    if fields.max_length is not None:
+        _check_at_most("max_length", fields.max_length, limits.max_target_length)
+    return TranslationRequest(
+        texts=texts,
+        pair=pair,
+        beam_size=search_beam(beam_size, fields.alternatives, settings),
+        length_penalty=penalty,
+        num_alternatives=fields.alternatives,
+        max_length=fields.max_length,
+        with_alignment=fields.alignment,
+        timeout_seconds=seconds,
+        priority=fields.priority or "interactive",
+        stopping=settings.stopping,
+    )
+
+
+def _check_at_most(name: str, value: float, limit: float) -> None:
+    if value > limit:
+        raise invalid(
+            f"{name} is {value:g}; it must be at most {limit:g}", value=value, limit=limit
+        )
+
+
+def request_body(settings: Settings) -> dict[str, Any]:
+    """The schema of the request, with this server's own limits in it."""
+    schema = TranslateRequest.model_json_schema()
+    properties = schema["properties"]
+    text = {"type": "string", "maxLength": settings.max_text_characters}
+    properties["texts"]["anyOf"] = [
+        text,
+        {"type": "array", "items": text, "maxItems": settings.max_texts},
+    ]
+    properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
+    return {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,0 +1,209 @@
+"""Admission, over parts that write down what they are asked; the contracts are tests/contract."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from model.text.language import LanguagePair
+from service.access.access import Caller
+from service.api.admission import Admission
+from service.errors import RequestError, invalid, overloaded
+from service.models.translator import TranslationRequest
+from service.settings import Settings
+from service.telemetry.request_context import RequestRecord, attach_record
+
+PAIR = LanguagePair(source="en", target="zh-Hans")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Third:
+    """A third contract: what it would take beside the two there are."""
+
+    takes_forms: bool = False
+    key_name: str | None = None
+    steps: list[str] = field(default_factory=list)
+
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, str]:
+        self.steps.append("parse")
+        if "text" not in values:
+            raise invalid("text is missing")
+        job = TranslationRequest(
+            texts=(str(values["text"]),),
+            pair=PAIR,
+            beam_size=1,
+            length_penalty=1.0,
+            num_alternatives=0,
+            max_length=None,
+            with_alignment=False,
+            timeout_seconds=1.0,
+        )
+        return job, "asked"
+
+    def reply(self, results: Sequence[object], asked: str) -> Response:
+        self.steps.append("reply")
+        return PlainTextResponse(f"{asked}: {len(results)}")
+
+
+class Parts:
+    """Access, front and readers of a server at once, and the steps that were taken there."""
+
+    def __init__(
+        self, *, key: str | None = None, body: Mapping[str, object], query: Mapping[str, object]
+    ) -> None:
+        self.steps: list[str] = []
+        self.settings = Settings(max_text_characters=10)
+        self.is_full = False
+        self._has_header = key == "header"
+        self._is_guarded = key is not None
+        self._body, self._query = body, query
+
+    def _caller(self, *, has_key: bool) -> Caller:
+        return Caller(
+            who="k", requests_per_minute=None, characters_per_minute=None, has_key=has_key
+        )
+
+    async def admit(self, _request: Request) -> Caller | None:
+        self.steps.append("admit")
+        if self._is_guarded and not self._has_header:
+            return None
+        return self._caller(has_key=self._has_header)
+
+    async def admit_with(self, _request: Request, api_key: object) -> Caller:
+        self.steps.append(f"admit with {api_key}")
+        return self._caller(has_key=api_key is not None)
+
+    async def spend_characters(self, _caller: Caller, num_characters: int) -> None:
+        self.steps.append(f"spend {num_characters}")
+
+    def check_room(self) -> None:
+        self.steps.append("room")
+        if self.is_full:
+            raise overloaded("full", value=1, limit=1, seconds=1.0)
+
+    def of(self, caller: Caller | None) -> "Parts":
+        self.steps.append("keyless" if caller is None else f"reader {caller.has_key}")
+        return self
+
+    async def read_json(self, _request: Request) -> dict[str, object]:
+        self.steps.append("json")
+        return dict(self._body)
+
+    async def read_query(self, _request: Request) -> dict[str, object]:
+        self.steps.append("query")
+        return dict(self._query)
+
+    async def read_values(
+        self, _request: Request, query: Mapping[str, object]
+    ) -> dict[str, object]:
+        self.steps.append("values")
+        return {**query, **self._body}
+
+    def served(self, _pair: LanguagePair) -> None:
+        return None
+
+    @property
+    def metrics(self) -> "Parts":
+        return self
+
+    def characters_accepted(self, num_characters: int, _served: None) -> None:
+        self.steps.append(f"count {num_characters}")
+
+    @contextmanager
+    def translator(self, _pair: LanguagePair, priority: str) -> Iterator["Parts"]:
+        self.steps.append(f"translator {priority}")
+        yield self
+
+    async def translate(self, _job: TranslationRequest) -> list[object]:
+        self.steps.append("translate")
+        return []
+
+
+async def _never() -> dict[str, object]:
+    await asyncio.Event().wait()
+    return {}
+
+
+def _answer(parts: Parts, contract: Third) -> Response:
+    async def scenario() -> Response:
+        request = Request({"type": "http", "headers": []}, receive=_never)
+        attach_record(request.scope, RequestRecord(request_id="r"))
+        admission = Admission(front=parts, access=parts, readers=parts)  # type: ignore[arg-type]
+        return await admission.answer(request, contract)
+
+    return asyncio.run(scenario())
+
+
+TEXT = {"text": "A cat."}
+TRANSLATED = ["parse", "translator interactive", "spend 6", "count 6", "translate", "reply"]
+
+
+@pytest.mark.parametrize(
+    ("contract", "parts", "read"),
+    [
+        (
+            {},
+            {"body": TEXT, "query": {}},
+            ["admit", "room", "reader False", "json"],
+        ),
+        (
+            {},
+            {"key": "body", "body": TEXT | {"key": "k"}, "query": {}},
+            ["admit", "admit with None", "room", "reader False", "json"],
+        ),
+        (
+            {"key_name": "key"},
+            {"key": "body", "body": TEXT | {"key": "k"}, "query": {}},
+            ["admit", "keyless", "json", "admit with k"],
+        ),
+        (
+            {"takes_forms": True, "key_name": "key"},
+            {"key": "header", "body": TEXT, "query": {"key": "other"}},
+            ["admit", "room", "reader True", "query", "reader True", "values"],
+        ),
+        (
+            {"takes_forms": True, "key_name": "key"},
+            {"key": "query", "body": {}, "query": TEXT | {"key": "k"}},
+            ["admit", "keyless", "query", "admit with k", "room", "reader True", "values"],
+        ),
+        (
+            {"takes_forms": True, "key_name": "key"},
+            {"key": "body", "body": TEXT | {"key": "k"}, "query": {}},
+            ["admit", "keyless", "query", "keyless", "values", "admit with k"],
+        ),
+        (
+            {"takes_forms": True},
+            {"key": "body", "body": TEXT, "query": {}},
+            ["admit", "admit with None", "room", "reader False", "query", "reader False", "values"],
+        ),
+    ],
+)
+def test_any_contract_takes_the_same_steps_in_the_same_order(
+    contract: dict[str, object], parts: dict[str, object], read: list[str]
+) -> None:
+    server = Parts(**parts)  # type: ignore[arg-type]
+    reply = _answer(server, Third(steps=server.steps, **contract))  # type: ignore[arg-type]
+    assert bytes(reply.body) == b"asked: 0"
+    assert server.steps == [*read, *TRANSLATED]
+
+
+def test_a_full_server_refuses_before_it_reads_a_body() -> None:
+    server = Parts(body=TEXT, query={})
+    server.is_full = True
+    with pytest.raises(RequestError, match="full"):
+        _answer(server, Third(steps=server.steps))
+    assert server.steps == ["admit", "room"]
+
+
+@pytest.mark.parametrize("body", [{}, {"text": "a" * 11}])
+def test_what_is_refused_by_its_values_is_neither_spent_nor_translated(
+    body: dict[str, object],
+) -> None:
+    server = Parts(body=body, query={})
+    with pytest.raises(RequestError):
+        _answer(server, Third(steps=server.steps))
+    assert server.steps == ["admit", "room", "reader False", "json", "parse"]
