@@ -1,1 +1,1 @@
-"""The translation service: HTTP in front, one engine process behind."""
+"""Translation service: HTTP in the front process, the network in an engine process."""

@@ -1,4 +1,4 @@
-"""The application: routes, error handlers, lifespan.
+"""Application: routes, error handlers and lifespan, put together from the front's parts.
 
 Owns how the parts of the front are put together. `create_app` has no side effect; the engine
 starts with the application's lifespan and leaves with it.
@@ -36,7 +36,7 @@ from service.http.problems import problem_of
 from service.http.replies import error_reply
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
-from service.telemetry.request_context import record_of
+from service.telemetry.request_context import context_of
 from service.telemetry.tracing import open_tracing
 from service.version import distribution_version
 
@@ -65,7 +65,7 @@ def create_app(
         front: What holds the engine; None makes one with a registry of its own, and spans where
             the settings ask for them.
         spans: What traces requests, if anything does; closed with the application. Those of
-            segments are made by a front that was told of them.
+            segments are made where the front was given them.
         clock: Seconds, monotonic.
         new_request_id: Makes an id for a request that brings none.
 
@@ -101,7 +101,7 @@ def create_app(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     paths = _add_routes(app, front, access)
-    app.state.keys = keys  # for who reloads them
+    app.state.keys = keys  # `service.server` reloads them
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
     if settings.cors_origins:
@@ -197,7 +197,7 @@ def _body_readers(front: Front) -> BodyReaders:
 
 
 def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
-    """Let pages of these origins call the server; never with cookies, which it has none of."""
+    """Allow pages of these origins to call the server, without credentials: it has no cookies."""
     app.add_middleware(
         Cors,
         allow_origins=origins,
@@ -210,9 +210,9 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
-    record = record_of(request)
-    record.code = problem.code
+    context = context_of(request)
+    context.code = problem.code
     if problem.status == 500:
-        log_failure(record, error)
+        log_failure(context, error)
     headers = error.headers if isinstance(error, HTTPException) else None
     return error_reply(problem, headers)

@@ -1,4 +1,4 @@
-"""How many processors this process may use: those it may run on, and what its cgroups allow.
+"""Processors that this process may use, by its affinity and its cgroups.
 
 Owns the reading of both. A container with a limit of two processors sees all of its machine's; a
 thread for each of these would have all of them stopped together once the quota is used up.
@@ -57,7 +57,7 @@ def cpu_quota(proc: Path = PROC) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Hierarchy:
-    """Where one hierarchy of cgroups is seen, and which group of it this process is in.
+    """Mount point of one hierarchy of cgroups, and this process's group in it.
 
     Attributes:
         mount_point: Where it is mounted.

@@ -1,4 +1,4 @@
-"""Variables that begin with `DRAGOMAN_`: which of them mean something, and the port that one gives.
+"""Environment variables that begin with `DRAGOMAN_`: the known names, and the port.
 
 Owns the list of names that the project reads and the refusal of any other one: a misspelt name
 would leave a setting at its default, and with `DRAGOMAN_API_KEYS_FILE` a server open. What the
@@ -62,7 +62,7 @@ def port_of(value: str, *, default: int) -> int:
 
 
 def unknown_variables(environment: Mapping[str, str], settings: Iterable[str]) -> list[str]:
-    """What to say of each `DRAGOMAN_…` variable that nothing reads, with the name nearest to it.
+    """Complaints about `DRAGOMAN_…` variables that nothing reads, each with the nearest name.
 
     Args:
         environment: All variables.

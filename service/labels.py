@@ -1,4 +1,4 @@
-"""What requests, segments and tokens are told apart by: a language pair and its checkpoint.
+"""Labels of metrics, logs and spans: a language pair and its checkpoint.
 
 Owns the two labels and their bound: a metric's series are those of what is loaded, of a few pairs
 that were loaded before, and of two words. Pure; the instruments are `service.telemetry.metrics`.
@@ -15,7 +15,7 @@ MAX_GONE = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What translates.
+    """Pair and checkpoint that translate.
 
     Attributes:
         pair: "en>zh-Hans": from where to where.
@@ -34,19 +34,19 @@ OTHER = Served(pair="other", checkpoint="other")
 
 
 def served_by(pair: LanguagePair, checkpoint: str) -> Served:
-    """A pair as it is told in metrics, logs and spans."""
+    """The labels of a pair and its checkpoint."""
     return Served(pair=f"{pair.source}>{pair.target}", checkpoint=checkpoint)
 
 
 class ServedLabels:
-    """Which pairs have series of their own."""
+    """Pairs that have series of their own."""
 
     def __init__(self) -> None:
         self._loaded: frozenset[Served] = frozenset()
         self._gone: dict[Served, None] = {}  # the one that went first, first
 
     def load(self, loaded: Iterable[Served]) -> list[Served]:
-        """Let these be the pairs that are loaded now.
+        """Replace the pairs that are loaded.
 
         Returns:
             Those that have no series any more.

@@ -1,10 +1,10 @@
-"""Where a server is in its life, and what it says to whoever comes too early or too late."""
+"""Phases of the front's lifecycle, and the refusals outside of readiness."""
 
 from enum import Enum
 
 
 class Phase(Enum):
-    """Where the front is in its life."""
+    """Phase of the front's lifecycle."""
 
     BOOTING = "booting"
     READY = "ready"

@@ -1,9 +1,8 @@
-"""How urgent a request is: the class its segments wait in, by the work that it asks for.
+"""Priority classes of requests, by what they ask for and by their work.
 
 Owns the measure of that work and its limit. What a class means is
-`service.engine.worker.scheduler`. Who says nothing, or says "interactive", is taken for somebody
-who waits for an answer, as long as what is asked for is what one person reads; a request of more
-work is bulk, whatever it says of itself.
+`service.engine.worker.scheduler`. A request that names no class, or "interactive", is interactive
+as long as its work is what one person reads; one of more work is bulk, whatever it names.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ Priority = Literal["interactive", "bulk"]
 PRIORITIES: tuple[Priority, ...] = ("interactive", "bulk")
 
 MAX_INTERACTIVE_WORK = 8192
-"""Rows × tokens that somebody may wait for: a page of 5,000 characters at beam 4."""
+"""Rows × tokens of the largest interactive request: a page of 5,000 characters at beam 4."""
 
 _TOKENS_A_SEGMENT = 16
 """What a segment costs besides its own tokens: its translation may have so many in any case."""
@@ -32,6 +31,6 @@ def estimated_work(texts: Sequence[str], *, beam_size: int) -> int:
     return beam_size * (num_bytes // _BYTES_A_TOKEN + _TOKENS_A_SEGMENT * len(texts))
 
 
-def priority_of(work: int, wish: Priority | None) -> Priority:
-    """The class of a request of so much work that wishes to be in one, or does not say."""
-    return "bulk" if wish == "bulk" or work > MAX_INTERACTIVE_WORK else "interactive"
+def priority_of(work: int, asked: Priority | None) -> Priority:
+    """The class of a request of so much work that asks for a class, or for none."""
+    return "bulk" if asked == "bulk" or work > MAX_INTERACTIVE_WORK else "interactive"

@@ -1,4 +1,4 @@
-"""Is the server in this container ready? `python -m service.probe` leaves with 0 if it is.
+"""Health check of the container: `python -m service.probe` exits with 0 if the server is ready.
 
 Owns what the image's HEALTHCHECK asks, with the standard library alone: it runs every few seconds
 beside the server, and the image has no curl. What ready means is `service.api.operations.health`'s.

@@ -1,4 +1,4 @@
-"""The server: one socket, one uvicorn worker, and what signals mean.
+"""Server process: one socket, one uvicorn worker, and the handling of signals.
 
 Owns listening, announcing and leaving. On SIGTERM or SIGINT new work is refused with a 503,
 accepted work is finished within the grace time, and the process leaves with 0; a second signal
@@ -47,7 +47,7 @@ class _UvicornServer(uvicorn.Server):
 
 
 class Server:
-    """Serves until a signal or a failed start; runs once.
+    """Server that runs once, until a signal or a failed start.
 
     Args:
         settings: Of the server.
@@ -131,9 +131,9 @@ class Server:
             await asyncio.to_thread(self._keys.reload)
             await self._front.reload()
         except DragomanError as error:
-            _LOGGER.warning("reload refused", extra={"fields": {"reason": str(error)}})
+            _LOGGER.warning("reload_refused", extra={"fields": {"reason": str(error)}})
         except Exception:
-            _LOGGER.exception("reload failed")
+            _LOGGER.exception("reload_failed")
 
     async def _drain(self) -> None:
         """Finish what was accepted, then close; a second signal hurries either half."""
@@ -188,7 +188,7 @@ def allow_connections(num_connections: int) -> int:
         )
     if allowed < num_connections:
         fields = {"limit": limit, "needed": num_files, "max_connections": allowed}
-        _LOGGER.warning("few files may be open", extra={"fields": fields})
+        _LOGGER.warning("few_open_files", extra={"fields": fields})
     return allowed
 
 
@@ -208,6 +208,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where a browser finds it."""
+    """The URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

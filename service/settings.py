@@ -60,7 +60,7 @@ def _without_service_link(value: object) -> object:
 
 
 class Settings(BaseSettings):
-    """Everything the server can be told at start.
+    """Settings of a server at its start.
 
     Attributes:
         host: Address to listen on.

@@ -1,4 +1,4 @@
-"""Which version of Dragoman this is."""
+"""Version of the installed distribution."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -52,7 +52,7 @@ async def _refused(served: Served, num_before: int) -> bool:
     num_reloaded = served.logged("reloaded")
     served.process.send_signal(signal.SIGHUP)
     async with asyncio.timeout(REFUSED_SECONDS):
-        while served.logged("reload failed") == num_before:
+        while served.logged("reload_failed") == num_before:
             if served.logged("reloaded") > num_reloaded:
                 return False
             await asyncio.sleep(0.02)

@@ -1,1 +1,1 @@
-"""Who may ask, and how much."""
+"""Access to the server: keys, rate limits and client addresses."""

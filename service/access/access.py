@@ -1,7 +1,7 @@
-"""Access: who asks, whether that opens what is asked for, and whether it is too much.
+"""Access checks of a request: authentication, authorisation and rate limits.
 
 Owns the way from a request to a caller, and its refusals: 401 without a key, 403 with a wrong
-one, 404 for an administration that nobody can open, 429 over a limit. Keys themselves are
+one, 404 for an administration that no key opens, 429 over a limit. Keys themselves are
 `service.access.keys`, counting is `service.access.rates`, addresses are `service.access.addresses`.
 """
 
@@ -18,7 +18,7 @@ from service.access.keys import ApiKey
 from service.access.rates import RateLimiter
 from service.errors import Problem, RequestError, too_long
 from service.networks import Network
-from service.telemetry.request_context import record_of
+from service.telemetry.request_context import context_of
 
 _BEARER = HTTPBearer(auto_error=False, description="A key, where the server has any.")
 DOCUMENTED = Depends(_BEARER)
@@ -47,23 +47,23 @@ class AccessPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who is counted, and how much they may ask for.
+    """Caller that a request counts for, with its rate limits.
 
     Attributes:
-        who: A key's name or an address, each with its kind before it.
+        identity: A key's name or an address, each with its kind before it.
         has_key: A key was shown.
         requests_per_minute: None is no limit.
         characters_per_minute: None is no limit.
     """
 
-    who: str
+    identity: str
     requests_per_minute: int | None
     characters_per_minute: int | None
     has_key: bool = False
 
 
 class Access:
-    """Opens the server to those who may use it.
+    """Checks of callers by their keys or addresses.
 
     Args:
         policy: What is open, the limits, the trusted proxies.
@@ -115,7 +115,7 @@ class Access:
             raise _missing_key()
 
     async def admit(self, request: Request) -> Caller | None:
-        """Who asks, by what is known before the body is read; one request of theirs.
+        """The caller by what is known before the body is read; counts one request of theirs.
 
         Returns:
             None when a key may still come with the body; the request counts for its address until
@@ -131,7 +131,7 @@ class Access:
         return await self._admit(request, presented)
 
     async def admit_with(self, request: Request, api_key: object) -> Caller:
-        """Who asks, by the value that came for a key after `admit` had found none.
+        """The caller by a value that came for a key after `admit` had found none.
 
         Raises:
             RequestError: A 401, 403 or 429.
@@ -147,7 +147,7 @@ class Access:
             return anonymous
         if anonymous.requests_per_minute is not None:
             await self._limiter.give_back(
-                "requests", anonymous.who, limit=anonymous.requests_per_minute
+                "requests", anonymous.identity, limit=anonymous.requests_per_minute
             )
         caller = _caller(key, self._policy)
         await self._spend_request(caller)
@@ -168,7 +168,7 @@ class Access:
                 value=num_characters,
                 limit=limit,
             )
-        await self._spend("characters", caller.who, limit=limit, cost=num_characters)
+        await self._spend("characters", caller.identity, limit=limit, cost=num_characters)
 
     async def _admit(self, request: Request, presented: str | None) -> Caller:
         """The caller of a request; one that is refused counts for its address."""
@@ -188,13 +188,13 @@ class Access:
             raise _missing_key()
 
     def _known(self, request: Request, presented: str | None) -> ApiKey | None:
-        """The key that was presented; None when none was, or none is wanted."""
+        """The key that was presented; None when none was, or the server has none."""
         if presented is None or not self._keys.is_guarded:
             return None
         key = self._keys.ring.find(presented)
         if key is None:
             raise _forbidden("Invalid API key")
-        record_of(request).key_name = key.name
+        context_of(request).key_name = key.name
         return key
 
     def _anonymous(self, request: Request) -> Caller:
@@ -205,7 +205,7 @@ class Access:
             policy.trusted_proxies,
         )
         return Caller(
-            who=f"address:{address}",
+            identity=f"address:{address}",
             requests_per_minute=policy.requests_per_minute,
             characters_per_minute=policy.characters_per_minute,
         )
@@ -213,10 +213,10 @@ class Access:
     async def _spend_request(self, caller: Caller) -> None:
         limit = caller.requests_per_minute
         if limit is not None:
-            await self._spend("requests", caller.who, limit=limit, cost=1)
+            await self._spend("requests", caller.identity, limit=limit, cost=1)
 
-    async def _spend(self, kind: str, who: str, *, limit: int, cost: int) -> None:
-        seconds = await self._limiter.spend(kind, who, limit=limit, cost=cost)
+    async def _spend(self, kind: str, identity: str, *, limit: int, cost: int) -> None:
+        seconds = await self._limiter.spend(kind, identity, limit=limit, cost=cost)
         if seconds is not None:
             raise RequestError(
                 Problem(
@@ -232,7 +232,7 @@ class Access:
 
 def _caller(key: ApiKey, policy: AccessPolicy) -> Caller:
     return Caller(
-        who=f"key:{key.name}",
+        identity=f"key:{key.name}",
         has_key=True,
         requests_per_minute=key.requests_per_minute or policy.requests_per_minute,
         characters_per_minute=key.characters_per_minute or policy.characters_per_minute,
@@ -240,7 +240,7 @@ def _caller(key: ApiKey, policy: AccessPolicy) -> Caller:
 
 
 def _bearer(request: Request) -> str | None:
-    """What `Authorization: Bearer …` presents; None when there is no such header."""
+    """The key in `Authorization: Bearer …`; None when there is no such header."""
     scheme, _, presented = request.headers.get("authorization", "").partition(" ")
     return presented.strip() if scheme.lower() == "bearer" else None
 

@@ -1,4 +1,4 @@
-"""Addresses: from where a request really comes, and which addresses are one client.
+"""Client addresses behind proxies, and which addresses count as one client.
 
 Owns when `X-Forwarded-For` is believed: only as far as trusted proxies wrote it. Anybody can
 send that header, so without a trusted proxy it is not read at all.
@@ -24,7 +24,7 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
     is next. A hop that is no address ends the walk at the proxy that wrote it.
 
     Args:
-        peer: Who holds the connection; None or a path for a Unix socket.
+        peer: Address of the connection's other end; None or a path for a Unix socket.
         forwarded: Every `X-Forwarded-For` header, in order.
         trusted: The proxies whose word is taken.
 
@@ -62,5 +62,5 @@ def _parse(text: str) -> Address | None:
 def _client(address: Address) -> str:
     if isinstance(address, IPv4Address):
         return str(address)
-    # Whoever has one address of a /64 has all of them.
+    # A client that has one address of a /64 has all of them.
     return str(IPv6Network((address, _CLIENT_BITS_IPV6), strict=False))

@@ -1,11 +1,11 @@
-"""The keys of a running server: read at the start, and again when their files change.
+"""API keys of a running server: read at the start, and again when their files change.
 
 Owns when files are read again and what becomes of the keys there were. What a file says is
 `service.access.keys`; what a key opens is `service.access.access`.
 
 What says that a key is gone withdraws it: its line, its file, or all of them. A server that has
-begun with keys is never open again, so without any nobody is let in. What cannot be read, or has a
-mistake in it, says nothing: the keys there were still hold, and it is logged and counted.
+begun with keys is never open again, so without any no request is admitted. What cannot be read, or
+has a mistake in it, says nothing: the keys there were still hold, and it is logged and counted.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from service.access.keys import KeyRing, keys_files, load_keys
 
 _LOGGER = logging.getLogger("dragoman")
 
-_LOOK_SECONDS = 2.0
+_REFRESH_SECONDS = 2.0
 
 KeysResult = Literal["success", "failure"]
 _Mark = tuple[str, tuple[int, ...]]
@@ -30,7 +30,7 @@ _Mark = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySources:
-    """Where keys come from.
+    """Sources of API keys: a file, a directory of files, text from the environment.
 
     Attributes:
         file: One file.
@@ -47,7 +47,7 @@ class KeySources:
 
     @property
     def can_change(self) -> bool:
-        """There are files."""
+        """Whether there are files, which can change."""
         return self.file is not None or self.directory is not None
 
     def load(self, *, may_be_none: bool) -> KeyRing:
@@ -55,20 +55,20 @@ class KeySources:
         return load_keys(self.file, self.text, directory=self.directory, may_be_none=may_be_none)
 
     def marks(self) -> tuple[_Mark, ...]:
-        """What changes when a file is written, replaced, made readable or taken away."""
+        """Marks that change when a file is written, replaced, made readable or taken away."""
         paths = [] if self.file is None else [self.file]
         marks = []
         if self.directory is not None:
             marks.append(_mark(self.directory))
             try:
                 paths += keys_files(self.directory)
-            except ConfigError:  # whoever reads it says why
+            except ConfigError:  # `load` says why
                 marks.append((str(self.directory), (errno.EACCES,)))
         return (*marks, *map(_mark, paths))
 
 
 class KeyStore:
-    """The keys that hold now.
+    """API keys that are valid now.
 
     Args:
         sources: Where they come from.
@@ -77,7 +77,7 @@ class KeyStore:
 
     Attributes:
         ring: All keys.
-        is_guarded: There were keys at the start: without one nobody is let in.
+        is_guarded: There were keys at the start: without one no request is admitted.
 
     Raises:
         ConfigError: The keys cannot be read.
@@ -92,7 +92,7 @@ class KeyStore:
     ) -> None:
         self._sources = sources
         self._on_reload = on_reload
-        self._lock = Lock()  # between the watch and whoever asks for a reload
+        self._lock = Lock()  # between the watch and a reload that is asked for
         self._read = self._seen = sources.marks()
         self.ring = sources.load(may_be_none=False) if ring is None else ring
         self.is_guarded = bool(self.ring)
@@ -101,7 +101,7 @@ class KeyStore:
         return f"KeyStore({len(self.ring.keys)} keys)"
 
     def reload(self) -> None:
-        """Read the keys again; requests that were let in go on.
+        """Read the keys again; requests that were admitted go on.
 
         Raises:
             ConfigError: They cannot be read; those there were still hold.
@@ -115,10 +115,10 @@ class KeyStore:
                 raise
             before, self.ring = self.ring, ring
             self._on_reload("success")
-        _tell_changes(before, ring)
+        _log_changes(before, ring)
 
-    def look(self) -> None:
-        """Read the files again if they have changed and have come to rest: two looks saw the same.
+    def refresh(self) -> None:
+        """Read the files again if they have changed and two checks in a row found them the same.
 
         An editor empties a file before it fills it, and some take it away before it is there again.
         """
@@ -129,20 +129,20 @@ class KeyStore:
         try:
             self.reload()
         except ConfigError as error:
-            _LOGGER.error("keys refused", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+            _LOGGER.error("keys_refused", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
 
-    async def watch(self, *, seconds: float = _LOOK_SECONDS) -> None:
-        """Look every `seconds`, until it is cancelled; at once over where there are no files."""
+    async def watch(self, *, seconds: float = _REFRESH_SECONDS) -> None:
+        """Check the files every `seconds` until cancelled; returns at once where there are none."""
         while self._sources.can_change:
             await asyncio.sleep(seconds)
             try:
-                await asyncio.to_thread(self.look)
+                await asyncio.to_thread(self.refresh)
             except Exception:
-                _LOGGER.exception("keys watch failed")
+                _LOGGER.exception("keys_watch_failed")
 
 
-def _tell_changes(before: KeyRing, after: KeyRing) -> None:
-    """Log who has come, gone and changed, by name."""
+def _log_changes(before: KeyRing, after: KeyRing) -> None:
+    """Log the names of the keys that were added, withdrawn or changed."""
     old, new = ({key.name: key for key in ring.keys} for ring in (before, after))
     fields = {
         "num_keys": len(new),
@@ -150,8 +150,8 @@ def _tell_changes(before: KeyRing, after: KeyRing) -> None:
         "withdrawn": sorted(old.keys() - new.keys()),
         "changed": sorted(name for name in new.keys() & old.keys() if new[name] != old[name]),
     }
-    level = logging.INFO if new or not old else logging.WARNING  # nobody is let in any more
-    _LOGGER.log(level, "keys read", extra={"fields": fields})
+    level = logging.INFO if new or not old else logging.WARNING  # no request is admitted any more
+    _LOGGER.log(level, "keys_read", extra={"fields": fields})
 
 
 def _mark(path: Path) -> _Mark:

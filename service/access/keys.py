@@ -1,4 +1,4 @@
-"""API keys: how they are made, kept, read and recognised.
+"""API keys: generation, storage as hashes, parsing and lookup.
 
 Owns the keys files and the comparison. Knows neither HTTP nor what a key opens, which is
 `service.access.access`, nor when files are read again (`service.access.key_store`). A file holds
@@ -41,7 +41,7 @@ _FIELDS = ("sha256", *_LIMITS, "admin")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """One key, without the key.
+    """One API key by its hash, name and limits; never the key itself.
 
     Attributes:
         name: Who it was given to; it is written to the log.
@@ -104,7 +104,7 @@ def new_key(random_bytes: Callable[[int], bytes] = secrets.token_bytes) -> tuple
 
 
 def check_name(name: str) -> str:
-    """`name`, if a key can have it.
+    """`name`, if it is a valid name of a key.
 
     Raises:
         ConfigError: It has other characters, or too many.
@@ -138,7 +138,7 @@ def load_keys(
         raise ConfigError("DRAGOMAN_API_KEYS has no key")
     if path is not None:
         found = _read_keys(path, may_be_gone=may_be_none)
-        # Whoever names a file wants a closed server; an empty one would leave it open.
+        # A named file means a closed server; an empty one would leave it open.
         if not found and not may_be_none:
             raise ConfigError(f"the keys file {path} has no key")
         keys += found
@@ -190,7 +190,7 @@ def _read_keys(path: Path, *, may_be_gone: bool) -> tuple[ApiKey, ...]:
 
 
 def _unreadable(subject: str, path: Path, error: OSError) -> ConfigError:
-    """What is wrong and, where it is the permissions, whose they are and whose they would be."""
+    """The error's reason and, of permissions, which user owns the file and which one reads it."""
     problem = f"{subject} cannot be read: {error.strerror or error}"
     if not isinstance(error, PermissionError):
         return ConfigError(problem)

@@ -1,7 +1,7 @@
-"""Rate limits: how much somebody may ask for in a minute.
+"""Rate limits of requests and characters a minute, counted here or in a shared Redis.
 
 Owns counting, in this process or in a Redis that several servers share, and when to come back.
-Knows neither keys nor requests: who is counted is a string, and `service.access.access` makes it.
+Knows neither keys nor requests: a caller is a string, which `service.access.access` makes.
 
 A Redis that does not answer closes nothing and delays nothing for long: counting goes on in
 this process, Redis is asked again after a while, and the log says so once each way.
@@ -42,7 +42,7 @@ class _Redis:
 
 
 class RateLimiter:
-    """Counts what was asked for.
+    """Counter of requests and characters of each caller within a minute.
 
     Args:
         clock: Seconds, monotonic.
@@ -59,19 +59,19 @@ class RateLimiter:
         self._is_lost = False
         self._retry_at = clock()
 
-    async def spend(self, kind: str, who: str, *, limit: int, cost: int = 1) -> float | None:
-        """Count `cost` for `who`, if fewer than `limit` of this kind a minute allow it.
+    async def spend(self, kind: str, identity: str, *, limit: int, cost: int = 1) -> float | None:
+        """Count `cost` for `identity`, if fewer than `limit` of this kind a minute allow it.
 
         Args:
             kind: What is counted.
-            who: Who asks.
+            identity: Which caller it counts for.
             limit: Most a minute.
             cost: At most `limit`; more can never be spent.
 
         Returns:
             None if it was counted, else the seconds after which it could be.
         """
-        key = RateLimitItemPerMinute(limit).key_for(kind, who)
+        key = RateLimitItemPerMinute(limit).key_for(kind, identity)
         redis = self._redis
         if redis is not None and self._clock() >= self._retry_at:
             try:
@@ -84,9 +84,9 @@ class RateLimiter:
                 return wait
         return await _spend(self._local, key, limit, cost)
 
-    async def give_back(self, kind: str, who: str, *, limit: int) -> None:
-        """Take back one that was counted for `who` and is somebody else's."""
-        await self.spend(kind, who, limit=limit, cost=-1)
+    async def give_back(self, kind: str, identity: str, *, limit: int) -> None:
+        """Take back one that was counted for `identity` and belongs to another caller."""
+        await self.spend(kind, identity, limit=limit, cost=-1)
 
     async def close(self) -> None:
         """Close the connections to Redis."""
@@ -99,13 +99,13 @@ class RateLimiter:
             self._is_lost = True
             # The message of a connection error can hold the address, and with it a password.
             fields = {"error": type(error).__name__}
-            _LOGGER.error("redis lost, counting in this process", extra={"fields": fields})
+            _LOGGER.error("redis_lost", extra={"fields": fields})
 
     def _note_back(self) -> None:
         # An answer to what was asked before the loss says nothing.
         if self._is_lost and self._clock() >= self._retry_at:
             self._is_lost = False
-            _LOGGER.warning("redis is back")
+            _LOGGER.warning("redis_back")
 
 
 def _open_redis(url: str) -> _Redis:

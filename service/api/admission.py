@@ -21,7 +21,7 @@ from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
 from service.models.translator import TranslatedText, TranslationRequest
 from service.priority import estimated_work, priority_of
-from service.telemetry.request_context import record_of
+from service.telemetry.request_context import context_of
 
 AskedT = TypeVar("AskedT")
 
@@ -105,19 +105,19 @@ class Admission:
         self, request: Request, caller: Caller, job: TranslationRequest
     ) -> list[TranslatedText]:
         """One result per text, in order; counted for the caller, the metrics and the log."""
-        record = record_of(request)
-        record.num_texts = len(job.texts)
-        record.served = self.front.served(job.pair)
-        record.num_characters = check_texts(job.texts, self.front.settings)
+        context = context_of(request)
+        context.num_texts = len(job.texts)
+        context.served = self.front.served(job.pair)
+        context.num_characters = check_texts(job.texts, self.front.settings)
         work = estimated_work(job.texts, beam_size=job.beam_size)
         priority = priority_of(work, job.priority)
-        record.priority = priority
-        job = dataclasses.replace(job, priority=priority, client=hash(caller.who))
+        context.priority = priority
+        job = dataclasses.replace(job, priority=priority, client=hash(caller.identity))
         with self.front.translator(job.pair, priority) as translator:
-            await self.access.spend_characters(caller, record.num_characters)
-            self.front.metrics.characters_accepted(record.num_characters, record.served)
+            await self.access.spend_characters(caller, context.num_characters)
+            self.front.metrics.characters_accepted(context.num_characters, context.served)
             results = await unless_gone(request, translator.translate(job))
-        record.num_segments = sum(len(result.hypotheses) for result in results)
+        context.num_segments = sum(len(result.hypotheses) for result in results)
         return results
 
 

@@ -1,4 +1,4 @@
-"""Checks that both translation contracts share: how much text, how wide a search.
+"""Checks that the translation contracts share: amount of text, width of the search.
 
 Owns the comparison of a request with the server's safe maxima. Every message names the value and
 the limit, and a text by its length.
@@ -14,7 +14,7 @@ MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1
 
 
 def check_number(texts: Sequence[object], settings: Settings) -> None:
-    """Refuse more texts than a request may have, before anybody looks at them.
+    """Refuse more texts than a request may have, before any of them is read.
 
     Raises:
         RequestError: A 413.

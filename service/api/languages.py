@@ -1,4 +1,4 @@
-"""Languages as the adapters spell them: names, aliases, and which pair a request means.
+"""Languages as contracts spell them: names, aliases, and the pair that a request means.
 
 Owns the two small tables that LibreTranslate's clients rely on. Inside, a language is a
 canonical BCP-47 tag and nothing else.
@@ -52,7 +52,7 @@ def language_name(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPair:
-    """What a request's two codes mean.
+    """Language pair that a request's two codes mean.
 
     Attributes:
         pair: The direction.

@@ -1,1 +1,1 @@
-"""The command `dragoman` and its sub-commands."""
+"""Command `dragoman` and its sub-commands."""

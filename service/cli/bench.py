@@ -1,4 +1,4 @@
-"""`dragoman bench`: how fast a checkpoint decodes here, and where the time goes.
+"""`dragoman bench`: decoding speed of a checkpoint on this machine, by parts.
 
 Owns the flags, the rounds and the table. What runs is the engine's own scheduler and a session;
 messages and sockets are left out. Sources are random tokens, so quality is no part of it: what
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Rounds:
-    """Rounds of the same work, and their sums without the first.
+    """Rounds of the same translations, and their sums without the first.
 
     Attributes:
         seconds: From the first plan of a round to its last hypothesis.

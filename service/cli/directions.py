@@ -1,4 +1,4 @@
-"""Which checkpoint an offline command means, and which of its directions.
+"""Choice of a checkpoint and a direction by the flags of an offline command.
 
 Owns what `--checkpoint`, `DRAGOMAN_CHECKPOINT`, `--from` and `--to` say together. Where checkpoints
 are, and what a language is called, is what the server says.
@@ -80,7 +80,7 @@ def single_checkpoint(path: Path) -> Path:
         ConfigError: There are several.
     """
     if not is_folder(path, CheckpointError):
-        return path  # whoever reads it says what is missing
+        return path  # reading it says what is missing
     found = find_checkpoints(path)
     if len(found) > 1:
         names = ", ".join(directory.name for directory in found)

@@ -1,4 +1,4 @@
-"""The command `dragoman`: finds the sub-command, and turns errors into one line.
+"""Command `dragoman`: choice of the sub-command, and errors as one line.
 
 Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interrupted, 141 nobody
 read on, 143 told to end.
@@ -15,7 +15,7 @@ from service.cli.signals import INTERRUPTED, ending_on_sigterm
 from service.cli.standard_streams import close_output, open_streams
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""What writing meets; who writes anywhere else says where."""
+"""Errors of writing to standard output; other files are named where they are written."""
 
 _EPILOG = "Every sub-command has its own --help."
 
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        close_output()  # whoever read it has enough
+        close_output()  # its reader has enough
         return 141
     except OSError as error:  # files are looked after where they are used
         named = error.filename

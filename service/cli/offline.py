@@ -1,4 +1,4 @@
-"""What the sub-commands that translate without a server share: their flags, and the limits of them.
+"""Flags that the sub-commands without a server share, and their limits.
 
 Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device` and
 `--compute-type`.

@@ -1,4 +1,4 @@
-"""The files that a command reads, so that none of them is written over.
+"""Input files of a command, protected from being written over.
 
 Owns the question whether two names are one file, whatever they are: links, /dev/fd, another case on
 a file system that knows none. The system answers it: a file is its device and its number there.
@@ -16,10 +16,10 @@ STANDARD_INPUT = "-"
 
 
 class ReadFiles:
-    """What a command reads; only regular files count, as nothing else is lost by writing to it.
+    """Input files of a command; regular files only, as writing to others loses nothing.
 
     Args:
-        names: Files, or `-` for standard input; one that is missing is left to whoever opens it.
+        names: Files, or `-` for standard input; one that is missing is reported when it is opened.
         folders: Folders, of which every file counts.
     """
 

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         noun = "checkpoint" if len(loaded) == 1 else "checkpoints"
         names = ", ".join(checkpoint.name for checkpoint in loaded)
         compute_types = " and ".join(dict.fromkeys(map(_arithmetic, loaded)))
-        _tell(
+        _print(
             f"Dragoman listens on {address} with {noun} {names}"
             f" ({settings.checkpoint}) on {ready.device} ({compute_types})"
         )
@@ -80,11 +80,11 @@ def _arithmetic(checkpoint: "LoadedCheckpoint") -> str:
     return f"{checkpoint.compute_type}{slow}"
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     """Print, if anything can be printed: a full disk behind standard output stops no server."""
     try:
         print(line, flush=True)
     except (OSError, UnicodeError) as error:
         close_output()
         fields = {"error": type(error).__name__}
-        _LOGGER.warning("standard output lost", extra={"fields": fields})
+        _LOGGER.warning("standard_output_lost", extra={"fields": fields})

@@ -1,4 +1,4 @@
-"""Signals while a command runs that does nothing of its own about them.
+"""Signals during a command that has no handlers of its own.
 
 SIGTERM ends it as an error would, so that what it has begun to write is removed. Ctrl-C is
 Python's own `KeyboardInterrupt`, but not while libraries are imported: some of them swallow it.

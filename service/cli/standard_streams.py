@@ -29,7 +29,7 @@ def open_streams() -> list[str]:
 
 
 def close_output() -> None:
-    """Send what is still to be printed nowhere.
+    """Discard what is still to be printed.
 
     What stays in Python's buffer would be tried, and fail, once more when the process ends.
     """

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 HELP = "translate a file or standard input, line by line"
 
 _LINES_AT_ONCE = 2_000
-_LINES_AT_ONCE_TO_A_FILE = 4_000  # nobody waits for the first: fuller batches
+_LINES_AT_ONCE_TO_A_FILE = 4_000  # the first is not waited for: fuller batches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             identity = _identity(names, name, direction.pair, search, checkpoint.compute_type)
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
-        stack.enter_context(_telling_what_is_left(output, is_kept=identity is not None))
+        stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
         texts = [stack.enter_context(_opened(name)) for name in names]
         _translate(texts, _Work(translator, direction, search), output, arguments)
     return 0
@@ -157,8 +157,8 @@ def _translate(
 
 
 @contextmanager
-def _telling_what_is_left(output: LineOutput | None, *, is_kept: bool) -> Iterator[None]:
-    """Say, when the command is interrupted, what is there and how to go on."""
+def _reporting_interruption(output: LineOutput | None, *, is_kept: bool) -> Iterator[None]:
+    """Print, when the command is interrupted, what is written and how to go on."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -177,7 +177,7 @@ def _telling_what_is_left(output: LineOutput | None, *, is_kept: bool) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What becomes of rows: translated from one language to the other by one search."""
+    """Translation of rows from one language to the other by one search."""
 
     translator: "Translator"
     direction: Direction
@@ -239,7 +239,7 @@ def _rows(texts: Sequence[TextIO], arguments: argparse.Namespace) -> Iterator[tu
 
 
 def _identity(names: Sequence[str], *facts: object) -> str | None:
-    """Stands for everything the output depends on; None for a pipe, which passes once.
+    """Digest of everything the output depends on; None for a pipe, which passes once.
 
     Args:
         names: Of the files that are read.
@@ -268,7 +268,7 @@ def _digest(path: Path) -> str | None:
 
 
 def _standard_input_digest() -> str | None:
-    """Of what is still to be read, if that can be read twice."""
+    """Digest of what is still to be read, if that can be read twice."""
     number = sys.stdin.fileno()
     if not stat.S_ISREG(os.fstat(number).st_mode):
         return None

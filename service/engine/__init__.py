@@ -1,1 +1,1 @@
-"""The engine: the one process that owns the network, and the front's side of it."""
+"""Engine: the process that owns the network, and the front's client of it."""

@@ -1,4 +1,4 @@
-"""Arithmetic on the engine's counts: sums, and what is left of an engine that is gone.
+"""Arithmetic on the engine's counters: sums, and the totals of an engine that is gone.
 
 Does not own what is counted, which is `service.engine.messages.Snapshot`, nor the counting, which
 is `service.engine.worker.totals`.

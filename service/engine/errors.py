@@ -1,4 +1,4 @@
-"""What can go wrong between the front and its engine.
+"""Errors between the front and its engine.
 
 Owns the error types of the engine and what they carry. Their HTTP status codes are
 `service.errors`; a job that could never fit is a `model.errors.InputError`.
@@ -18,7 +18,7 @@ class ProtocolError(EngineError):
 
 
 class FrontGoneError(EngineError):
-    """The front has closed its end of the socket: nobody is left to serve."""
+    """The front has closed its end of the socket."""
 
 
 class CheckpointsError(EngineError):
@@ -66,7 +66,7 @@ class QueueFullError(EngineError):
 
 
 class SegmentFailedError(EngineError):
-    """The engine gave a segment up.
+    """The engine could not translate a segment.
 
     Attributes:
         code: Why, as a constant ("engine_error").

@@ -1,4 +1,4 @@
-"""What ends the engine's process: its front, and no signal that is meant for a whole group.
+"""Lifetime of the engine process: it ends with its front, not by signals to the process group.
 
 Service managers send SIGTERM to every process of a server at once. Then the front drains, and for
 that it needs its engine, which leaves when it is told to or when its socket closes. A front that is
@@ -19,7 +19,7 @@ _FOR_THE_FRONT = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """For the front: a process started in here gets none of its front's signals.
+    """Block of the front's code in which a started process gets none of the front's signals.
 
     They wait, blocked, until the new process has said that it ignores them; the front gets its own
     when it leaves.
@@ -32,7 +32,7 @@ def signals_held_back() -> Iterator[None]:
 
 
 def leave_signals_to_the_front() -> None:
-    """Ignore the signals that mean something to the front: reload, Ctrl-C, leave."""
+    """Ignore the signals that the front handles: SIGHUP, SIGINT, SIGTERM."""
     for number in _FOR_THE_FRONT:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_FRONT)

@@ -1,4 +1,4 @@
-"""What crosses the socket between the front and the engine: typed, versioned, framed.
+"""Messages between the front and the engine: typed, versioned, framed.
 
 Owns the messages, their limits and the framing (4 bytes of big-endian length, then
 msgpack). Does no I/O and imports no torch. Decoding is strict: an unknown message, an

@@ -1,1 +1,1 @@
-"""HTTP below the contracts."""
+"""HTTP below the contracts: connections, bodies, the edge, replies."""

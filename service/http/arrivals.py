@@ -12,7 +12,7 @@ from service.errors import draining
 
 
 class Arrivals:
-    """All bodies that are being read."""
+    """Bodies that are being read."""
 
     def __init__(self) -> None:
         self._timeouts: set[asyncio.Timeout] = set()
@@ -28,7 +28,7 @@ class Arrivals:
 
     @asynccontextmanager
     async def within(self, seconds: float) -> AsyncIterator[None]:
-        """The time that one body has.
+        """Time limit for one body to arrive.
 
         Raises:
             TimeoutError: It took longer.

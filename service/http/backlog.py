@@ -1,4 +1,4 @@
-"""What one connection may send ahead of its answers.
+"""Backlog of one connection: what its client may send ahead of the answers.
 
 Owns the bytes that came and are not parsed, how they are cut, and when reading pauses. Whose turn
 it is to parse is `service.http.protocol`'s.
@@ -22,7 +22,7 @@ _END = b"\n\r\n"  # of every head, and of every body in chunks
 
 
 class Backlog:
-    """Bytes that are not parsed yet, given out in pieces of which each ends at most one head."""
+    """Unparsed bytes of a connection, in pieces of which each ends at most one head."""
 
     def __init__(self) -> None:
         self._data = b""

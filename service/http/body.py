@@ -33,14 +33,14 @@ def _too_large(name: str, num_bytes: int, limit: int) -> RequestError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyReader:
-    """Reads what a request carries.
+    """Reader of request bodies and query strings.
 
     Attributes:
         max_bytes: Largest body; also the longest query string.
         timeout_seconds: Time for a body to arrive.
         executor: Where large bodies are decoded.
         arrivals: Those that are being read.
-        too_large: Makes the refusal of a body from who it is about, its bytes and the limit.
+        too_large: Makes the refusal of what is too large, from its name, its bytes and the limit.
     """
 
     max_bytes: int
@@ -83,7 +83,7 @@ class BodyReader:
         twice in one of them has a list of values.
 
         Args:
-            request: Whose body nobody has read.
+            request: Its body has not been read.
             query: What `read_query` found; None reads it first.
 
         Raises:
@@ -142,12 +142,12 @@ class BodyReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodyReaders:
-    """Who gets how much read, and where.
+    """Readers of bodies by caller: their limits and threads.
 
     Attributes:
-        known: Of those with a key.
-        stranger: Of those who need none.
-        keyless: Of those whose key may still come with the body.
+        known: Of callers with a key.
+        stranger: Of callers without a key who need none.
+        keyless: Of callers whose key may still come with the body.
     """
 
     known: BodyReader

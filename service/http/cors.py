@@ -1,4 +1,4 @@
-"""Preflight requests of browsers, refused in our shape.
+"""Preflight requests of browsers, with refusals in the shape of every other error.
 
 Owns how a refusal looks. Which pages may call the server, and all the rest, is Starlette's.
 """
@@ -14,7 +14,7 @@ _PREFIX = "Disallowed CORS "
 
 
 class Cors(CORSMiddleware):
-    """Answers preflight requests; those it refuses as every other error."""
+    """Middleware for CORS; a refusal has the shape of every other error."""
 
     def preflight_response(self, request_headers: Headers) -> Response:
         """Starlette's answer, or ours with its headers if it is a refusal."""

@@ -1,4 +1,4 @@
-"""Work that is dropped when nobody waits for it any more.
+"""Cancellation of a request's work when its client disconnects.
 
 Owns the race between an answer and its client. The body must have been read before.
 """

@@ -1,10 +1,10 @@
-"""Ends of connections: which half closes when, and who is still answered.
+"""Ends of connections: which half closes when, and which requests are still answered.
 
 Owns how long a client may take to read its answer or to leave, and what is sent last. When a
 connection ends, and what of it is parsed, is `service.http.protocol`'s.
 
 A client that has closed its own half is answered all the same. Whether it has gone altogether is
-found out by an interim answer, which nobody needs to look at (RFC 9110, section 15.2); HTTP/1.0 has
+found out by an interim answer, which clients may ignore (RFC 9110, section 15.2); HTTP/1.0 has
 none, so there it has the time to leave.
 
 Bytes that arrive at a closed socket would reset it, and the client might never see the answer. So
@@ -41,7 +41,7 @@ _MAX_LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireLimits:
-    """What a connection may cost.
+    """Limits of a connection before it has a request, and at its end.
 
     Attributes:
         max_header_bytes: Of the request line and the headers, trailers included.
@@ -59,7 +59,7 @@ class WireLimits:
 
 
 class Timer:
-    """One call that is still to come, or none."""
+    """Timer of one scheduled call, or of none."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -81,7 +81,7 @@ class Timer:
 
 
 class EndingProtocol(HttpToolsProtocol):
-    """One connection, as far as its end.
+    """Protocol of one connection, as far as its end.
 
     Args:
         limits: Of all connections; the rest is uvicorn's.
@@ -119,7 +119,7 @@ class EndingProtocol(HttpToolsProtocol):
         self.flow: ReadFlow = ReadFlow(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop every clock, and tell the request in work that nobody waits for it."""
+        """Stop every timer, and mark the request in flight as disconnected."""
         self._is_leaving = True
         self._backlog.clear()
         for timer in (self._head_timer, self._write_timer, self._leave_timer, self._look_timer):
@@ -189,7 +189,7 @@ class EndingProtocol(HttpToolsProtocol):
         return True
 
     def _look(self) -> None:
-        """Nothing is read: has the client gone?"""
+        """Check whether a client that nothing is read from has gone."""
         if has_hung_up(self.transport):
             self.transport.abort()
             return
@@ -200,11 +200,11 @@ class EndingProtocol(HttpToolsProtocol):
             self._watch()
 
     def _watch(self) -> None:
-        """Look now and then whether a client that is not read is still there."""
+        """Schedule the next check of whether a client that nothing is read from is still there."""
         self._look_timer.start(self._look_seconds, self._look)
 
     def _ask(self) -> None:
-        """Send something, which is answered with a reset where nobody is."""
+        """Send an interim answer, which is reset where the client has gone."""
         self._is_asked = self._has_eof
         started = self._started
         if started is None or started.response_started:
@@ -245,7 +245,7 @@ class EndingProtocol(HttpToolsProtocol):
 
 
 class AnswerTransport:
-    """What an answer is written to; when it closes, the connection decides how."""
+    """Transport of one answer; how it closes is the connection's decision."""
 
     def __init__(self, connection: EndingProtocol) -> None:
         self._connection = connection
@@ -255,7 +255,7 @@ class AnswerTransport:
         self._connection.transport.write(data)
 
     def is_closing(self) -> bool:
-        """Whether there is nobody to write to."""
+        """Whether the connection is closing."""
         return self._connection.transport.is_closing()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Clients that have gone while nothing is read from them.
+"""Detection of clients that have gone while nothing is read from them.
 
 Owns the question to the system. A client that has closed its connection, and one that has only
 closed its own half and waits for the answer, look alike (a FIN) until something is sent: the first

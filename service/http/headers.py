@@ -1,4 +1,4 @@
-"""Headers of every answer that tell a browser what not to do with it.
+"""Security headers of every answer.
 
 Owns them and nothing else; the edge sets them, and the protocol on what it refuses itself. An
 answer may bring a value of its own: the documentation has one small style sheet.
@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 SECURITY_HEADERS: Mapping[str, str] = MappingProxyType(
     {
-        # Translations are somebody's text: no cache keeps them.
+        # Translations are private text: no cache keeps them.
         "cache-control": "no-store",
         # Nothing here is a page: nothing is loaded, nothing is framed.
         "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

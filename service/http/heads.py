@@ -1,4 +1,4 @@
-"""Heads of requests: what is wrong with one that the parser lets through.
+"""Checks of request heads beyond the parser's.
 
 Owns which versions, hosts and framings are refused (RFC 9110 and 9112), and what such a client is
 told. Pure; no connection, no parser.

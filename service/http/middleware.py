@@ -1,4 +1,4 @@
-"""The edge: every request passes it first and leaves through it last.
+"""Outermost middleware: request id, log line, metrics and the last resort for errors.
 
 Owns the request id, the log line, the request metrics, that every answer has the headers of
 `service.http.headers`, and the last resort: an unexpected exception is a plain 500, of which a line
@@ -23,8 +23,8 @@ from service.telemetry.metrics import UNMATCHED_ROUTE, Metrics
 from service.telemetry.request_context import (
     NO_ANSWER,
     PROBES,
-    RequestRecord,
-    attach_record,
+    RequestContext,
+    attach_context,
     trace_id_in,
 )
 
@@ -33,7 +33,7 @@ _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
 
 
 class Edge:
-    """Wraps the application.
+    """Middleware around the application; see the module's own words.
 
     Args:
         app: What answers.
@@ -67,8 +67,8 @@ class Edge:
             await self._app(scope, receive, send)
             return
         started = self._clock()
-        record = RequestRecord(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
-        attach_record(scope, record)
+        context = RequestContext(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
+        attach_context(scope, context)
         status = NO_ANSWER
 
         async def send_and_note(message: Message) -> None:
@@ -76,7 +76,7 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = record.request_id
+                headers["x-request-id"] = context.request_id
                 if self._is_leaving():
                     headers["connection"] = "close"
                 for name, value in SECURITY_HEADERS.items():
@@ -85,12 +85,12 @@ class Edge:
 
         self._metrics.request_started()
         try:
-            await self._answer(scope, receive, send_and_note, record)
+            await self._answer(scope, receive, send_and_note, context)
         finally:
-            self._note_end(scope, record, status, self._clock() - started)
+            self._note_end(scope, context, status, self._clock() - started)
 
     async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, record: RequestRecord
+        self, scope: Scope, receive: Receive, send: Send, context: RequestContext
     ) -> None:
         has_started = False
 
@@ -105,12 +105,12 @@ class Edge:
             if has_started or not self._is_leaving():
                 raise
             problem = draining().problem
-            record.code = problem.code
+            context.code = problem.code
             await error_reply(problem, {"connection": "close"})(scope, receive, send)
         except Exception as error:
             problem = problem_of(error)
-            record.code = problem.code
-            log_failure(record, error)
+            context.code = problem.code
+            log_failure(context, error)
             if not has_started:
                 await error_reply(problem)(scope, receive, send)
 
@@ -118,57 +118,57 @@ class Edge:
         given = Headers(scope=scope).get("x-request-id", "")
         return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
 
-    def _note_end(self, scope: Scope, record: RequestRecord, status: int, seconds: float) -> None:
+    def _note_end(self, scope: Scope, context: RequestContext, status: int, seconds: float) -> None:
         path = scope["path"]
         route = path if path in self._routes else UNMATCHED_ROUTE
         self._metrics.request_ended(
             route=route,
             status=status,
             seconds=seconds,
-            priority=record.priority,
-            served=record.served,
+            priority=context.priority,
+            served=context.served,
         )
         fields: dict[str, object] = {
-            **_ids(record),
+            **_ids(context),
             "method": scope["method"],
             "route": route,
             "status": status,
             "seconds": round(seconds, 6),
         }
         counts = {
-            "code": record.code,
-            "num_texts": record.num_texts,
-            "num_characters": record.num_characters,
-            "num_segments": record.num_segments,
-            "pair": record.served.pair if record.served else None,
-            "checkpoint": record.served.checkpoint if record.served else None,
-            "key": record.key_name,
+            "code": context.code,
+            "num_texts": context.num_texts,
+            "num_characters": context.num_characters,
+            "num_segments": context.num_segments,
+            "pair": context.served.pair if context.served else None,
+            "checkpoint": context.served.checkpoint if context.served else None,
+            "key": context.key_name,
         }
         fields |= {name: value for name, value in counts.items() if value is not None}
         _LOGGER.log(_level(route, status), "request", extra={"fields": fields})
 
 
-def _ids(record: RequestRecord) -> dict[str, str]:
-    """What finds a request's other lines, and its trace."""
-    ids = {"request_id": record.request_id}
-    return ids if record.trace_id is None else ids | {"trace_id": record.trace_id}
+def _ids(context: RequestContext) -> dict[str, str]:
+    """Ids that a request's log lines and its trace have in common."""
+    ids = {"request_id": context.request_id}
+    return ids if context.trace_id is None else ids | {"trace_id": context.trace_id}
 
 
-def log_failure(record: RequestRecord, error: Exception) -> None:
+def log_failure(context: RequestContext, error: Exception) -> None:
     """Write why a request is answered with a 500.
 
     The message of an exception may quote a text and is left out; what the engine says of a segment
     is made of constants and numbers.
     """
-    fields = _ids(record)
+    fields = _ids(context)
     if isinstance(error, SegmentFailedError):
-        _LOGGER.error("translation failed", extra={"fields": fields | {"reason": str(error)}})
+        _LOGGER.error("translation_failed", extra={"fields": fields | {"reason": str(error)}})
     else:
-        _LOGGER.error("unexpected error", exc_info=error, extra={"fields": fields})
+        _LOGGER.error("unexpected_error", exc_info=error, extra={"fields": fields})
 
 
 def _level(route: str, status: int) -> int:
-    """A probe that is answered as hoped is not worth a line."""
+    """Log level of a request's line; a successful probe is only worth debugging."""
     if status == 500:
         return logging.ERROR
     return logging.DEBUG if route in PROBES and status == 200 else logging.INFO

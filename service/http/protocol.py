@@ -1,6 +1,6 @@
-"""The protocol: HTTP/1.1 on one connection, bounded before there is a request.
+"""HTTP/1.1 protocol of one connection, bounded before there is a request.
 
-Owns what a connection may cost while nobody has asked for anything yet: how many there are, how
+Owns what a connection may cost before a request of it has arrived: how many there are, how
 large a request's head may be, how long it may take, and when it is parsed. What is refused here has
 our own shape of error. Which heads are wrong is `service.http.heads`, how much may be sent ahead
 `service.http.backlog`, how a connection ends `service.http.endings`. Parsing, and the request from
@@ -11,11 +11,20 @@ on, and again whenever bytes come between two requests), a request's own limits,
 keep-alive, or the time to leave.
 
 When all connections are taken, a new one takes the place of the one that has waited longest for a
-request: whoever opens a thousand and says nothing shuts nobody out, health checks least of all.
-Only where every connection has a request is a new one refused.
+request: a client that opens a thousand and sends nothing shuts no other out, health checks least of
+all. Only where every connection has a request is a new one refused.
 
 A client that offers another protocol (`Upgrade: h2c`, as Java's does with every first request) is
 answered in HTTP/1.1.
+
+pyproject.toml bounds uvicorn from above, because this file and `service.http.endings` stand on what
+it does not document. They override `_start_asgi_task`, the callbacks of its parser,
+`send_400_response`, `timeout_keep_alive_handler`, `eof_received`, `shutdown` and `connection_made`,
+and call `_unset_keepalive_if_required`. They put their own objects in the place of its `flow` and
+`parser` and of its cycle's `transport`. They read and set `cycle`, `pipeline`, `url` and `headers`,
+and of a `RequestResponseCycle` the `keep_alive`, `disconnected`, `message_event`,
+`response_started`, `response_complete` and `waiting_for_100_continue`. The bound moves up when
+tests/service/http and tests/e2e pass with the next version.
 """
 
 import asyncio
@@ -39,7 +48,7 @@ _OVERHEAD_BYTES = 4  # of a header: colon, space, CR, LF
 
 
 class BoundedProtocol(EndingProtocol):
-    """One connection.
+    """Protocol of one connection, with bounds on its head.
 
     Args:
         limits: Of all connections; the rest is uvicorn's.
@@ -123,7 +132,7 @@ class BoundedProtocol(EndingProtocol):
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False  # it has no interim answers
         if self.pipeline:
-            self.flow.resume_reading()  # uvicorn pauses; but who leaves is to be seen
+            self.flow.resume_reading()  # uvicorn pauses; but a client that leaves is to be noticed
         self._awaits_head = False
         self._num_buffered_bytes = 0
         self._head_timer.stop()

@@ -1,4 +1,4 @@
-"""Replies: JSON that can always be encoded, and the one shape of every error.
+"""Replies: JSON that can always be encoded, and the shape of every error.
 
 Owns how a `Problem` is written and how it is described in the OpenAPI document.
 """

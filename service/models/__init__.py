@@ -1,1 +1,1 @@
-"""What is served: checkpoints, replaced together."""
+"""Deployed checkpoints: loading, routing, replacement and translation."""

@@ -1,4 +1,4 @@
-"""Which checkpoints are served: from one path to descriptions and text pipelines.
+"""Checkpoints at a path: their discovery, descriptions and text pipelines.
 
 Owns which directories of a path are checkpoints, what several of them may not share, and that one
 which cannot be served stops no other. Which path it is, is `service.checkpoint_folder`. Imports no
@@ -52,7 +52,7 @@ class FaultyCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """What was found: what can be served, at least one, and what cannot.
+    """Checkpoints that were found: those that can be served, at least one, and the faulty ones.
 
     Raises:
         ConfigError: Nothing can be served; the message has every reason.

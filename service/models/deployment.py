@@ -1,7 +1,7 @@
-"""What is served from one load of the checkpoints to the next: texts, pairs and an engine.
+"""Deployment: the checkpoints of one load, with their text pipelines and the engine that runs them.
 
-Owns what has to change together. The front holds one generation at a time and replaces it as a
-whole (`service.front`); a request keeps the one that it began with.
+Owns what has to change together. A deployment is replaced as a whole (`service.models.rollout`); a
+request keeps the one that it began with.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ from service.telemetry.metrics import Metrics
 _HEARTBEATS_PER_HANG = 8
 
 
-class WorkCount:
-    """How many are at work, and a wait until none is."""
+class InFlight:
+    """Number of requests in flight, and a wait until there is none."""
 
     def __init__(self) -> None:
         self.num = 0
@@ -37,7 +37,7 @@ class WorkCount:
 
     @contextmanager
     def one_more(self) -> Iterator[None]:
-        """Count one until it is left."""
+        """Count a request until it is left."""
         self.num += 1
         self._is_idle.clear()
         try:
@@ -48,12 +48,12 @@ class WorkCount:
                 self._is_idle.set()
 
     async def wait_idle(self) -> None:
-        """Return once nobody is at work."""
+        """Return once there is none."""
         await self._is_idle.wait()
 
 
-class Generation:
-    """Checkpoints as they were when they were loaded, and the engine that runs them.
+class Deployment:
+    """Checkpoints as they were at one load, and the engine that runs them.
 
     Nothing of it changes but the count of its requests and the process behind the supervisor.
 
@@ -70,7 +70,7 @@ class Generation:
         pairs: Of all checkpoints.
         served: The same as metrics and logs tell them.
         supervisor: Of the engine.
-        work: Its requests.
+        in_flight: Its requests.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Generation:
             }
         )
         self.supervisor = supervisor
-        self.work = WorkCount()
+        self.in_flight = InFlight()
         self._limits = MappingProxyType(
             {pair: one.manifest.limits for one in self.checkpoints for pair in one.manifest.pairs}
         )
@@ -172,7 +172,7 @@ class Generation:
         return cls(checkpoints, supervisor, text_thread=text_thread, on_finished=on_finished)
 
     def __repr__(self) -> str:
-        return f"<Generation {', '.join(self.names)}: {self.work.num} requests>"
+        return f"<Deployment {', '.join(self.names)}: {self.in_flight.num} requests>"
 
     def limits(self, pair: LanguagePair) -> LengthLimits:
         """Lengths that the pair's checkpoint was trained for."""
@@ -183,9 +183,9 @@ class Generation:
         return self._translators.get(pair)
 
     async def retire(self) -> None:
-        """Let the requests that began here end, then end the engine."""
+        """Wait for the requests that began here, then end the engine."""
         self.supervisor.retire()
-        await self.work.wait_idle()
+        await self.in_flight.wait_idle()
         await self.supervisor.close()
 
 

@@ -1,7 +1,8 @@
-"""Which generation translates which pair, and what is to be told of their checkpoints.
+"""Routes from language pairs to deployments, and the state of every deployed checkpoint.
 
-Owns that one faulty checkpoint stops no other: the next generation serves what it could load, and
-the one before goes on with what only it has in memory. Opening and retiring is `service.front`.
+Owns that one faulty checkpoint stops no other: the next deployment serves what it could load, and
+the one before goes on with what only it has in memory. Opening and retiring is
+`service.models.rollout`.
 """
 
 import os
@@ -13,7 +14,7 @@ import msgspec
 from model.text.language import LanguagePair
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.labels import Served
-from service.models.deployment import Generation
+from service.models.deployment import Deployment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +33,17 @@ class Fault:
 
 
 class Routes:
-    """The generations that serve: the latest, and earlier ones for what it could not load."""
+    """The deployments that serve: the latest, and earlier ones for what it could not load."""
 
     def __init__(self) -> None:
-        self._latest: Generation | None = None
-        self._by_pair: dict[LanguagePair, Generation] = {}
+        self._latest: Deployment | None = None
+        self._by_pair: dict[LanguagePair, Deployment] = {}
 
     def __repr__(self) -> str:
-        return f"Routes({', '.join(map(repr, self.generations))})"
+        return f"Routes({', '.join(map(repr, self.deployments))})"
 
     @property
-    def latest(self) -> Generation | None:
+    def latest(self) -> Deployment | None:
         """What was loaded last; None before the first."""
         return self._latest
 
@@ -57,18 +58,18 @@ class Routes:
         return {pair: one.served[pair] for pair, one in self._by_pair.items()}
 
     @property
-    def generations(self) -> list[Generation]:
+    def deployments(self) -> list[Deployment]:
         """All that serve, the latest last."""
         latest = [] if self._latest is None else [self._latest]
         earlier = dict.fromkeys(self._by_pair.values())
         return [one for one in earlier if one is not self._latest] + latest
 
-    def find(self, pair: LanguagePair) -> Generation | None:
+    def find(self, pair: LanguagePair) -> Deployment | None:
         """What translates the pair; None if nothing does any more."""
         return self._by_pair.get(pair)
 
-    def take(self, generation: Generation) -> list[Generation]:
-        """Serve another generation, and of what it could not load the versions in memory.
+    def take(self, deployment: Deployment) -> list[Deployment]:
+        """Serve another deployment, and of what it could not load the versions in memory.
 
         A checkpoint is known by the name of its directory: the folder may be another one, behind
         the same link. A name or a pair of languages that the new one has is the new one's.
@@ -76,11 +77,11 @@ class Routes:
         Returns:
             Those that serve nothing any more.
         """
-        before = self.generations
-        faulty = {fault.directory.name for fault in generation.faulty}
-        names = set(generation.names)
-        languages = {(pair.source, pair.target) for pair in generation.pairs}
-        by_pair = dict.fromkeys(generation.pairs, generation)
+        before = self.deployments
+        faulty = {fault.directory.name for fault in deployment.faulty}
+        names = set(deployment.names)
+        languages = {(pair.source, pair.target) for pair in deployment.pairs}
+        by_pair = dict.fromkeys(deployment.pairs, deployment)
         for old, place in list(self._served()):
             checkpoint = old.checkpoints[place]
             pairs = checkpoint.manifest.pairs
@@ -91,15 +92,15 @@ class Routes:
                 and languages.isdisjoint((pair.source, pair.target) for pair in pairs)
             ):
                 by_pair |= dict.fromkeys(pairs, old)
-        self._latest, self._by_pair = generation, by_pair
-        return [old for old in before if old not in self.generations]
+        self._latest, self._by_pair = deployment, by_pair
+        return [old for old in before if old not in self.deployments]
 
-    def _served(self) -> Iterator[tuple[Generation, int]]:
-        """Every checkpoint that serves: its generation, and its place there."""
-        for generation in self.generations:
-            for place, checkpoint in enumerate(generation.checkpoints):
-                if self._by_pair.get(checkpoint.manifest.pairs[0]) is generation:
-                    yield generation, place
+    def _served(self) -> Iterator[tuple[Deployment, int]]:
+        """Every checkpoint that serves: its deployment, and its place there."""
+        for deployment in self.deployments:
+            for place, checkpoint in enumerate(deployment.checkpoints):
+                if self._by_pair.get(checkpoint.manifest.pairs[0]) is deployment:
+                    yield deployment, place
 
     @property
     def loaded(self) -> list[LoadedCheckpoint]:
@@ -117,7 +118,7 @@ class Routes:
 
     @property
     def faults(self) -> list[Fault]:
-        """The checkpoints that the latest generation could not load."""
+        """The checkpoints that the latest deployment could not load."""
         if self._latest is None:
             return []
         served = {one.checkpoints[place].directory.name for one, place in self._served()}
@@ -132,7 +133,7 @@ class Routes:
 
     @property
     def by_directory(self) -> dict[str, bool]:
-        """Names of all directories of the latest generation, and whether each was loaded."""
+        """Names of all directories of the latest deployment, and whether each was loaded."""
         loaded = [] if self._latest is None else self._latest.checkpoints
         names = [os.fsencode(one.directory.name).decode(errors="replace") for one in loaded]
         return dict.fromkeys(names, True) | {fault.directory: False for fault in self.faults}

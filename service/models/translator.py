@@ -1,7 +1,7 @@
-"""The online driver: prepare → submit → finish, and nothing for those who have left.
+"""Online driver: prepare → submit → finish, with deadlines and cancellation.
 
 Owns the way of one request's texts through the text thread and the engine, its deadline, and
-the cancelling of what nobody waits for. Values were checked at the edge (`service.api`).
+the cancelling of what is not waited for any more. Values were checked at the edge (`service.api`).
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class TranslationRequest:
         with_alignment: Also say which source token each target token attended to most.
         timeout_seconds: The deadline, from now.
         priority: The class it is in by what is known of it; its segments wait in that one, or as
-            bulk if they turn out to be more work than somebody waits for.
+            bulk if they turn out to be more work than an interactive request may be.
         stopping: When the search of a segment ends.
         client: Whose it is, as a number that says nothing of them.
     """
@@ -79,7 +79,7 @@ class TranslatedText:
 
 
 class Engine(Protocol):
-    """Where segments are translated: an `EngineClient`, or the supervisor of one."""
+    """Engine as far as the translator needs it: an `EngineClient`, or its supervisor."""
 
     @property
     def max_request_segments(self) -> int:
@@ -90,7 +90,7 @@ class Engine(Protocol):
 
 
 class OnlineTranslator:
-    """Drives one checkpoint of an engine for many requests at once.
+    """Driver of one checkpoint of an engine, for many requests at once.
 
     Args:
         pipeline: Text ↔ segments.
@@ -99,7 +99,7 @@ class OnlineTranslator:
         checkpoint: Which of the engine's checkpoints it is.
         checkpoint_name: What it is called.
         text_thread: Where the pipeline runs.
-        bulk_turn: Who of bulk may hand it a piece of text: with one at a time, an interactive
+        bulk_turn: Held while bulk hands it a piece of text: with one at a time, an interactive
             request never waits there for more than one.
         on_finished: Called with a request's segments and their answers, in the request's task.
     """

@@ -1,1 +1,1 @@
-"""What the server says of itself: metrics, traces, logs."""
+"""Telemetry: metrics, traces and the context of requests."""

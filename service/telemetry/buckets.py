@@ -1,4 +1,4 @@
-"""Upper bounds of histograms: how fine a distribution is told, and what that costs."""
+"""Upper bounds of histograms: their resolution, and its cost in series."""
 
 _PER_DECADE = (
     1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.65, 1.8, 1.95, 2.1, 2.3, 2.5, 2.75, 3.0, 3.3, 3.6, 3.9, 4.2,

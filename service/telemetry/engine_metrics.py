@@ -1,4 +1,4 @@
-"""What `/metrics` says of the engine, collected when it is scraped.
+"""Metrics of the engine, collected when they are scraped.
 
 Owns the engine's families: its snapshots' gauges, counters and step histogram, what it said when it
 was warm, and which checkpoints it has. Labels are bounded (the loaded checkpoints, the device, the

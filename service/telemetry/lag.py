@@ -1,4 +1,4 @@
-"""A probe of the event loop: how late does it wake a timer?
+"""Probe of the event loop's lag: how late it wakes a timer.
 
 Owns the measurement alone; where it is recorded is the caller's choice.
 """

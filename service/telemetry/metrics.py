@@ -1,4 +1,4 @@
-"""Every instrument of the front: names, units, buckets and labels.
+"""Instruments of the front: names, units, buckets and labels.
 
 Owns what `/metrics` says of requests, connections, reloads and the front's own process; what it
 says of segments is `service.telemetry.segment_metrics`, of the engine
@@ -38,7 +38,7 @@ ReloadResult = Literal["success", "partial", "failure"]
 
 
 class Metrics:
-    """The front's own instruments, in the registry it is given.
+    """Instruments of the front, in the registry that is passed in.
 
     Attributes:
         segments: Those of segments.
@@ -109,7 +109,7 @@ class Metrics:
         ProcessCollector(registry=registry)
 
     def pairs_loaded(self, loaded: Iterable[Served]) -> None:
-        """These are the pairs from now on; series of those that went long ago end."""
+        """Replace the loaded pairs; series of those that were unloaded long ago end."""
         loaded = tuple(loaded)
         instruments = (*self.segments.by_pair, self._characters)
         for gone in self._labels.load(loaded):
@@ -209,8 +209,8 @@ class Metrics:
         """The lag probe woke `seconds` after its time."""
         self._loop_lag_seconds.observe(seconds)
 
-    def watch_work(self, num_in_work: Callable[[], int], *, limit: int) -> None:
-        """Also export how many translation requests are being worked on, of how many."""
+    def watch_requests(self, num_in_work: Callable[[], int], *, limit: int) -> None:
+        """Also export how many translation requests are in flight, and their limit."""
         in_work = Gauge(
             "dragoman_requests_in_work",
             "Translation requests being worked on.",
@@ -224,7 +224,7 @@ class Metrics:
         ).set(limit)
 
     def watch_connections(self, num_open: Callable[[], int], *, limit: int) -> None:
-        """Also export how many connections are open, of how many."""
+        """Also export how many connections are open, and their limit."""
         connections = Gauge(
             "dragoman_open_connections", "Connections that are open.", registry=self._registry
         )

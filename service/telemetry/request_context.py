@@ -1,4 +1,4 @@
-"""What is known of a request when it ends: counts for the log line, never its text."""
+"""Context of a request: what its log line, metrics and span say of it, never its text."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ PROBES = frozenset({"/health", "/livez", "/readyz", "/metrics"})
 """Paths that are asked every few seconds: an answer as hoped for is worth neither line nor span."""
 
 NO_ANSWER = 499
-"""The status told of a request whose client left before its answer."""
+"""The status in metrics and logs of a request whose client left before its answer."""
 
-_KEY = "dragoman.record"
+_KEY = "dragoman.context"
 _TRACE_KEY = "dragoman.trace_id"
 
 
 @dataclass(slots=True, kw_only=True)
-class RequestRecord:
-    """Filled in by the handlers, written by the edge.
+class RequestContext:
+    """Context of one request: filled in by the handlers, written by the edge.
 
     Attributes:
         request_id: From X-Request-ID, or made.
@@ -45,25 +45,25 @@ class RequestRecord:
     trace_id: str | None = None
 
 
-def attach_record(scope: Scope, record: RequestRecord) -> None:
-    """Keep `record` with the request."""
-    scope[_KEY] = record
+def attach_context(scope: Scope, context: RequestContext) -> None:
+    """Keep `context` with the request."""
+    scope[_KEY] = context
 
 
-def record_of(request: Request) -> RequestRecord:
-    """The record that the edge attached."""
-    return record_in(request.scope)
+def context_of(request: Request) -> RequestContext:
+    """The context that the edge attached."""
+    return context_in(request.scope)
 
 
-def record_in(scope: Scope) -> RequestRecord:
+def context_in(scope: Scope) -> RequestContext:
     """The same, where there is no request."""
-    record = scope[_KEY]
-    assert isinstance(record, RequestRecord)
-    return record
+    context = scope[_KEY]
+    assert isinstance(context, RequestContext)
+    return context
 
 
 def attach_trace_id(scope: Scope, trace_id: str) -> None:
-    """Keep the trace that a request belongs to, for the record that will be attached."""
+    """Keep the trace that a request belongs to, for the context that will be attached."""
     scope[_TRACE_KEY] = trace_id
 
 

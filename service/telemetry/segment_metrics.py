@@ -1,4 +1,4 @@
-"""The instruments of segments: what became of them, how large they were, how long they took.
+"""Instruments of segments: outcomes, sizes and times.
 
 Owns the part of `service.telemetry.metrics` that the engine's client reports to, segment by
 segment. Counts and sizes are told apart by pair and checkpoint (`service.labels`), times by
@@ -17,7 +17,7 @@ LABELS = ("pair", "checkpoint")
 
 
 class SegmentMetrics:
-    """What the front has handed to engines, and what they have said of it.
+    """Instruments of the segments that were submitted to engines, and of their answers.
 
     Args:
         registry: Where the instruments are.

@@ -1,4 +1,4 @@
-"""What a trace consists of: one span a request, one a segment, and where a segment's time went.
+"""Spans of a trace: one for a request, one for each segment, with the parts of its time.
 
 Owns names, attributes and times of the spans; needs the extra `otel`. Attributes are counts,
 lengths, words from closed lists and the request id: never text, addresses or keys. There is no
@@ -28,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.engine.client.submission import SegmentJob
 from service.engine.messages import Finished
 from service.telemetry.metrics import UNMATCHED_ROUTE
-from service.telemetry.request_context import NO_ANSWER, PROBES, attach_trace_id, record_in
+from service.telemetry.request_context import NO_ANSWER, PROBES, attach_trace_id, context_in
 from service.version import distribution_version
 
 MAX_SEGMENTS = 32
@@ -49,7 +49,7 @@ def otlp_spans() -> "Spans":
 
 
 class Spans:
-    """Makes the spans of one server.
+    """Factory of the spans of one server.
 
     Args:
         provider: Where finished spans go; closed by `close`.
@@ -75,7 +75,7 @@ class Spans:
         app.add_middleware(TracedEdge, spans=self, routes=routes)
 
     def start_request(self, scope: Scope, *, route: str) -> Span:
-        """The span of a request that has arrived; whoever asks for it ends it."""
+        """The span of a request that has arrived; the caller ends it."""
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
         return self._tracer.start_span(
             f"{'HTTP' if method == '_OTHER' else method} {route}",
@@ -127,14 +127,14 @@ class Spans:
         add("decode", encoded, ended, steps, segment)
 
     async def close(self) -> None:
-        """Send what is left, for a few seconds at most; a collector that is gone keeps nobody."""
+        """Send what is left, for a few seconds at most, even to a collector that is gone."""
         closing = Thread(target=self._provider.shutdown, name="spans", daemon=True)
         closing.start()
         await asyncio.to_thread(closing.join, _CLOSE_SECONDS)
 
 
 class TracedEdge:
-    """Wraps the application, outside of the edge: a span for every request but the probes.
+    """Middleware outside of the edge: a span for every request but the probes.
 
     Args:
         app: What answers.
@@ -175,16 +175,16 @@ class TracedEdge:
 
 def _result(scope: Scope, status: int) -> dict[str, AttributeValue]:
     """How a request ended, and what it was about in numbers."""
-    record = record_in(scope)
+    context = context_in(scope)
     values = {
-        "error.type": record.code,
-        "dragoman.request_id": record.request_id,
-        "dragoman.pair": record.served.pair if record.served else None,
-        "dragoman.checkpoint": record.served.checkpoint if record.served else None,
-        "dragoman.priority": record.priority,
-        "dragoman.texts": record.num_texts,
-        "dragoman.characters": record.num_characters,
-        "dragoman.segments": record.num_segments,
+        "error.type": context.code,
+        "dragoman.request_id": context.request_id,
+        "dragoman.pair": context.served.pair if context.served else None,
+        "dragoman.checkpoint": context.served.checkpoint if context.served else None,
+        "dragoman.priority": context.priority,
+        "dragoman.texts": context.num_texts,
+        "dragoman.characters": context.num_characters,
+        "dragoman.segments": context.num_segments,
     }
     return {"http.response.status_code": status} | {
         name: value for name, value in values.items() if value is not None

@@ -1,4 +1,4 @@
-"""Whether requests are traced: `DRAGOMAN_TRACES`, off unless it is set.
+"""Choice of tracing by `DRAGOMAN_TRACES`; off unless it is set.
 
 Owns the choice, and imports nothing of OpenTelemetry before it is made. What a trace consists
 of is `service.telemetry.spans`.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_tracing(settings: Settings) -> "Spans | None":
-    """What makes spans, if they are asked for.
+    """The factory of spans, if the settings ask for traces.
 
     Raises:
         ConfigError: They are asked for and the extra `otel` is not installed.

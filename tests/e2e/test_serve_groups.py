@@ -86,7 +86,7 @@ def test_sigterm_to_all_processes_while_booting_leaves_with_0(
             pass
         _signal_all(server, signal.SIGTERM)
         assert server.wait() == 0
-    assert "start failed" not in log.read_text()
+    assert "start_failed" not in log.read_text()
 
 
 @pytest.mark.parametrize("stopped", ["front", "engine"])

@@ -165,7 +165,7 @@ def test_a_server_whose_announcement_nobody_can_read_serves(
             _wait_status(client, "/readyz", 200)
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
-    assert '"standard output lost"' in _log(tmp_path).read_text()
+    assert '"standard_output_lost"' in _log(tmp_path).read_text()
 
 
 def test_an_engine_that_is_lost_for_good_answers_everything_with_503_at_once(

@@ -106,7 +106,7 @@ def test_a_checkpoint_that_cannot_be_served_leaves_the_old_one(tmp_path: Path, w
             weights[-1] ^= 1
             (checkpoint / "model.safetensors").write_bytes(weights)
         server.signal(signal.SIGHUP)
-        _wait_logged(log, "reload failed")
+        _wait_logged(log, "reload_failed")
         assert _translate(server).json() == before
         assert server.engine_ids() == engines
 
@@ -202,11 +202,11 @@ def test_a_key_whose_file_an_editor_replaces_is_withdrawn_without_a_signal(
         assert [status(secret) for secret in secrets] == [200, 403]
         (keys / ".saved").write_text(lines[1])
         (keys / ".saved").rename(keys / "keys.toml")
-        _wait_logged(log, "keys read")
+        _wait_logged(log, "keys_read")
         assert [status(secret) for secret in secrets] == [403, 200]
         assert '"added": ["new"], "withdrawn": ["old"]' in log.read_text()
         (keys / "keys.toml").write_text("nonsense")
-        _wait_logged(log, "keys refused")
+        _wait_logged(log, "keys_refused")
         assert [status(secret) for secret in secrets] == [403, 200]
         metrics = server.metrics()
         assert metrics["dragoman_reloads_total{kind=keys,result=success}"] == 1

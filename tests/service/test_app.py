@@ -77,12 +77,12 @@ def test_a_start_that_fails_is_reported_once_and_the_app_says_so(tmp_path: Path)
     [
         (
             SegmentFailedError(code="engine_error", message="segment 3: no finite score"),
-            "translation failed",
+            "translation_failed",
             {"reason": "segment 3: no finite score"},
         ),
-        (ProtocolError("a frame is too large"), "unexpected error", {}),
-        (HTTPException(500), "unexpected error", {}),
-        (ZeroDivisionError(), "unexpected error", {}),
+        (ProtocolError("a frame is too large"), "unexpected_error", {}),
+        (HTTPException(500), "unexpected_error", {}),
+        (ZeroDivisionError(), "unexpected_error", {}),
     ],
 )
 def test_every_500_has_its_reason_in_the_log_beside_the_request(

@@ -172,7 +172,7 @@ def test_there_is_nothing_to_reload_before_the_start_and_while_draining(tmp_path
             assert (reply.status_code, reply.json()["code"]) == (503, "booting")
         async with served.client() as client:
             reloading = asyncio.create_task(client.post("/open/admin/reload"))
-            while not served.front._reload:  # noqa: ASYNC110  # there is no event for it
+            while not served.front._rollout.is_opening:  # noqa: ASYNC110  # there is no event for it
                 await asyncio.sleep(0)
             assert await served.front.drain()
             reply = await reloading

@@ -53,7 +53,7 @@ def test_an_exception_is_logged_by_type_and_frames_but_not_by_its_message() -> N
     with pytest.raises(ValueError, match="int") as caught:
         int("what the user wrote")
     info = (caught.type, caught.value, caught.tb)
-    line = _line(logging.makeLogRecord({"msg": "unexpected error", "exc_info": info}))
+    line = _line(logging.makeLogRecord({"msg": "unexpected_error", "exc_info": info}))
     assert line["exception"] == "builtins.ValueError"
     assert "test_logs.py" in str(line["frames"])
     assert "what the user wrote" not in json.dumps(line)

@@ -33,11 +33,11 @@ def test_the_estimate_goes_by_bytes_so_that_every_script_counts(
 def test_a_page_is_interactive_and_a_book_is_bulk(
     texts: list[str], beam_size: int, priority: Priority
 ) -> None:
-    for wish in (None, "interactive"):
-        assert priority_of(estimated_work(texts, beam_size=beam_size), wish) == priority
+    for asked in (None, "interactive"):
+        assert priority_of(estimated_work(texts, beam_size=beam_size), asked) == priority
 
 
-def test_who_wishes_to_be_bulk_is_and_who_claims_to_be_urgent_goes_by_the_work() -> None:
+def test_bulk_is_what_asks_for_it_and_interactive_only_what_is_little_work() -> None:
     assert priority_of(1, "bulk") == "bulk"
     assert priority_of(MAX_INTERACTIVE_WORK, "interactive") == "interactive"
     assert priority_of(MAX_INTERACTIVE_WORK + 1, "interactive") == "bulk"

@@ -32,7 +32,7 @@ def test_there_may_be_no_more_connections_than_files_for_them(
         check=True,
     )
     assert done.stdout.strip() == limits
-    assert ("few files may be open" in done.stderr) == is_told
+    assert ("few_open_files" in done.stderr) == is_told
 
 
 def test_a_process_that_may_open_no_file_for_a_connection_does_not_serve() -> None:

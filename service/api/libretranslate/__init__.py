@@ -1,1 +1,1 @@
-"""LibreTranslate's contract."""
+"""Contract of LibreTranslate."""

@@ -1,4 +1,4 @@
-"""LibreTranslate's contract: `POST /translate` and `/languages`, pure but for additive fields.
+"""Contract of LibreTranslate: `POST /translate` and `/languages`, with additive fields only.
 
 Owns its paths. How its clients ask is `service.api.libretranslate.request`, how they are answered
 `service.api.libretranslate.reply`.
@@ -26,7 +26,7 @@ from service.models.translator import TranslatedText, TranslationRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibreTranslate:
-    """The wire of `POST /translate`; see `service.api.admission.Contract`.
+    """Wire of `POST /translate`; see `service.api.admission.Contract`.
 
     Attributes:
         front: What is loaded, and the settings.

@@ -1,6 +1,6 @@
-"""What only an administrator may ask for: `POST /admin/reload`.
+"""Administration: `POST /admin/reload`, for administrators only.
 
-Owns the route and its reply. Who is an administrator is checked by what is passed in; how
+Owns the route and its reply. The check of the administrator's key is passed in; how
 checkpoints are replaced is `service.front`.
 """
 

@@ -1,4 +1,4 @@
-"""The documentation page: the OpenAPI document as plain HTML.
+"""Documentation page: the OpenAPI document as plain HTML.
 
 Owns `/docs`. The page has no script, loads nothing, and its one style sheet is named by hash in
 its Content-Security-Policy; it says what `/openapi.json` says, for people.

@@ -1,4 +1,4 @@
-"""Probes and metrics: is it alive, is it ready, what does it measure.
+"""Probes and metrics: liveness, readiness, health and the page for Prometheus.
 
 Owns `/health` (LibreTranslate's spelling of ready, and what is served), `/livez`, `/readyz` and
 `/metrics`. Alive means that a restart would not help; ready means that a translation would be
@@ -62,9 +62,12 @@ def build_router(front: Front, access: Access) -> APIRouter:
     router = APIRouter(tags=["Health"])
     errors = error_responses(503)
     responses = {200: {"model": ProbeReply, "description": "Yes."}, **errors}
-    told = {200: {"model": HealthReply, "description": "Yes, and what is served."}, **errors}
+    health_responses = {
+        200: {"model": HealthReply, "description": "Yes, and what is served."},
+        **errors,
+    }
 
-    @router.get("/health", summary="Ready, and with what?", responses=told)
+    @router.get("/health", summary="Ready, and with what?", responses=health_responses)
     async def health() -> JsonReply:
         front.check_ready()
         checkpoints = [

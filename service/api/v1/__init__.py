@@ -1,1 +1,1 @@
-"""Our own contract."""
+"""Contract of Dragoman itself."""

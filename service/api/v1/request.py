@@ -1,4 +1,4 @@
-"""Requests of our own contract: strict fields, from JSON to a translation.
+"""Requests of Dragoman's contract: strict fields, from JSON to a translation.
 
 Owns the fields, their meaning and their description in the OpenAPI document. Unknown fields are
 refused, languages are BCP-47, and every limit that is not the server's own comes from the

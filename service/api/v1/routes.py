@@ -1,4 +1,4 @@
-"""Our own contract: `POST /v1/translate`, typed and strict.
+"""Contract of Dragoman: `POST /v1/translate`, typed and strict.
 
 Owns its path. Its fields are `service.api.v1.request`, its answers `service.api.v1.reply`.
 """
@@ -20,7 +20,7 @@ from service.models.translator import TranslatedText, TranslationRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DragomanV1:
-    """The wire of `POST /v1/translate`; see `service.api.admission.Contract`.
+    """Wire of `POST /v1/translate`; see `service.api.admission.Contract`.
 
     Attributes:
         front: What is loaded, and the settings.

@@ -1,4 +1,4 @@
-"""Pydantic's complaints in our words: the field, its value, its limit, never a text.
+"""Validation errors of Pydantic as refusals: the field, its value, its limit, never a text.
 
 Owns the translation of a `ValidationError` into one `RequestError`.
 """
@@ -39,7 +39,7 @@ def unknown_field(name: str) -> RequestError:
 
 
 def request_error(error: ValidationError) -> RequestError:
-    """The first complaint as a 400."""
+    """The first validation error as a 400."""
     detail = error.errors(include_url=False)[0]
     name = str(detail["loc"][0]) if detail["loc"] else "the request"
     kind = detail["type"]

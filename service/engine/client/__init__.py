@@ -1,1 +1,1 @@
-"""The front's side of the engine."""
+"""Client side of the engine, in the front process."""

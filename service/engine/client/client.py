@@ -1,8 +1,9 @@
-"""The front's side of the engine: accept or refuse, number the segments, route the answers.
+"""Client of one engine process: submits segments, routes the answers, notices a loss.
 
-Owns what is pending and how much of it there may be, and notices when the engine is gone or hangs.
-Runs on the event loop and never blocks it; imports no torch. The process and the stream are
-`service.engine.client.process`; who starts another engine is `service.engine.client.supervisor`.
+Owns the conversation from the engine's Ready to its end, and when the engine is taken for gone or
+hung. Runs on the event loop and never blocks it; imports no torch. What is pending is
+`service.engine.client.pending`, the process and the stream are `service.engine.client.process`,
+another engine is started by `service.engine.client.supervisor`.
 """
 
 import asyncio
@@ -12,11 +13,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
-from model.errors import InputError
+from service.engine.client.pending import PendingSegments
 from service.engine.client.process import EngineLink, start_engine
-from service.engine.client.room import Excess, Room
 from service.engine.client.submission import (
     SegmentBatch,
     SegmentJob,
@@ -24,14 +24,10 @@ from service.engine.client.submission import (
     check_fits,
     submits,
 )
-from service.engine.client.throughput import Throughput
 from service.engine.client.watchdog import Watchdog
 from service.engine.errors import (
-    EngineError,
     EngineUnavailableError,
     ProtocolError,
-    QueueFullError,
-    SegmentFailedError,
 )
 from service.engine.messages import (
     Cancel,
@@ -48,29 +44,16 @@ from service.engine.messages import (
 )
 from service.priority import Priority
 
-logger = logging.getLogger(__name__)
-
-_OPEN_SHARE = 0.95
-"""Of the queue, what may be taken when somebody with a new text is let in."""
+_LOGGER = logging.getLogger(__name__)
 
 LossReason = Literal["exit", "hang", "protocol"]
-"""How an engine was lost: it left, it did not get on, or it said what it must not."""
-
-
-class _Pending(NamedTuple):
-    """An accepted segment: who waits for it, and what was asked for."""
-
-    answer: asyncio.Future[Finished]
-    job: SegmentJob
+"""How an engine was lost: its process ended, it made no progress, or it sent no valid message."""
 
 
 class EngineClient:
     """One engine process, as the front sees it.
 
-    Made by `start`; an async context manager that closes on leaving. Every accepted segment is
-    pending until the engine has said its last word on it, a cancelled one too, so
-    `max_pending_segments` bounds what either side holds. Of that, `reserved_share` is left by each
-    class to the other.
+    Made by `start`; an async context manager that closes on leaving.
 
     Attributes:
         ready: What the engine said when it was warm.
@@ -97,15 +80,12 @@ class EngineClient:
             max_slots=ready.max_slots * len(ready.checkpoints),
         )
         self._link = link
-        self._observer = observer
         self._clock = clock
-        self._throughput = Throughput()
         self._numbers = count(1)
         self._requests = count(1)
-        self._pending: dict[int, _Pending] = {}
-        self._room = Room(max_pending_segments, reserved_share=reserved_share)
-        self._nothing_pending = asyncio.Event()
-        self._nothing_pending.set()
+        self._pending = PendingSegments(
+            max_pending_segments, reserved_share=reserved_share, observer=observer, clock=clock
+        )
         self._lost = asyncio.Event()
         self._loss_reason: LossReason | None = None
         self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
@@ -180,7 +160,7 @@ class EngineClient:
 
     @property
     def is_alive(self) -> bool:
-        """The engine is there."""
+        """Whether the engine runs."""
         return not self._lost.is_set()
 
     @property
@@ -190,12 +170,12 @@ class EngineClient:
 
     @property
     def is_draining(self) -> bool:
-        """No more work is accepted."""
+        """Whether no more segments are accepted."""
         return self._is_draining
 
     @property
     def is_ready(self) -> bool:
-        """Work is accepted."""
+        """Whether segments are accepted."""
         return self.is_alive and not self._is_draining
 
     @property
@@ -206,28 +186,16 @@ class EngineClient:
     @property
     def max_pending_segments(self) -> int:
         """How many there may be."""
-        return self._room.limit
+        return self._pending.limit
 
     @property
     def max_request_segments(self) -> int:
         """How many of them may be of one class, and so of one request."""
-        return self._room.class_limit
+        return self._pending.class_limit
 
     def check_open(self, priority: Priority | None = None) -> None:
-        """Return if there is room for somebody whose segments are not known yet.
-
-        The last part of the queue is for those who have passed and whose segments are being made:
-        whoever is let in is hardly ever refused, and who is refused has cost nothing.
-
-        Args:
-            priority: Their class, once it is known.
-
-        Raises:
-            QueueFullError: Too much is pending now, of all or of their class.
-        """
-        excess = self._room.excess(1, priority, share=_OPEN_SHARE)
-        if excess is not None:
-            raise self._queue_full(excess)
+        """As of `PendingSegments.check_open`."""
+        self._pending.check_open(priority)
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
@@ -247,21 +215,11 @@ class EngineClient:
             )
         for job in jobs:
             check_fits(job, self.ready)
-        self._check_room(jobs)
+        self._pending.check_room(jobs)
         numbered = {next(self._numbers): job for job in jobs}
         for segments in submits(numbered, client=client, request=next(self._requests)):
             self._link.send(Submit(segments=segments))
-        loop = asyncio.get_running_loop()
-        answers: dict[int, asyncio.Future[Finished]] = {
-            segment_id: loop.create_future() for segment_id in numbered
-        }
-        for segment_id, job in numbered.items():
-            self._pending[segment_id] = _Pending(answers[segment_id], job)
-            self._room.take(1, job.priority)
-            if self._observer is not None:
-                self._observer.segment_received(job)
-        if answers:
-            self._nothing_pending.clear()
+        answers = self._pending.add(numbered)
         return SegmentBatch(answers, cancel=self._send_cancel)
 
     async def drain(self, *, timeout_seconds: float) -> bool:
@@ -269,15 +227,15 @@ class EngineClient:
         self._is_draining = True
         try:
             async with asyncio.timeout(timeout_seconds):
-                await self._nothing_pending.wait()
+                await self._pending.wait_empty()
         except TimeoutError:
             return False
         return True
 
     async def close(self, *, grace_seconds: float = 5.0) -> None:
-        """End the engine, first politely; pending segments fail. A second call is harmless."""
+        """End the engine, by force after a while; pending segments fail. Harmless when repeated."""
         self._is_draining = self._is_closing = True
-        self._fail_pending("the engine was closed")
+        self._pending.fail_all("the engine was closed")
         with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
@@ -293,24 +251,8 @@ class EngineClient:
         return self._listener.done()
 
     async def wait_lost(self) -> None:
-        """Return once the engine is gone, whoever ended it; its process may still be leaving."""
+        """Return once the engine is lost or closed; its process may still be ending."""
         await self._lost.wait()
-
-    def _check_room(self, jobs: Sequence[SegmentJob]) -> None:
-        limit = self.max_request_segments
-        if len(jobs) > limit:
-            raise InputError(
-                f"there are {len(jobs)} segments; the limit is {limit}",
-                value=len(jobs),
-                limit=limit,
-            )
-        excess = self._room.excess(len(jobs), jobs[0].priority if jobs else None)
-        if excess is not None:
-            raise self._queue_full(excess)
-
-    def _queue_full(self, excess: Excess) -> QueueFullError:
-        wait = self._throughput.wait_seconds(excess.value - excess.limit, now=self._clock())
-        return QueueFullError(value=excess.value, limit=excess.limit, retry_after_seconds=wait)
 
     def _send_cancel(self, segment_ids: Sequence[int]) -> None:
         still_pending = tuple(number for number in segment_ids if number in self._pending)
@@ -319,7 +261,7 @@ class EngineClient:
                 self._link.send(Cancel(segment_ids=still_pending))
 
     async def _listen(self) -> None:
-        """Route what the engine says until it is lost, then see it out."""
+        """Route the engine's messages until it is lost, then reap its process."""
         try:
             while self.is_alive:
                 for message in await self._link.receive():
@@ -328,7 +270,7 @@ class EngineClient:
         except EngineUnavailableError:
             self._lose("exit")
         except Exception:
-            logger.exception("engine_answers_unreadable")
+            _LOGGER.exception("engine_answers_unreadable")
             self._lose("protocol")
         finally:
             self._lose("exit")  # as far as it has not been said yet
@@ -337,10 +279,10 @@ class EngineClient:
                 "reason": self._loss_reason or "closed",
                 "exit_status": self._link.exit_status,
             }
-            logger.info("engine_left", extra={"fields": fields})
+            _LOGGER.info("engine_left", extra={"fields": fields})
 
     async def _watch(self) -> None:
-        """Give the engine up when it hangs."""
+        """Take the engine for lost when it hangs."""
         while self.is_alive:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._watchdog.interval_seconds):
@@ -349,7 +291,7 @@ class EngineClient:
                 self._lose("hang")
 
     def _lose(self, reason: LossReason) -> None:
-        """Take the engine for gone: what is pending fails now, and what it still says is nothing.
+        """Take the engine for lost: what is pending fails now, and later messages are ignored.
 
         The process is killed, which a stopped one cannot refuse; the listener sees it out.
         """
@@ -359,62 +301,15 @@ class EngineClient:
         if not self._is_closing:
             self._loss_reason = reason
             fields = {"reason": reason, "num_pending": self.num_pending}
-            logger.error("engine_lost", extra={"fields": fields})
+            _LOGGER.error("engine_lost", extra={"fields": fields})
             self._link.kill()
-        self._fail_pending("the engine is gone")
+        self._pending.fail_all("the engine is gone")
 
     def _take(self, message: EngineMessage) -> None:
         match message:
             case Snapshot():
                 self.snapshot = message
             case Finished() | Failed() | Cancelled():
-                self._observe(message)
-                answer = self._settle(message.segment_id)
-                if answer is None:
-                    return
-                if isinstance(message, Finished):
-                    answer.set_result(message)
-                elif isinstance(message, Failed):
-                    _fail(answer, SegmentFailedError(code=message.code, message=message.message))
+                self._pending.settle(message)
             case Ready() | StartFailed():
                 raise ProtocolError(f"{type(message).__name__} is only ever the first message")
-
-    def _observe(self, word: Finished | Failed | Cancelled) -> None:
-        """Pass on the last word on a segment."""
-        pending = self._pending.get(word.segment_id)
-        if pending is None or self._observer is None:
-            return
-        job = pending.job
-        match word:
-            case Finished():
-                self._observer.segment_finished(job, word)
-            case Failed():
-                self._observer.segment_failed(job)
-            case Cancelled():
-                self._observer.segment_cancelled(job)
-
-    def _settle(self, segment_id: int) -> asyncio.Future[Finished] | None:
-        """Take a segment off the list; its future, unless nobody waits for it any more."""
-        pending = self._pending.pop(segment_id, None)
-        self._throughput.record(self._clock())
-        if not self._pending:
-            self._nothing_pending.set()
-        if pending is None:
-            return None
-        self._room.leave(1, pending.job.priority)
-        return None if pending.answer.done() else pending.answer
-
-    def _fail_pending(self, reason: str) -> None:
-        all_pending = list(self._pending.values())
-        self._pending.clear()
-        self._nothing_pending.set()
-        for answer, job in all_pending:
-            self._room.leave(1, job.priority)
-            if not answer.done():
-                _fail(answer, EngineUnavailableError(reason))
-
-
-def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:
-    """Set the error and mark it as seen: a caller that has gone is no fault to report."""
-    answer.set_exception(error)
-    answer.exception()

@@ -1,4 +1,4 @@
-"""The front's end of the socket pair, and the engine process at the other one.
+"""Engine process as a child of the front, and the front's end of their socket pair.
 
 Owns the child: how it is spawned, spoken to and put to rest. Imports no torch. What is said
 is `service.engine.client.client`.
@@ -140,7 +140,7 @@ class EngineLink:
         self._process.kill()
 
     async def reap(self) -> None:
-        """Close the stream and see the process out; one that lingers is killed."""
+        """Close the stream and wait for the process to end; one that takes too long is killed."""
         try:
             self._writer.transport.abort()
             with suppress(OSError):

@@ -1,7 +1,7 @@
-"""How many may be at work at once, so that neither class shuts the other out.
+"""Capacity that two priority classes share, so that neither shuts the other out.
 
-Owns the counting and the limits; what is counted (segments, requests) and what becomes of whoever
-finds no room is the owner's. Of the whole, each class leaves `reserved_share` to the other: when
+Owns the counting and the limits; what is counted (segments, requests) and what is answered where
+there is no room is the owner's. Of the whole, each class leaves `reserved_share` to the other: when
 one class has filled its part, that class is refused and the other is not.
 """
 
@@ -14,14 +14,14 @@ from service.priority import PRIORITIES, Priority
 
 
 class Excess(NamedTuple):
-    """More than there is room for: places that would be taken, and their limit."""
+    """Excess over a capacity: places that would be taken, and their limit."""
 
     value: int
     limit: int
 
 
 class Room:
-    """Places that two classes share.
+    """Capacity in places that two classes share.
 
     Args:
         limit: Places in all.

@@ -1,4 +1,4 @@
-"""Segments that are handed to an engine together: what is asked for, and the wait for it.
+"""Submission of segments: the jobs of one request, and the wait for their answers.
 
 Owns what a job is, whether an engine could run it, and how the answers of one submit are awaited
 and dropped. Imports no torch. Who numbers the segments is `service.engine.client.client`.
@@ -41,7 +41,7 @@ class SegmentJob:
 
 
 class SegmentObserver(Protocol):
-    """What counts segments, on the event loop: each is received, and has one last word or none."""
+    """Observer of segments, on the event loop: each is received, and answered once or never."""
 
     def segment_received(self, job: SegmentJob) -> None:
         """A segment was handed to the engine."""

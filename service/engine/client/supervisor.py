@@ -1,4 +1,4 @@
-"""An engine that is there again when it was lost: it is watched, replaced, and given up at last.
+"""Supervisor of the engine process: restarts it, and gives up after too many restarts in a window.
 
 Owns when another engine is started and when that is no use any more. What a lost engine is, and
 what becomes of its segments, is `service.engine.client.client`.
@@ -18,7 +18,7 @@ from service.engine.errors import EngineStartError
 from service.engine.messages import Ready, Snapshot
 from service.priority import Priority
 
-logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 _LEAVE_SECONDS = 5.0
 _FIRST_DELAY_SECONDS = 0.5
@@ -29,7 +29,7 @@ _Outcome = Literal["restarted", "replaced", "failed"]
 
 
 class RestartBudget:
-    """How often an engine may be started again, and how soon.
+    """Budget of restarts within a window, with growing delays.
 
     The first restart of a window does not wait; every further one waits twice as long as the one
     before. Reads no clock.
@@ -64,7 +64,7 @@ class RestartBudget:
 
 
 class Supervisor:
-    """One engine after the other, as if it were one.
+    """Supervisor of one engine at a time, with the interface of its client.
 
     Made by `start`; an async context manager that closes on leaving. Work is accepted while an
     engine is warm and refused at once between two of them.
@@ -149,12 +149,12 @@ class Supervisor:
 
     @property
     def is_ready(self) -> bool:
-        """Work is accepted."""
+        """Whether segments are accepted."""
         return self._engine.is_ready
 
     @property
     def is_exhausted(self) -> bool:
-        """The engine is gone, and no other one will be started."""
+        """Whether the engine is lost and no other one will be started."""
         return self._is_exhausted
 
     @property
@@ -194,7 +194,7 @@ class Supervisor:
         return self._engine.max_request_segments
 
     def check_open(self, priority: Priority | None = None) -> None:
-        """Return if there is room for somebody whose segments are not known yet.
+        """Return if there is room for a request whose segments are not known yet.
 
         Raises:
             QueueFullError: Too much is pending now, of all or of their class.
@@ -212,7 +212,7 @@ class Supervisor:
         return self._engine.submit(jobs, client=client)
 
     def retire(self) -> None:
-        """Let the engine finish what it has; when it is lost no other one is started."""
+        """Finish what is pending, and start no other engine when this one is lost."""
         self._is_retired = True
 
     async def close(self) -> None:
@@ -231,7 +231,7 @@ class Supervisor:
                 if reason is None or self._is_retired:
                     return
                 self._on_lost(reason)
-                # A killed process is gone within moments; one that is not must hold up nobody.
+                # A killed process is gone within moments; one that is not must not delay the next.
                 await self._engine.wait_left(timeout_seconds=_LEAVE_SECONDS)
                 outcome = await self._restart()
                 if outcome == "replaced":
@@ -240,9 +240,9 @@ class Supervisor:
                 if outcome == "failed":
                     break
         except Exception:
-            logger.exception("engine_keeper_failed")
+            _LOGGER.exception("engine_keeper_failed")
         self._is_exhausted = True
-        logger.error("engine_given_up")
+        _LOGGER.error("engine_given_up")
         self._on_given_up()
 
     async def _restart(self) -> _Outcome:
@@ -254,7 +254,7 @@ class Supervisor:
             try:
                 engine = await self._start_engine()
             except EngineStartError as error:
-                logger.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+                _LOGGER.error("engine_restart_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
                 if error.at_fault and self._on_outdated is not None and await self._on_outdated():
                     return "replaced"
                 num_failed += 1
@@ -264,6 +264,6 @@ class Supervisor:
             self._past = summed([self._past, only_totals(self._engine.snapshot)])
             self._engine = engine
             seconds = round(self._clock() - lost_at, 3)
-            logger.warning("engine_restarted", extra={"fields": {"seconds": seconds}})
+            _LOGGER.warning("engine_restarted", extra={"fields": {"seconds": seconds}})
             return "restarted"
         return "failed"

@@ -1,4 +1,4 @@
-"""How soon there will be room: the rate at which segments left lately.
+"""Recent throughput of segments, and the wait for room that follows from it.
 
 Owns the estimate behind Retry-After; reads no clock, times are passed in.
 """
@@ -10,7 +10,7 @@ MAX_WAIT_SECONDS = 30.0
 
 
 class Throughput:
-    """Times of the latest departures, at most `window` of them."""
+    """Times at which the latest segments left, at most `window` of them."""
 
     def __init__(self, *, window: int = 256) -> None:
         self._departures: deque[float] = deque(maxlen=window)
@@ -20,7 +20,7 @@ class Throughput:
         self._departures.append(now)
 
     def wait_seconds(self, num_segments: int, *, now: float) -> float:
-        """When `num_segments` should have left, from 1 to 30 seconds.
+        """Time until `num_segments` should have left, from 1 to 30 seconds.
 
         The rate is taken up to `now`, so it falls while nothing leaves. With fewer than two
         departures nothing is known, and the shortest wait is the answer.

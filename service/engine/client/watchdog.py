@@ -1,4 +1,4 @@
-"""When an engine hangs: nothing is heard of it, or it has work and does not get on.
+"""Watchdog of the engine: silence for too long, or no progress while segments are pending.
 
 Owns the sums of time and their limit; reads no clock, times are passed in.
 """
@@ -7,7 +7,7 @@ from service.engine.messages import EngineMessage, Snapshot
 
 
 class Watchdog:
-    """Adds up how long there was no sign of life, and no progress while there was work.
+    """Sums of the time without a message, and of the time without progress while there was work.
 
     The engine sends a snapshot now and then even when it is idle, so silence is a sign as well. A
     step that takes long is none, as long as it takes less than the limit.
@@ -35,7 +35,7 @@ class Watchdog:
         return f"<Watchdog silent={self._silent_seconds:.1f} stuck={self._stuck_seconds:.1f}>"
 
     def heard(self, message: EngineMessage) -> None:
-        """The engine has said something."""
+        """Take note of a message from the engine."""
         self._silent_seconds = 0.0
         if not isinstance(message, Snapshot):
             return

@@ -1,1 +1,1 @@
-"""The engine's own process."""
+"""Worker side of the engine, in its own process."""

@@ -1,4 +1,4 @@
-"""The engine's entry: `python -m service.engine.worker --fd N --front PID`, started by the front.
+"""Entry point of the engine: `python -m service.engine.worker --fd N --front PID`.
 
 Owns the order: what ends the process is settled before torch is loaded, which takes seconds.
 """

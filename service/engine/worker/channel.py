@@ -1,4 +1,4 @@
-"""The engine's end of the socket pair: messages in, messages out, in plain blocking code.
+"""Engine's end of the socket pair: messages in and out, in blocking code.
 
 Owns the socket. A send may block: then the front does not read, and an engine that runs
 ahead of its front would only fill memory. The front's own writes never block, so the two

@@ -1,4 +1,4 @@
-"""How many rows may run at once: all of them, fewer for a while after memory ran out.
+"""Rows that may run at once: all of them, fewer for a while after memory ran out.
 
 Owns the number and nothing else; reads no clock, times are passed in.
 """
@@ -10,7 +10,7 @@ RECOVERY_SECONDS = 30.0
 
 
 class Headroom:
-    """Halved when memory runs out, doubled as time passes without that."""
+    """Limit of rows: halved when memory runs out, doubled as time passes without that."""
 
     def __init__(self, *, max_rows: int) -> None:
         self._max_rows = max_rows

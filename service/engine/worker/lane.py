@@ -1,4 +1,4 @@
-"""One checkpoint in the engine: its queue and its session, one turn at a time.
+"""Lane of one checkpoint in the engine: its scheduler and its session, one turn at a time.
 
 Owns how the two fit together. The engine's loop (`service.engine.worker.process`) gives every lane
 its turn; a lane knows nothing of the others.
@@ -14,7 +14,7 @@ from service.priority import PRIORITIES
 
 
 class Lane:
-    """A scheduler and the runner it plans for.
+    """Scheduler of one checkpoint and the runner that it plans for.
 
     Args:
         scheduler: Of this lane's rows and slots.
@@ -44,12 +44,12 @@ class Lane:
 
     @property
     def is_idle(self) -> bool:
-        """No segment waits or runs."""
+        """Whether no segment waits or runs."""
         return self._runner.is_idle
 
     @property
     def is_running(self) -> bool:
-        """A segment is being decoded, and would have to wait for an encoder batch."""
+        """Whether a segment is being decoded, which an encoder batch would hold up."""
         return self._runner.num_slots > 0
 
     def accept(self, segments: Sequence[SubmitSegment]) -> None:
@@ -74,7 +74,7 @@ class Lane:
         return self._runner.cancel(segment_id)
 
     def turn(self, *, max_token_budget: int, keeps_others_waiting: bool) -> list[Finished | Failed]:
-        """Plan who joins, admit them, step; the last words of this turn.
+        """Plan which segments join, admit them, step; the answers of this turn.
 
         Args:
             max_token_budget: Source tokens that may be encoded, at most.

@@ -1,4 +1,4 @@
-"""From the configuration to lanes that are warm: devices, limits, warm-up translations.
+"""Loading of checkpoints into lanes: devices, limits, warm-up translations.
 
 Owns what happens before the engine says Ready. What the lanes do then is their own
 (`service.engine.worker.lane`, `service.engine.worker.runner`).

@@ -1,6 +1,6 @@
-"""How much may be encoded between two steps: as much as takes about as long as a few steps.
+"""Pacing of the encoder: the tokens that take about as long to encode as a few decoding steps.
 
-Owns the estimate and nothing else: it is told how long encoder batches and steps took, and
+Owns the estimate and nothing else: it learns how long encoder batches and steps took, and
 reads no clock. What the budget is used for is `service.engine.worker.scheduler`.
 """
 
@@ -11,7 +11,7 @@ MIN_TOKEN_BUDGET = 64
 
 
 class Pacing:
-    """Encoder tokens per second and seconds per step, as they were lately.
+    """Recent speeds: encoder tokens per second, and seconds per step.
 
     Both are exponentially weighted: a measurement counts `weight`, those before it together the
     rest. Tokens and seconds are weighted apart, so a large batch says more than a small one. An

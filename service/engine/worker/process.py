@@ -1,8 +1,8 @@
-"""The engine's loop, in a process of its own that `service.engine.worker.__main__` begins.
+"""Loop of the engine process, which `service.engine.worker.__main__` starts.
 
 Owns the loop, which reads like one sentence: receive what has come, give every checkpoint's lane
-its turn (plan who joins, admit them, step), send what is finished. One thread does all of it and
-owns the networks. The process ends when the front closes the socket; what else may end it is
+its turn (plan which segments join, admit them, step), send what is finished. One thread does all of
+it and owns the networks. The process ends when the front closes the socket; what else may end it is
 `service.engine.lifetime`.
 """
 
@@ -33,11 +33,11 @@ from service.engine.worker.lane import Lane
 from service.engine.worker.loading import load_lanes
 from service.logs import configure_logging
 
-logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 
 class Engine:
-    """The loop over one channel and the lanes, a checkpoint each."""
+    """Loop over one channel and the lanes, one for each checkpoint."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Engine:
 
     @property
     def is_idle(self) -> bool:
-        """No segment waits or runs."""
+        """Whether no segment waits or runs."""
         return all(lane.is_idle for lane in self._lanes)
 
     def run(self) -> None:
@@ -157,9 +157,9 @@ def serve(channel: EngineChannel, *, clock: Callable[[], float]) -> int:
             return 1
         engine.run()
     except FrontGoneError:
-        logger.info("front_gone")
+        _LOGGER.info("front_gone")
     except Exception:
-        logger.exception("engine_failed")
+        _LOGGER.exception("engine_failed")
         return 1
     return 0
 
@@ -174,7 +174,7 @@ def _start_or_explain(channel: EngineChannel, *, clock: Callable[[], float]) -> 
     except DragomanError as error:
         channel.send([StartFailed(message=one_line(str(error)))])
     except Exception as error:
-        logger.exception("start_failed")
+        _LOGGER.exception("start_failed")
         channel.send([StartFailed(message=one_line(f"{type(error).__name__}: {error}"))])
     return None
 

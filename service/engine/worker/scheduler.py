@@ -1,18 +1,17 @@
-"""Who joins the running segments now: a decision, taken without torch, event loop or clock.
+"""Scheduler of waiting segments: which join the running ones, without torch, event loop or clock.
 
 Owns the waiting queues, one per priority. Between two steps the engine asks for one *chunk*:
 segments that are encoded together as one padded batch. Four rules make it:
 
 1. **Turns.** A class is shared evenly by its clients and their requests
-(`service.engine.worker.turns`);
-   between the classes the one goes first that has had less. Work is rows × source tokens, about
-   the row-steps a segment will take. What joins is charged to its class, divided by the class's
-   share (`bulk_share`, and the rest), and the lower charge goes first: start-time fair queueing
-   (Goyal, Vin, Cheng 1996). A class that had nothing to run has no claim to the past, and no
-   claim grows beyond `CREDIT_TOKENS` a row. So
-   interactive goes first until so much has passed that it is bulk's turn: bulk ages by what
-   passes it, not by seconds, which needs no tuning to the speed of a machine and protects
-   interactive segments from a bulk request however long that takes.
+   (`service.engine.worker.turns`); between the classes the one goes first that has had less. Work
+   is rows × source tokens, about the row-steps a segment will take. What joins is charged to its
+   class, divided by the class's share (`bulk_share`, and the rest), and the lower charge goes
+   first: start-time fair queueing (Goyal, Vin, Cheng 1996). A class that had nothing to run has no
+   claim to the past, and no claim grows beyond `CREDIT_TOKENS` a row. So interactive goes first
+   until so much has passed that it is bulk's turn: bulk ages by what passes it, not by seconds,
+   which needs no tuning to the speed of a machine and protects interactive segments from a bulk
+   request however long that takes.
 2. **Room.** Bulk leaves `reserved_share` of the rows and of the slots free for interactive
    segments, always. Nothing that runs can be put aside, so a row given to bulk is gone for a
    sentence; an idle row costs little, because a step computes only the rows in use. The
@@ -31,8 +30,8 @@ chunk (a wider segment waits in addition for `max_overtakes` others and for its 
 segment is *behind* the work of its class that joins before it: as much as would have by the end of
 its request, were all requests served at once and evenly; never more than there is.
 
-- Who keeps its room joins within two turns of the loop (a chunk and a step each) for every
-  segment of its class that it is behind and that has room too, and two for itself.
+- A segment that keeps its room joins within two turns of the loop (a chunk and a step each) for
+  every segment of its class that it is behind and that has room too, and two for itself.
 - An interactive segment that finds, itself included, no more interactive rows and slots than are
   reserved has room at once and keeps it, whatever bulk does.
 - Any other interactive segment, behind interactive work W, has room before more than
@@ -42,7 +41,7 @@ its request, were all requests served at once and evenly; never more than there 
   interactive work has taken any outside the reserve: after (W / s + L + K) / c and a sentence,
   whatever comes.
 
-So nobody starves, and length reorders only those who join almost together. A segment longer
+So no segment starves, and length reorders only segments that join almost together. A segment longer
 than the token budget is a chunk of its own. A bulk segment wider than all that is not reserved
 has to use the reserve, or it would never run: the one exception to rule 2. One that could never
 fit is the client's to refuse.
@@ -65,7 +64,7 @@ CREDIT_TOKENS = 64
 
 
 class Scheduler:
-    """The waiting queues and the rules by which they empty.
+    """Waiting queues of the two classes, and the rules by which segments leave them.
 
     Args:
         max_rows: Rows of the session.
@@ -202,7 +201,7 @@ class Scheduler:
 
 
 class _Queue:
-    """The waiting segments of one class, and what the class has had."""
+    """Waiting segments of one class, and the work that the class has been charged."""
 
     def __init__(self, *, share: float) -> None:
         self.share = share
@@ -212,7 +211,7 @@ class _Queue:
 
 
 class _Scan:
-    """One look at the queues: the room there is, given out in the order of turns.
+    """One pass over the queues: the room there is, given out in the order of turns.
 
     Attributes:
         candidates: Those that have room, all of them at once.
@@ -241,7 +240,7 @@ class _Scan:
         self._overtakes_left: dict[Priority, int] = {}
 
     def in_turn(self) -> Iterator[WaitingSegment]:
-        """Who waits, the class with the lower charge first, as long as there is any room."""
+        """The waiting segments, the class with the lower charge first, while there is any room."""
         turns = merge(*map(self._turns_of, PRIORITIES), key=itemgetter(0))
         return (segment for _, segment in turns)
 

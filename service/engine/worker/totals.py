@@ -1,6 +1,6 @@
-"""What the engine counts, and the snapshot it makes of that.
+"""Totals that the engine counts, and the counters that it reports.
 
-Owns the totals; the gauges are passed in by whoever holds the queue and the session.
+Owns the totals; the gauges are passed in by the lane, which holds the queue and the session.
 """
 
 from bisect import bisect_left

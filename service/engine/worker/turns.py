@@ -1,17 +1,17 @@
-"""The order in which the waiting segments of one class have their turns.
+"""Order of turns among the waiting segments of one class: shared fairly by client and request.
 
-Owns who comes next within a class. Clients share it evenly, and within a client its requests do, by
-work. But to share by turns of a segment each would make everybody wait for everybody: of two equal
-requests both would end when the second one could. So who would end first, if all were served at
-once and evenly, is served first, and whole: no request ends later than it would then, but for a
-segment, and most end earlier (the fair sojourn protocol: Friedman, Henderson 2003). Equal requests
-go in the order in which they came, and a small one does not wait for a large one.
+Owns which request comes next within a class. Clients share it evenly, and within a client its
+requests do, by work. But with turns of one segment each, all requests would wait for all others: of
+two equal ones both would end when the second one could. So the request that would end first, if all
+were served at once and evenly, is served first, and whole: no request ends later than it would
+then, but for a segment, and most end earlier (the fair sojourn protocol: Friedman, Henderson 2003).
+Equal requests go in the order of arrival, and a small one does not wait for a large one.
 
 Each *line* (a client, or one of its requests) has a charge: the work that has joined for it, from
 the level at which it began to wait. The level rises, with all that joins, by each waiting line's
-part of it (the clock of weighted fair queueing: Parekh, Gallager 1993), so a newcomer has neither a
-claim to the past nor a way past those who wait longer than their work takes. The lowest goes first
-of charge and what its first request still has to do.
+part of it (the clock of weighted fair queueing: Parekh, Gallager 1993), so a new line has neither a
+claim to the past nor a way past lines that have waited longer than their work takes. The lowest
+goes first of charge and what its first request still has to do.
 
 Does not own whether there is room: `service.engine.worker.scheduler`.
 """
@@ -31,7 +31,7 @@ _MIN_IDLE_CHARGES = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingSegment:
-    """What the scheduler needs to know of a segment.
+    """Waiting segment as far as the scheduler needs to know it.
 
     Attributes:
         segment_id: Its number.
@@ -58,7 +58,7 @@ class WaitingSegment:
 
 
 class Line(Protocol):
-    """Segments that wait, in an order of its own."""
+    """Line of waiting segments, in an order of its own."""
 
     def __len__(self) -> int:
         """How many."""
@@ -68,20 +68,20 @@ class Line(Protocol):
         """The work that its first request still has to do; there is one."""
 
     def add(self, segment: WaitingSegment) -> None:
-        """Put a segment where it belongs."""
+        """Add a segment to its line."""
 
     def join(self, segment: WaitingSegment) -> None:
         """Take a segment out, on account of its line."""
 
     def remove(self, segment: WaitingSegment) -> None:
-        """Take a segment out that nobody waits for."""
+        """Take out a segment that was cancelled."""
 
     def requests(self) -> Iterator["Request"]:
         """Its requests in their order; looks no further than it is asked to."""
 
 
 class Request:
-    """The waiting segments of one request: first come, first served."""
+    """Waiting segments of one request: first come, first served."""
 
     def __init__(self) -> None:
         self._segments: dict[int, WaitingSegment] = {}
@@ -122,7 +122,7 @@ class Request:
 
 
 class _Place(NamedTuple):
-    """A waiting line among the others; ordered by when it would end, then by who came first."""
+    """Place of a line among the others: by its virtual finishing time, then by arrival."""
 
     end: float
     since: int
@@ -130,7 +130,7 @@ class _Place(NamedTuple):
 
 
 class Shared:
-    """Lines that share evenly what is done.
+    """Fair queue over lines, which share the work evenly.
 
     Args:
         key_of: The line that a segment belongs to.
@@ -182,7 +182,7 @@ class Shared:
         self._settle(key)
 
     def remove(self, segment: WaitingSegment) -> None:
-        """Take a segment out; nobody is charged."""
+        """Take out a segment without a charge."""
         key = self._key_of(segment)
         self._step_out(key)
         self._lines[key].remove(segment)
@@ -220,7 +220,7 @@ class Shared:
             return
         del self._lines[key], self._places[key]
         if len(self._charges) - len(self._lines) > self._max_idle:
-            # Who is not above the level would begin there anyway.
+            # A line that is not above the level would begin there anyway.
             self._charges = {
                 name: charge
                 for name, charge in self._charges.items()

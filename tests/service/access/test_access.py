@@ -323,7 +323,7 @@ def test_refused_keys_count_for_their_address(keys_file: Path) -> None:
 def test_characters_are_counted_against_the_keys_own_limit() -> None:
     async def scenario() -> list[str]:
         access = Access(AccessPolicy(), RateLimiter(lambda: 0.0), KeyStore(KeySources()))
-        caller = Caller(who="key:a", requests_per_minute=None, characters_per_minute=100)
+        caller = Caller(identity="key:a", requests_per_minute=None, characters_per_minute=100)
         codes = []
         for number in (60, 0, 40, 1, 101):
             try:
@@ -339,10 +339,10 @@ def test_characters_are_counted_against_the_keys_own_limit() -> None:
 
 def _request(key: str | None) -> Request:
     headers = [] if key is None else [(b"authorization", f"Bearer {key}".encode())]
-    from service.telemetry.request_context import RequestRecord, attach_record
+    from service.telemetry.request_context import RequestContext, attach_context
 
     scope = {"type": "http", "headers": headers}
-    attach_record(scope, RequestRecord(request_id="a"))
+    attach_context(scope, RequestContext(request_id="a"))
     return Request(scope)
 
 

@@ -31,9 +31,9 @@ def _names(store: KeyStore) -> list[str]:
     return sorted(key.name for key in store.ring.keys)
 
 
-def _look_until_at_rest(store: KeyStore) -> None:
-    store.look()
-    store.look()
+def _refresh_until_at_rest(store: KeyStore) -> None:
+    store.refresh()
+    store.refresh()
 
 
 @pytest.fixture
@@ -74,10 +74,10 @@ def test_a_key_that_was_taken_away_goes_and_one_that_was_added_comes(
 ) -> None:
     assert store.ring.find(_secret("alice"))
     change(folder)
-    _look_until_at_rest(store)
+    _refresh_until_at_rest(store)
     assert store.ring.find(_secret("alice")) is None
     assert _names(store) == ["bob", "carol"]
-    _look_until_at_rest(store)
+    _refresh_until_at_rest(store)
     assert results == ["success"]  # what has not changed is not read again
 
 
@@ -92,17 +92,17 @@ def test_a_secret_that_kubernetes_swaps_is_seen(tmp_path: Path) -> None:
     assert _names(store) == ["alice"]
     (tmp_path / "..data_tmp").symlink_to("..1")
     (tmp_path / "..data_tmp").rename(tmp_path / "..data")
-    _look_until_at_rest(store)
+    _refresh_until_at_rest(store)
     assert _names(store) == ["bob"]
 
 
 def test_a_file_that_is_being_written_is_not_read(store: KeyStore, folder: Path) -> None:
     (folder / "alice.toml").write_text("")
-    store.look()
+    store.refresh()
     (folder / "alice.toml").write_text(_lines("alice", "carol"))
-    store.look()
+    store.refresh()
     assert _names(store) == ["alice", "bob"]
-    store.look()
+    store.refresh()
     assert _names(store) == ["alice", "bob", "carol"]
 
 
@@ -111,14 +111,14 @@ def test_mistakes_change_nothing_and_are_told_once(
 ) -> None:
     (folder / "alice.toml").write_text("nonsense")
     for _ in range(4):
-        store.look()
+        store.refresh()
     assert _names(store) == ["alice", "bob"]
     assert results == ["failure"]
     [record] = caplog.records
-    assert (record.levelname, record.getMessage()) == ("ERROR", "keys refused")
+    assert (record.levelname, record.getMessage()) == ("ERROR", "keys_refused")
     assert "alice.toml is not valid TOML" in record.__dict__["fields"]["reason"]
     (folder / "alice.toml").write_text(_lines("carol"))
-    _look_until_at_rest(store)
+    _refresh_until_at_rest(store)
     assert (_names(store), results) == (["bob", "carol"], ["failure", "success"])
 
 
@@ -130,10 +130,10 @@ def test_a_directory_that_cannot_be_read_changes_nothing_and_one_that_is_gone_wi
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "iterdir", denied)
-        _look_until_at_rest(store)
+        _refresh_until_at_rest(store)
     assert (_names(store), results) == (["alice", "bob"], ["failure"])
     folder.rename(folder.with_name("elsewhere"))
-    _look_until_at_rest(store)
+    _refresh_until_at_rest(store)
     assert (_names(store), results) == ([], ["failure", "success"])
     assert store.is_guarded
 
@@ -161,29 +161,29 @@ def test_who_came_went_and_changed_is_logged_by_name_without_any_key(
         assert sha256(_secret(name).encode()).hexdigest() not in shown
 
 
-def test_the_watch_looks_again_and_again_and_survives_what_was_not_foreseen(
+def test_the_watch_refreshes_again_and_again_and_survives_what_was_not_foreseen(
     store: KeyStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        has_looked = asyncio.Event()
+        has_refreshed = asyncio.Event()
         loop = asyncio.get_running_loop()
-        num_looks = 0
+        num_refreshes = 0
 
-        def look() -> None:
-            nonlocal num_looks
-            num_looks += 1
-            if num_looks == 3:
-                loop.call_soon_threadsafe(has_looked.set)
+        def refresh() -> None:
+            nonlocal num_refreshes
+            num_refreshes += 1
+            if num_refreshes == 3:
+                loop.call_soon_threadsafe(has_refreshed.set)
             raise OSError(5, os.strerror(5))
 
-        monkeypatch.setattr(store, "look", look)
+        monkeypatch.setattr(store, "refresh", refresh)
         watch = asyncio.create_task(store.watch(seconds=0.0))
-        await has_looked.wait()
+        await has_refreshed.wait()
         watch.cancel()
         await asyncio.wait([watch])
 
     asyncio.run(scenario())
-    assert {record.getMessage() for record in caplog.records} == {"keys watch failed"}
+    assert {record.getMessage() for record in caplog.records} == {"keys_watch_failed"}
 
 
 def test_without_files_nothing_is_watched() -> None:

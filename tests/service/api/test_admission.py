@@ -15,7 +15,7 @@ from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
 from service.models.translator import TranslationRequest
 from service.settings import Settings
-from service.telemetry.request_context import RequestRecord, attach_record
+from service.telemetry.request_context import RequestContext, attach_context
 
 PAIR = LanguagePair(source="en", target="zh-Hans")
 
@@ -64,7 +64,7 @@ class Parts:
 
     def _caller(self, *, has_key: bool) -> Caller:
         return Caller(
-            who="k", requests_per_minute=None, characters_per_minute=None, has_key=has_key
+            identity="k", requests_per_minute=None, characters_per_minute=None, has_key=has_key
         )
 
     async def admit(self, _request: Request) -> Caller | None:
@@ -131,7 +131,7 @@ async def _never() -> dict[str, object]:
 def _answer(parts: Parts, contract: Third) -> Response:
     async def scenario() -> Response:
         request = Request({"type": "http", "headers": []}, receive=_never)
-        attach_record(request.scope, RequestRecord(request_id="r"))
+        attach_context(request.scope, RequestContext(request_id="r"))
         admission = Admission(front=parts, access=parts, readers=parts)  # type: ignore[arg-type]
         return await admission.answer(request, contract)
 

@@ -11,7 +11,7 @@ from service.engine.errors import SegmentFailedError
 from service.http.middleware import Edge, log_failure
 from service.labels import Served
 from service.telemetry.metrics import Metrics
-from service.telemetry.request_context import RequestRecord, attach_trace_id, record_in
+from service.telemetry.request_context import RequestContext, attach_trace_id, context_in
 
 NO_PAIR = {"pair": "none", "checkpoint": "none"}
 
@@ -104,7 +104,7 @@ def test_an_unexpected_error_is_a_plain_500_that_is_logged_without_its_message(
     }
     assert reply.headers["x-request-id"] == "made"
     assert reply.headers["x-content-type-options"] == "nosniff"
-    assert _fields(caplog, "unexpected error") == {"request_id": "made"}
+    assert _fields(caplog, "unexpected_error") == {"request_id": "made"}
     assert _fields(caplog, "request")["code"] == "internal"
     labels = NO_PAIR | {"route": "/known", "status": "500"}
     assert registry.get_sample_value("dragoman_requests_total", labels) == 1
@@ -114,11 +114,11 @@ def test_a_segment_that_failed_is_logged_with_its_reason_and_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log_failure(
-        RequestRecord(request_id="made"),
+        RequestContext(request_id="made"),
         SegmentFailedError(code="engine_error", message="segment 3: no score"),
     )
     expected = {"request_id": "made", "reason": "segment 3: no score"}
-    assert _fields(caplog, "translation failed") == expected
+    assert _fields(caplog, "translation_failed") == expected
 
 
 def test_an_error_after_the_answer_began_sends_no_second_one(
@@ -135,7 +135,7 @@ def test_an_error_after_the_answer_began_sends_no_second_one(
     scope = {"type": "http", "path": "/known", "method": "GET", "headers": []}
     asyncio.run(_edge(_broken_late, registry)(scope, receive, send))
     assert len(sent) == 1
-    assert _fields(caplog, "unexpected error") == {"request_id": "made"}
+    assert _fields(caplog, "unexpected_error") == {"request_id": "made"}
 
 
 def test_a_cancelled_request_is_counted_as_one_whose_client_left(
@@ -168,7 +168,7 @@ def test_a_translation_is_logged_and_counted_with_its_pair_its_checkpoint_and_it
     served = Served(pair="en>de", checkpoint="small")
 
     async def translated(scope: Scope, receive: Receive, send: Send) -> None:
-        record_in(scope).served = served
+        context_in(scope).served = served
         await _fine(scope, receive, send)
 
     metrics = Metrics(registry)

@@ -1,4 +1,4 @@
-"""Which generation serves what, without engines; test_front_faults.py has real ones."""
+"""Which deployment serves what, without engines; test_front_faults.py has real ones."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 
 from model.text.language import LanguagePair
 from service.models.checkpoints import FaultyCheckpoint
-from service.models.deployment import Generation
+from service.models.deployment import Deployment
 from service.models.registry import Routes
 from support.tiny_checkpoint import EN_ZH, ZH_EN
 
@@ -19,7 +19,7 @@ EN_ZH_TAGGED = LanguagePair(source="en", target="zh-Hans", target_prefix=("<zh>"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """What routes see of a generation."""
+    """What routes see of a deployment."""
 
     checkpoints: tuple[SimpleNamespace, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
@@ -39,56 +39,56 @@ def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamesp
     return SimpleNamespace(directory=Path("/old", directory), manifest=manifest)
 
 
-def _generation(
+def _deployment(
     *checkpoints: SimpleNamespace, faulty: tuple[str, ...] = (), is_ready: bool = True
-) -> Generation:
+) -> Deployment:
     faults = tuple(
         FaultyCheckpoint(directory=Path("/new", name), reason=f"/new/{name}/config.json: is gone")
         for name in faulty
     )
-    return cast("Generation", Loaded(checkpoints, faults, SimpleNamespace(is_ready=is_ready)))
+    return cast("Deployment", Loaded(checkpoints, faults, SimpleNamespace(is_ready=is_ready)))
 
 
 BACK = _checkpoint("b", "back", ZH_EN)
 THERE = _checkpoint("a", "there", EN_ZH)
 
 
-def test_a_checkpoint_that_is_faulty_now_keeps_the_generation_that_has_it() -> None:
-    routes, old = Routes(), _generation(THERE, BACK)
+def test_a_checkpoint_that_is_faulty_now_keeps_the_deployment_that_has_it() -> None:
+    routes, old = Routes(), _deployment(THERE, BACK)
     assert routes.take(old) == []
-    new = _generation(THERE, faulty=("b",))
+    new = _deployment(THERE, faulty=("b",))
     assert routes.take(new) == []
     assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (new, old)
-    assert routes.generations == [old, new]
+    assert routes.deployments == [old, new]
     [fault] = routes.faults
     assert (fault.directory, fault.reason, fault.is_served) == (
         "b",
         "b/config.json: is gone",
         True,
     )
-    newer = _generation(THERE, faulty=("b",))
+    newer = _deployment(THERE, faulty=("b",))
     assert routes.take(newer) == [new]
     assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (newer, old)
-    assert routes.take(_generation(THERE, BACK)) == [old, newer]
+    assert routes.take(_deployment(THERE, BACK)) == [old, newer]
     assert routes.faults == []
 
 
-def test_faulty_ones_of_two_generations_keep_both() -> None:
+def test_faulty_ones_of_two_deployments_keep_both() -> None:
     german = _checkpoint("c", "german", EN_DE)
-    routes, first = Routes(), _generation(THERE, BACK, german)
+    routes, first = Routes(), _deployment(THERE, BACK, german)
     routes.take(first)
-    second = _generation(THERE, german, faulty=("b",))
+    second = _deployment(THERE, german, faulty=("b",))
     routes.take(second)
-    third = _generation(german, faulty=("a", "b"))
+    third = _deployment(german, faulty=("a", "b"))
     assert routes.take(third) == []
     assert [routes.find(pair) for pair in (EN_ZH, ZH_EN, EN_DE)] == [second, first, third]
     assert routes.by_directory == {"a": False, "b": False, "c": True}
 
 
 def test_a_checkpoint_that_was_taken_away_is_gone() -> None:
-    routes, old = Routes(), _generation(THERE, BACK)
+    routes, old = Routes(), _deployment(THERE, BACK)
     routes.take(old)
-    assert routes.take(_generation(THERE)) == [old]
+    assert routes.take(_deployment(THERE)) == [old]
     assert routes.find(ZH_EN) is None
     assert routes.pairs == (EN_ZH,)
 
@@ -99,24 +99,24 @@ def test_a_checkpoint_that_was_taken_away_is_gone() -> None:
     ids=["its name", "its languages"],
 )
 def test_what_a_new_checkpoint_has_taken_is_not_kept(newcomer: SimpleNamespace) -> None:
-    routes, old = Routes(), _generation(BACK)
+    routes, old = Routes(), _deployment(BACK)
     routes.take(old)
-    new = _generation(newcomer, faulty=("b",))
+    new = _deployment(newcomer, faulty=("b",))
     assert routes.take(new) == [old]
     assert set(routes.pairs) == set(newcomer.manifest.pairs)
     assert not routes.faults[0].is_served
 
 
 def test_the_same_languages_with_another_tag_are_taken_too() -> None:
-    routes, old = Routes(), _generation(THERE)
+    routes, old = Routes(), _deployment(THERE)
     routes.take(old)
-    new = _generation(_checkpoint("c", "other", EN_ZH_TAGGED), faulty=("a",))
+    new = _deployment(_checkpoint("c", "other", EN_ZH_TAGGED), faulty=("a",))
     assert routes.take(new) == [old]
     assert routes.pairs == (EN_ZH_TAGGED,)
 
 
 def test_an_engine_that_is_gone_keeps_nothing() -> None:
-    routes, old = Routes(), _generation(THERE, BACK, is_ready=False)
+    routes, old = Routes(), _deployment(THERE, BACK, is_ready=False)
     routes.take(old)
-    assert routes.take(_generation(THERE, faulty=("b",))) == [old]
+    assert routes.take(_deployment(THERE, faulty=("b",))) == [old]
     assert routes.find(ZH_EN) is None

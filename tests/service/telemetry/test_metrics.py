@@ -226,7 +226,7 @@ def test_work_is_read_at_the_scrape_and_told_with_its_limit(
     metrics: Metrics, registry: CollectorRegistry
 ) -> None:
     work = [3]
-    metrics.watch_work(lambda: work[0], limit=9)
+    metrics.watch_requests(lambda: work[0], limit=9)
     work[0] = 4
     assert registry.get_sample_value("dragoman_requests_in_work") == 4
     assert registry.get_sample_value("dragoman_max_requests") == 9

@@ -217,7 +217,7 @@ def test_the_start_is_all_of_it_process_and_imports_included(run, configure):
 
 def test_every_segment_is_observed_with_its_last_word(run, engine, monkeypatch):
     heard = Heard()
-    monkeypatch.setattr(engine, "_observer", heard)
+    monkeypatch.setattr(engine._pending, "_observer", heard)
     good, bad, unwanted = job(max_length=4), poison(), job(max_length=60)
 
     async def scenario() -> None:
@@ -238,7 +238,7 @@ def test_every_segment_is_observed_with_its_last_word(run, engine, monkeypatch):
 
 def test_timings_of_every_finished_segment_are_passed_on(run, engine, monkeypatch):
     observer = Heard()
-    monkeypatch.setattr(engine, "_observer", observer)
+    monkeypatch.setattr(engine._pending, "_observer", observer)
 
     async def scenario() -> None:
         with engine.submit([job(max_length=4), job(max_length=9)]) as batch:

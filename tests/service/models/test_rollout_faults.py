@@ -63,7 +63,7 @@ def test_a_faulty_checkpoint_stops_no_other_at_the_start_and_is_told(
             assert served.sample("ready_timestamp_seconds") > 0
 
     asyncio.run(scenario())
-    [record] = [one for one in caplog.records if one.getMessage() == "checkpoint refused"]
+    [record] = [one for one in caplog.records if one.getMessage() == "checkpoint_refused"]
     assert (record.levelno, record.__dict__["fields"]["directory"]) == (logging.ERROR, "b")
 
 
@@ -106,8 +106,8 @@ def test_a_reload_takes_the_good_ones_and_keeps_of_the_faulty_what_is_in_memory(
             assert last[0] == after[0]
             assert last[1] != before[1]
             assert served.sample("reload_successful", kind="checkpoints") == 1
-            await asyncio.gather(*served.front._retiring.values())
-            assert len(served.front._generations) == 1
+            await asyncio.gather(*served.front._rollout._retiring.values())
+            assert len(served.front._rollout.deployments) == 1
 
     asyncio.run(scenario())
 
@@ -177,7 +177,7 @@ def test_the_arithmetic_and_its_reason_are_told_in_health_log_and_metrics(
             assert served.sample("slow_compute_type", checkpoint="back", **labels) == 0
 
     asyncio.run(scenario())
-    told = [one for one in caplog.records if one.getMessage() == "checkpoint served"]
+    told = [one for one in caplog.records if one.getMessage() == "checkpoint_served"]
     assert [one.__dict__["fields"]["checkpoint"] for one in told] == ["there", "back"]
     assert told[0].__dict__["fields"]["compute_reason"] == "asked_for"
 
@@ -199,14 +199,14 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         served = Served(folder)
         async with served.client() as client:
             monkeypatch.setattr(Routes, "loaded", [slow])
-            served.front._tell_checkpoints()
+            served.front._rollout._report_checkpoints()
             [told] = (await client.get("/health")).json()["checkpoints"]
             assert told["compute_problem"] == slow.compute_problem
             labels = {"compute_type": "float32", "compute_reason": "processor"}
             assert served.sample("slow_compute_type", checkpoint="there", **labels) == 1
 
     asyncio.run(scenario())
-    [record] = [one for one in caplog.records if one.getMessage() == "slow compute type"]
+    [record] = [one for one in caplog.records if one.getMessage() == "slow_compute_type"]
     assert record.levelno == logging.WARNING
     assert record.__dict__["fields"] == {
         "checkpoint": "there",

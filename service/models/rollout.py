@@ -1,0 +1,224 @@
+"""Rollout of deployments: opens one, serves it in place of another, and ends the one that is left.
+
+Owns the deployments that have an engine, and what their engines count together. Which of them
+translates which pair is `service.models.registry`; whether there may be a reload now, and what the
+handlers are refused with meanwhile, is `service.front`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import asdict
+
+from model.errors import DragomanError
+from service.engine.counters import only_totals, summed
+from service.engine.messages import Snapshot
+from service.errors import RequestError, conflict, draining, reload_failed
+from service.models.deployment import Deployment
+from service.models.registry import Routes
+from service.models.translator import SegmentsFinished
+from service.settings import Settings
+from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.metrics import Metrics
+
+_LOGGER = logging.getLogger("dragoman")
+
+
+class Rollout:
+    """The deployments of one server.
+
+    Args:
+        settings: Of the server.
+        metrics: Where loads and engines are measured.
+        text_thread: Where texts are prepared and finished.
+        clock: Seconds, monotonic.
+        on_finished: Called with the segments of every request that were translated.
+        on_given_up: Called when the engine of a deployment is lost and none will be started again.
+        may_replace: Whether a deployment whose files have changed may be replaced now.
+
+    Attributes:
+        routes: Which deployment translates which pair.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        *,
+        text_thread: Executor,
+        clock: Callable[[], float],
+        on_finished: SegmentsFinished | None,
+        on_given_up: Callable[[], None],
+        may_replace: Callable[[], bool],
+    ) -> None:
+        self.routes = Routes()
+        self._settings = settings
+        self._metrics = metrics
+        self._text_thread = text_thread
+        self._clock = clock
+        self._on_finished = on_finished
+        self._on_given_up = on_given_up
+        self._may_replace = may_replace
+        self._retiring: dict[Deployment, asyncio.Task[None]] = {}
+        self._past = Snapshot()  # totals of deployments that are gone
+        self._opening: asyncio.Timeout | None = None
+        self._replacing = asyncio.Lock()
+        metrics.watch_engine(self._collector())
+
+    def __repr__(self) -> str:
+        return f"<Rollout {self.routes!r} retiring={len(self._retiring)}>"
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """Those that have an engine, the one that was loaded last at the end."""
+        return [*self._retiring, *self.routes.deployments]
+
+    @property
+    def is_opening(self) -> bool:
+        """A deployment is being opened that will take the place of another one."""
+        return self._opening is not None
+
+    async def open(self) -> Deployment:
+        """A deployment of the checkpoints as they are now, which nothing is routed to yet.
+
+        Raises:
+            ConfigError: There is no checkpoint, or none that can be served.
+            EngineStartError: The engine did not become ready; no process is left behind.
+        """
+        return await Deployment.open(
+            self._settings,
+            metrics=self._metrics,
+            text_thread=self._text_thread,
+            clock=self._clock,
+            on_finished=self._on_finished,
+            on_given_up=self._on_given_up,
+            on_outdated=self._replace_outdated,
+        )
+
+    def begin(self, deployment: Deployment) -> None:
+        """Serve the first deployment."""
+        self.routes.take(deployment)
+        self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
+        self._report_checkpoints()
+
+    async def reload(self) -> None:
+        """Open another deployment beside those that serve, then serve it in their place.
+
+        Requests that have begun end on the old engine, which leaves after the last of them. Until
+        then there are two engines, and their memory. An old deployment that has the last good
+        version of a checkpoint stays for it.
+
+        Raises:
+            RequestError: A 409 when a reload is running, or when none of the new checkpoints can
+                be served; a 503 when the server leaves meanwhile. The old ones are served as
+                before.
+        """
+        if self._replacing.locked():
+            raise conflict("the checkpoints are being reloaded already", code="reload_running")
+        async with self._replacing:
+            await self._replace()
+
+    def abandon(self) -> None:
+        """End a reload that is running; the old deployments are served as before."""
+        if self._opening is not None:
+            expire(self._opening)
+
+    async def close(self) -> None:
+        """End all engines; pending segments fail."""
+        for deployment in self.deployments:
+            await deployment.supervisor.close()
+
+    async def stop_retiring(self) -> None:
+        """Wait for no request of the deployments that are being retired."""
+        tasks = list(self._retiring.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _replace_outdated(self) -> bool:
+        """Serve what can be loaded now in place of an engine that does not find its files again.
+
+        Returns:
+            Whether that is anything.
+        """
+        async with self._replacing:
+            if not self._may_replace():
+                return False
+            try:
+                await self._replace()
+            except RequestError:  # logged there
+                return False
+        return True
+
+    async def _replace(self) -> None:
+        try:
+            async with asyncio.timeout(None) as self._opening:
+                deployment = await self.open()
+        except TimeoutError:
+            raise draining() from None
+        except DragomanError as error:
+            self._metrics.reloaded("checkpoints", "failure")
+            _LOGGER.error("reload_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+            raise reload_failed(str(error)) from error
+        except Exception:
+            self._metrics.reloaded("checkpoints", "failure")
+            raise
+        finally:
+            self._opening = None
+        for old in self.routes.take(deployment):
+            self._retiring[old] = asyncio.create_task(self._retire(old), name="retire")
+        self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
+        self._report_checkpoints()
+        names = [checkpoint.name for checkpoint in self.routes.loaded]
+        _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
+
+    async def _retire(self, deployment: Deployment) -> None:
+        await deployment.retire()
+        self._past = summed([self._past, only_totals(deployment.supervisor.snapshot)])
+        del self._retiring[deployment]
+
+    def _report_checkpoints(self) -> None:
+        """Log and count what is served, in which arithmetic and why, and what is not."""
+        self._metrics.pairs_loaded(self.routes.served.values())
+        latest = self.routes.latest
+        for one in self.routes.loaded:
+            fields = {
+                "checkpoint": one.name,
+                "device": latest.supervisor.ready.device if latest else None,
+                "compute_type": one.compute_type,
+                "compute_reason": one.compute_reason,
+                "compute_problem": one.compute_problem,
+            }
+            if one.is_slow:
+                _LOGGER.warning("slow_compute_type", extra={"fields": fields})
+            else:
+                _LOGGER.info("checkpoint_served", extra={"fields": fields})
+        for fault in self.routes.faults:
+            _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
+
+    def _collector(self) -> EngineCollector:
+        """Exporter of the engines' counts, with zeros before the first engine is there."""
+
+        def latest() -> Deployment | None:
+            return self.routes.latest
+
+        def snapshot() -> Snapshot:
+            return summed([self._past, *(one.supervisor.snapshot for one in self.deployments)])
+
+        return EngineCollector(
+            snapshot=snapshot,
+            num_pending=lambda: sum(one.supervisor.num_pending for one in self.deployments),
+            max_pending=self._settings.max_pending_segments,
+            is_up=lambda: (one := latest()) is not None and one.supervisor.is_ready,
+            ready=lambda: self.routes.ready,
+            process_id=lambda: one.supervisor.process_id if (one := latest()) else None,
+            start_seconds=lambda: one.supervisor.start_seconds if (one := latest()) else None,
+            is_loaded=lambda: self.routes.by_directory,
+        )
+
+
+def expire(timeout: asyncio.Timeout) -> None:
+    """Let a timeout that is being waited in expire now."""
+    if not timeout.expired():
+        timeout.reschedule(asyncio.get_running_loop().time())

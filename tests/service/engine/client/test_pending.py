@@ -1,0 +1,118 @@
+"""Pending segments, without an engine."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from model.config import SearchConfig
+from model.errors import InputError
+from service.engine.client.pending import PendingSegments
+from service.engine.client.submission import SegmentJob
+from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.engine.messages import Cancelled, Failed, Finished, SegmentTimings
+
+JOB = SegmentJob(source_ids=(5, 2), prefix_ids=(1,), search=SearchConfig(beam_size=1, max_length=4))
+FINISHED = Finished(
+    segment_id=1,
+    hypotheses=(),
+    timings=SegmentTimings(
+        queue_seconds=0.0, first_step_seconds=0.0, decode_seconds=0.0, num_steps=1
+    ),
+)
+
+
+class Heard:
+    """An observer that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+
+    def segment_received(self, _job: SegmentJob) -> None:
+        self.words.append("received")
+
+    def segment_finished(self, _job: SegmentJob, _finished: Finished) -> None:
+        self.words.append("finished")
+
+    def segment_cancelled(self, _job: SegmentJob) -> None:
+        self.words.append("cancelled")
+
+    def segment_failed(self, _job: SegmentJob) -> None:
+        self.words.append("failed")
+
+
+def _with(
+    scenario: Callable[[PendingSegments, Heard], Awaitable[None]],
+    limit: int = 8,
+    reserved_share: float = 0.0,
+) -> None:
+    async def run() -> None:
+        heard = Heard()
+        pending = PendingSegments(
+            limit, reserved_share=reserved_share, observer=heard, clock=lambda: 0.0
+        )
+        await scenario(pending, heard)
+
+    asyncio.run(run())
+
+
+def test_the_last_word_answers_a_segment_and_makes_room() -> None:
+    async def scenario(pending: PendingSegments, heard: Heard) -> None:
+        answers = pending.add({1: JOB, 2: JOB, 3: JOB})
+        answers[3].cancel()
+        assert (len(pending), 2 in pending, 4 in pending) == (3, True, False)
+        pending.settle(FINISHED)
+        pending.settle(Failed(segment_id=2, code="engine_error", message="boom"))
+        pending.settle(Cancelled(segment_id=3))
+        assert answers[1].result() is FINISHED
+        with pytest.raises(SegmentFailedError, match="boom"):
+            answers[2].result()
+        assert heard.words == ["received"] * 3 + ["finished", "failed", "cancelled"]
+        await pending.wait_empty()
+        pending.check_room([JOB] * 8)
+
+    _with(scenario)
+
+
+def test_a_word_on_a_segment_that_is_not_pending_is_ignored() -> None:
+    async def scenario(pending: PendingSegments, heard: Heard) -> None:
+        pending.settle(FINISHED)
+        assert (len(pending), heard.words) == (0, [])
+
+    _with(scenario)
+
+
+def test_a_lost_engine_answers_all_that_is_pending_with_an_error() -> None:
+    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+        answers = pending.add({1: JOB, 2: JOB})
+        answers[2].cancel()
+        pending.fail_all("the engine is gone")
+        with pytest.raises(EngineUnavailableError, match="gone"):
+            answers[1].result()
+        assert answers[2].cancelled()
+        await pending.wait_empty()
+        pending.check_room([JOB] * 8)
+
+    _with(scenario)
+
+
+def test_what_could_never_be_pending_is_no_question_of_now() -> None:
+    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+        with pytest.raises(InputError, match="there are 7 segments; the limit is 6"):
+            pending.check_room([JOB] * 7)
+        pending.add(dict.fromkeys(range(4), JOB))
+        with pytest.raises(QueueFullError) as caught:
+            pending.check_room([JOB] * 3)
+        assert (caught.value.value, caught.value.limit) == (7, 6)
+
+    _with(scenario, reserved_share=0.25)
+
+
+def test_a_request_whose_segments_are_not_known_is_let_in_while_some_room_is_left() -> None:
+    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+        pending.add(dict.fromkeys(range(95), JOB))
+        with pytest.raises(QueueFullError):
+            pending.check_open()
+        pending.check_room([JOB] * 5)
+
+    _with(scenario, limit=100)
