@@ -1,12 +1,19 @@
-"""What a decoding session takes and gives: requests, hypotheses, limits. No tensor among them."""
+"""What is asked of a search and what it finds: the same types from the API's edge to the backends.
+
+Owns requests, hypotheses and a session's limits; loads no torch. A request and a hypothesis are
+msgspec structs, because they cross the socket to the engine inside its messages and decode
+strictly there: an unknown field is refused. Who waits for a request, and in which class, is said
+by the envelopes around it (`service.engine.messages`).
+"""
 
 from dataclasses import dataclass
+
+import msgspec
 
 from model.config import SearchConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecodeRequest:
+class DecodeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One sentence to translate.
 
     Attributes:
@@ -21,8 +28,7 @@ class DecodeRequest:
     search: SearchConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hypothesis:
+class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A finished translation.
 
     Attributes:
@@ -37,7 +43,7 @@ class Hypothesis:
     score: float
     token_log_probs: tuple[float, ...]
     is_truncated: bool
-    alignment: tuple[int, ...] | None
+    alignment: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,15 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
-from model.native.kernels import Request
+from model.request import DecodeRequest, FinishedSentence
 
 _Int8 = npt.NDArray[np.int8]
 _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
 _Float = npt.NDArray[np.float32]
-_Hypothesis = tuple[tuple[int, ...], float, tuple[float, ...], bool, tuple[int, ...]]
 
 def rank(logits: list[float], tokens: list[int], size: int) -> list[int]: ...
 
@@ -95,8 +94,15 @@ class Session:
         eos_id: int,
         forced_first_id: int = ...,
     ) -> None: ...
-    def admit(self, requests: list[Request]) -> None: ...
-    def step(self) -> list[tuple[int, list[_Hypothesis]]]: ...
+    def admit(
+        self,
+        *,
+        names: Sequence[int],
+        slots: Sequence[int],
+        rows: Sequence[Sequence[int]],
+        requests: list[DecodeRequest],
+    ) -> None: ...
+    def step(self) -> list[FinishedSentence]: ...
     def release(self, name: int) -> None: ...
     def encode(self, ids: _Int32, lengths: _Int32, slots: _Int32) -> None: ...
     def feed(

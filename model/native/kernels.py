@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.config import StoppingRule
 from model.errors import UnsupportedVariantError
 
 if TYPE_CHECKING:
@@ -21,10 +20,6 @@ REQUIRED_FLAGS = frozenset(
     {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "f16c", "fma"}
 )
 CPU_INFO = Path("/proc/cpuinfo")
-
-
-Request = tuple[int, int, list[int], list[int], list[int], int, int, int, float, StoppingRule, bool]
-"""Name, slot, rows, source, prefix, candidates, hypotheses, length, penalty, rule, alignment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,13 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from model.config import ComputeReason, ComputeType, SearchConfig
+from model.config import ComputeReason, ComputeType
 from model.errors import ConfigError
+from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 4
+PROTOCOL_VERSION = 5
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -68,29 +69,25 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
 
 
 class SubmitSegment(_Message, frozen=True, kw_only=True):
-    """One segment to translate.
+    """The envelope of one segment's request.
 
     Attributes:
         segment_id: The front's number for it, never used twice.
-        source_ids: Source tokens with EOS.
-        prefix_ids: The start token and the forced target tags.
-        search: How it is searched.
+        request: What is to be searched.
         priority: The class it waits in.
         checkpoint: Which one translates it: its place in `Configure.checkpoint_paths`.
         client: Whose it is, as a number that says nothing of them: clients share evenly.
-        request: Which request it belongs to.
-        request_work: Rows × source tokens of all segments of that request.
+        submission: The client's submission that it belongs to.
+        submission_work: Rows × source tokens of all segments of that submission.
     """
 
     segment_id: int
-    source_ids: tuple[int, ...]
-    prefix_ids: tuple[int, ...]
-    search: SearchConfig
+    request: DecodeRequest
     priority: Priority = "interactive"
     checkpoint: int = 0
     client: int = 0
-    request: int = 0
-    request_work: int = 0
+    submission: int = 0
+    submission_work: int = 0
 
 
 class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
@@ -173,24 +170,6 @@ class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
     at_fault: tuple[tuple[int, str], ...] = ()
 
 
-class OutputHypothesis(_Message, frozen=True, kw_only=True):
-    """One translation of a segment.
-
-    Attributes:
-        token_ids: Target tokens without prefix and EOS.
-        score: Length-normalised log-probability.
-        token_log_probs: Log-probability of every target token, EOS's last.
-        is_truncated: The EOS was forced at the cap.
-        alignment: Source token index per target token, when it was asked for.
-    """
-
-    token_ids: tuple[int, ...]
-    score: float
-    token_log_probs: tuple[float, ...]
-    is_truncated: bool
-    alignment: tuple[int, ...] | None = None
-
-
 class SegmentTimings(_Message, frozen=True, kw_only=True):
     """Where a segment's time in the engine went.
 
@@ -218,7 +197,7 @@ class Finished(_Message, frozen=True, kw_only=True, tag="finished"):
     """A segment's translations, best first."""
 
     segment_id: int
-    hypotheses: tuple[OutputHypothesis, ...]
+    hypotheses: tuple[Hypothesis, ...]
     timings: SegmentTimings
 
 

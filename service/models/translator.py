@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from model.config import LengthLimits, SearchConfig, StoppingRule
+from model.request import DecodeRequest, Hypothesis
 from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
 from service.engine.client.submission import SegmentBatch, SegmentJob
-from service.engine.messages import Finished, OutputHypothesis
+from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.priority import Priority, priority_of, work_of
@@ -75,7 +76,7 @@ class TranslatedText:
 
     best: Translation
     alternatives: tuple[str, ...]
-    hypotheses: tuple[OutputHypothesis | None, ...]
+    hypotheses: tuple[Hypothesis | None, ...]
 
 
 class Engine(Protocol):
@@ -152,7 +153,7 @@ class OnlineTranslator:
         finished = iter(answers)
         outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
 
-        def finish(text: tuple[PreparedText, list[tuple[OutputHypothesis, ...]]]) -> TranslatedText:
+        def finish(text: tuple[PreparedText, list[tuple[Hypothesis, ...]]]) -> TranslatedText:
             return _finish(self._pipeline, *text, num_alternatives=request.num_alternatives)
 
         texts = list(zip(prepared, outputs, strict=True))
@@ -193,9 +194,9 @@ class OnlineTranslator:
             search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
             jobs.append(
                 SegmentJob(
-                    source_ids=segment.source_ids,
-                    prefix_ids=prefix_ids,
-                    search=search,
+                    request=DecodeRequest(
+                        source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search
+                    ),
                     priority=priority,
                     checkpoint=self._checkpoint,
                     served=served,
@@ -250,7 +251,7 @@ def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
 def _finish(
     pipeline: TextPipeline,
     prepared: PreparedText,
-    outputs: Sequence[tuple[OutputHypothesis, ...]],
+    outputs: Sequence[tuple[Hypothesis, ...]],
     *,
     num_alternatives: int,
 ) -> TranslatedText:

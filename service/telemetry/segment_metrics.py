@@ -86,7 +86,7 @@ class SegmentMetrics:
         """A segment was handed to the engine."""
         pair = self._pair(job)
         self._received.labels(*pair).inc()
-        self._source_tokens.labels(*pair).observe(len(job.source_ids))
+        self._source_tokens.labels(*pair).observe(len(job.request.source_ids))
 
     def segment_finished(self, job: SegmentJob, finished: Finished) -> None:
         """The engine translated a segment."""

@@ -98,9 +98,9 @@ class Spans:
         admitted = arrived + timings.queue_seconds
         encoded = admitted + timings.encode_seconds
         ended = admitted + timings.decode_seconds
-        lengths: dict[str, AttributeValue] = {"dragoman.source_tokens": len(job.source_ids)}
+        lengths: dict[str, AttributeValue] = {"dragoman.source_tokens": len(job.request.source_ids)}
         steps: dict[str, AttributeValue] = {
-            "dragoman.beam_size": job.search.beam_size,
+            "dragoman.beam_size": job.request.search.beam_size,
             "dragoman.steps": timings.num_steps,
             "dragoman.target_tokens": len(answer.hypotheses[0].token_log_probs),
         }

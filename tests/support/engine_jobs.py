@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 
 from model.config import SearchConfig
+from model.request import DecodeRequest
 from service.engine.client.client import EngineClient
 from service.engine.client.submission import SegmentBatch, SegmentJob
 
@@ -16,17 +17,21 @@ def job(
     number: int = 0, *, beam_size: int = 2, max_length: int = 6, num_hypotheses: int = 1
 ) -> SegmentJob:
     return SegmentJob(
-        source_ids=(*range(10 + number, 14 + number + number % 9), 1),
-        prefix_ids=(0,),
-        search=SearchConfig(
-            beam_size=beam_size, max_length=max_length, num_hypotheses=num_hypotheses
-        ),
+        request=DecodeRequest(
+            source_ids=(*range(10 + number, 14 + number + number % 9), 1),
+            prefix_ids=(0,),
+            search=SearchConfig(
+                beam_size=beam_size, max_length=max_length, num_hypotheses=num_hypotheses
+            ),
+        )
     )
 
 
 def poison() -> SegmentJob:
     return SegmentJob(
-        source_ids=(OUT_OF_VOCABULARY, 1), prefix_ids=(0,), search=SearchConfig(max_length=5)
+        request=DecodeRequest(
+            source_ids=(OUT_OF_VOCABULARY, 1), prefix_ids=(0,), search=SearchConfig(max_length=5)
+        )
     )
 
 

@@ -14,9 +14,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "session.h"
+#include "request_types.h"
 
-namespace py = pybind11;
 using namespace dragoman;
 
 namespace {
@@ -97,14 +96,6 @@ Activation activation_of(const std::string& name) {
   throw std::invalid_argument("activation must be relu, gelu or silu");
 }
 
-StoppingRule rule_of(const std::string& name) {
-  if (name == "exact") return StoppingRule::kExact;
-  if (name == "first") return StoppingRule::kFirst;
-  if (name == "heuristic") return StoppingRule::kHeuristic;
-  if (name == "bound") return StoppingRule::kBound;
-  throw std::invalid_argument("stopping must be exact, first, heuristic or bound");
-}
-
 std::shared_ptr<Network> make_network(
     int d_model, int d_ff, std::tuple<int, int, int, float> heads, bool is_pre_norm,
     const std::string& activation, float embedding_factor, SharedMatrix source_table,
@@ -141,12 +132,19 @@ class CheckedSession {
             "the tables of positions are shorter than the session's limits");
   }
 
-  void admit(const py::list& items) {
-    std::vector<Request> requests;
-    for (const py::handle& item : items) requests.push_back(request_from(item.cast<py::tuple>()));
-    require(!requests.empty(), "at least one sentence");
+  void admit(const std::vector<std::int64_t>& names, const std::vector<int>& slots,
+             std::vector<std::vector<int>> rows, const py::list& requests) {
+    const std::size_t num = names.size();
+    require(num > 0 && slots.size() == num && rows.size() == num && requests.size() == num,
+            "at least one sentence, and a name, a slot and rows for each");
+    std::vector<Request> placed;
+    placed.reserve(num);
+    for (std::size_t i = 0; i < num; ++i) {
+      placed.push_back(types_.read(names[i], slots[i], std::move(rows[i]), requests[i]));
+      check(placed.back());
+    }
     const py::gil_scoped_release free;
-    session_.admit(requests);
+    session_.admit(placed);
   }
 
   py::list step() {
@@ -156,16 +154,7 @@ class CheckedSession {
       finished = session_.step();
     }
     py::list result;
-    for (const Finished& sentence : finished) {
-      py::list hypotheses;
-      for (const Hypothesis& found : sentence.hypotheses) {
-        hypotheses.append(py::make_tuple(py::tuple(py::cast(found.trail.tokens)), found.score,
-                                         py::tuple(py::cast(found.trail.log_probs)),
-                                         found.is_truncated,
-                                         py::tuple(py::cast(found.trail.sources))));
-      }
-      result.append(py::make_tuple(sentence.name, hypotheses));
-    }
+    for (const Finished& sentence : finished) result.append(types_.write(sentence));
     return result;
   }
 
@@ -229,21 +218,6 @@ class CheckedSession {
   }
 
  private:
-  Request request_from(const py::tuple& item) const {
-    Request request{item[0].cast<std::int64_t>(),
-                    item[1].cast<int>(),
-                    item[2].cast<std::vector<int>>(),
-                    item[3].cast<std::vector<std::int32_t>>(),
-                    item[4].cast<std::vector<std::int64_t>>(),
-                    {static_cast<int>(request_rows(item)), item[5].cast<int>(), item[6].cast<int>(),
-                     item[7].cast<int>(), item[8].cast<double>(), rule_of(item[9].cast<std::string>()),
-                     item[10].cast<bool>()}};
-    check(request);
-    return request;
-  }
-
-  static std::size_t request_rows(const py::tuple& item) { return py::len(item[2]); }
-
   void check(const Request& request) const {
     const SearchSettings& settings = request.settings;
     const int num_sources = network_->source_table->num_outputs();
@@ -271,6 +245,7 @@ class CheckedSession {
             "a search is impossible");
   }
 
+  RequestTypes types_;
   std::shared_ptr<Network> network_;
   Limits limits_;
   Session session_;
@@ -340,7 +315,8 @@ PYBIND11_MODULE(_kernels, module) {
            py::arg("network"), py::arg("team"), py::kw_only(), py::arg("max_rows"),
            py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"),
            py::arg("eos_id"), py::arg("forced_first_id") = -1)
-      .def("admit", &CheckedSession::admit, py::arg("requests"))
+      .def("admit", &CheckedSession::admit, py::kw_only(), py::arg("names"), py::arg("slots"),
+           py::arg("rows"), py::arg("requests"))
       .def("step", &CheckedSession::step)
       .def("release", &CheckedSession::release, py::arg("name"))
       .def("encode", &CheckedSession::encode, py::arg("ids").noconvert(),

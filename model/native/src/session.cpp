@@ -150,7 +150,8 @@ std::vector<Finished> Session::step() {
     while (row < num_rows && step_rows_[row].slot == running.slot) ++row;
     if (running.search.advance(step_log_probs_.data() + first, step_tokens_.data() + first, num,
                                *this)) {
-      finished.push_back({name, running.search.take_hypotheses()});
+      finished.push_back({name, running.search.settings().with_alignment,
+                          running.search.take_hypotheses()});
     }
   }
   for (const Finished& sentence : finished) release(sentence.name);

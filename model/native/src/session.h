@@ -37,6 +37,7 @@ struct Request {
 
 struct Finished {
   std::int64_t name;
+  bool with_alignment;
   std::vector<Hypothesis> hypotheses;
 };
 

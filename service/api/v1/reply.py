@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from model.request import Hypothesis
 from model.text.pipeline import TranslatedSegment
 from service.api.v1.request import Asked
-from service.engine.messages import OutputHypothesis
 from service.http.replies import error_responses
 from service.models.translator import TranslatedText
 
@@ -105,7 +105,7 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
 
 
 def _segment(
-    segment: TranslatedSegment, hypothesis: OutputHypothesis | None, asked: Asked
+    segment: TranslatedSegment, hypothesis: Hypothesis | None, asked: Asked
 ) -> dict[str, object]:
     content: dict[str, object] = {
         "source": segment.source,

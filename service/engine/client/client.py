@@ -82,7 +82,7 @@ class EngineClient:
         self._link = link
         self._clock = clock
         self._numbers = count(1)
-        self._requests = count(1)
+        self._submissions = count(1)
         self._pending = PendingSegments(
             max_pending_segments, reserved_share=reserved_share, observer=observer, clock=clock
         )
@@ -217,7 +217,7 @@ class EngineClient:
             check_fits(job, self.ready)
         self._pending.check_room(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        for segments in submits(numbered, client=client, request=next(self._requests)):
+        for segments in submits(numbered, client=client, submission=next(self._submissions)):
             self._link.send(Submit(segments=segments))
         answers = self._pending.add(numbered)
         return SegmentBatch(answers, cancel=self._send_cancel)

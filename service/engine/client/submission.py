@@ -1,7 +1,8 @@
 """Submission of segments: the jobs of one request, and the wait for their answers.
 
-Owns what a job is, whether an engine could run it, and how the answers of one submit are awaited
-and dropped. Imports no torch. Who numbers the segments is `service.engine.client.client`.
+Owns the envelope of a request on this side, whether an engine could run it, and how the answers of
+one submission are awaited and dropped. Imports no torch. Who numbers the segments is
+`service.engine.client.client`.
 """
 
 import asyncio
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
-from model.config import SearchConfig
 from model.errors import InputError
+from model.request import DecodeRequest
 from service.engine.messages import Finished, Ready, SubmitSegment
 from service.labels import Served
 from service.priority import Priority
@@ -21,20 +22,16 @@ _SEGMENTS_PER_SUBMIT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentJob:
-    """One segment to translate.
+    """A request and what the front knows of it.
 
     Attributes:
-        source_ids: Source tokens with EOS.
-        prefix_ids: The start token and the forced target tags.
-        search: How it is searched.
+        request: What is to be searched.
         priority: The class it waits in.
         checkpoint: Which of the engine's checkpoints translates it, by its place.
         served: How its pair and checkpoint are told; None where nobody counts.
     """
 
-    source_ids: tuple[int, ...]
-    prefix_ids: tuple[int, ...]
-    search: SearchConfig
+    request: DecodeRequest
     priority: Priority = "interactive"
     checkpoint: int = 0
     served: Served | None = None
@@ -124,12 +121,12 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
     Raises:
         InputError: It never could.
     """
-    limits = ready.checkpoints[job.checkpoint]
+    limits, request = ready.checkpoints[job.checkpoint], job.request
     for name, value, limit in (
-        ("source tokens", len(job.source_ids), limits.max_source_length),
-        ("prefix tokens", len(job.prefix_ids), limits.max_prefix_length),
-        ("beams", job.search.beam_size, ready.max_rows),
-        ("target tokens", job.search.max_length, limits.max_target_length),
+        ("source tokens", len(request.source_ids), limits.max_source_length),
+        ("prefix tokens", len(request.prefix_ids), limits.max_prefix_length),
+        ("beams", request.search.beam_size, ready.max_rows),
+        ("target tokens", request.search.max_length, limits.max_target_length),
     ):
         if not 1 <= value <= limit:
             raise InputError(
@@ -140,21 +137,20 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
 
 
 def submits(
-    jobs: Mapping[int, SegmentJob], *, client: int, request: int
+    jobs: Mapping[int, SegmentJob], *, client: int, submission: int
 ) -> Iterator[tuple[SubmitSegment, ...]]:
-    """The numbered jobs of a client's request in pieces that are far below the limit of a frame."""
-    work = sum(job.search.beam_size * len(job.source_ids) for job in jobs.values())
+    """The numbered jobs of a submission in pieces that are far below the limit of a frame."""
+    requests = [job.request for job in jobs.values()]
+    work = sum(request.search.beam_size * len(request.source_ids) for request in requests)
     segments = [
         SubmitSegment(
             segment_id=segment_id,
-            source_ids=job.source_ids,
-            prefix_ids=job.prefix_ids,
-            search=job.search,
+            request=job.request,
             priority=job.priority,
             checkpoint=job.checkpoint,
             client=client,
-            request=request,
-            request_work=work,
+            submission=submission,
+            submission_work=work,
         )
         for segment_id, job in jobs.items()
     ]

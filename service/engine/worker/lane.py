@@ -58,12 +58,12 @@ class Lane:
         self._scheduler.add(
             WaitingSegment(
                 segment_id=segment.segment_id,
-                num_source_tokens=len(segment.source_ids),
-                num_rows=segment.search.beam_size,
+                num_source_tokens=len(segment.request.source_ids),
+                num_rows=segment.request.search.beam_size,
                 priority=segment.priority,
                 client=segment.client,
-                request=segment.request,
-                request_work=segment.request_work,
+                request=segment.submission,
+                request_work=segment.submission_work,
             )
             for segment in segments
         )

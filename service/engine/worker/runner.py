@@ -22,7 +22,6 @@ from service.engine.messages import (
     Cancelled,
     Failed,
     Finished,
-    OutputHypothesis,
     SegmentTimings,
     SubmitSegment,
 )
@@ -165,11 +164,11 @@ class Runner:
         num_encoded_before = self._session.num_encoded_tokens
         started = self._clock()
         try:
-            slot_ids = self._session.admit([_request(job.segment) for job in jobs])
+            slot_ids = self._session.admit([job.segment.request for job in jobs])
         except Exception as error:
             logger.exception("admit_failed", extra={"fields": {"num_segments": len(jobs)}})
             return self._start_over(jobs, error)
-        lengths = [len(job.segment.source_ids) for job in jobs]
+        lengths = [len(job.segment.request.source_ids) for job in jobs]
         seconds = self._clock() - started
         num_encoded_tokens = self._session.num_encoded_tokens - num_encoded_before
         self._totals.count_admission(
@@ -229,7 +228,7 @@ class Runner:
         bystanders = [job for job in running if job.segment.segment_id not in suspect_ids]
         if is_short:
             clear_frames(error.__traceback__)  # they hold tensors
-            num_rows = sum(job.segment.search.beam_size for job in (*suspects, *bystanders))
+            num_rows = sum(job.segment.request.search.beam_size for job in (*suspects, *bystanders))
             self._headroom.ran_out(num_rows, now=self._clock())
         for job in self._running.values():
             job.slot_id = None
@@ -266,7 +265,7 @@ class Runner:
         self._totals.num_target_tokens += len(hypotheses[0].token_log_probs)
         return Finished(
             segment_id=job.segment.segment_id,
-            hypotheses=tuple(map(_output, hypotheses)),
+            hypotheses=tuple(hypotheses),
             timings=SegmentTimings(
                 queue_seconds=job.admitted - job.arrived,
                 first_step_seconds=job.first_stepped - job.arrived,
@@ -290,12 +289,6 @@ class Runner:
         return failures
 
 
-def _request(segment: SubmitSegment) -> DecodeRequest:
-    return DecodeRequest(
-        source_ids=segment.source_ids, prefix_ids=segment.prefix_ids, search=segment.search
-    )
-
-
 def _finite(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """Those that are worth something: an overflow makes scores of any kind."""
     return [
@@ -303,13 +296,3 @@ def _finite(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
         for one in hypotheses
         if math.isfinite(one.score) and all(map(math.isfinite, one.token_log_probs))
     ]
-
-
-def _output(hypothesis: Hypothesis) -> OutputHypothesis:
-    return OutputHypothesis(
-        token_ids=hypothesis.token_ids,
-        score=hypothesis.score,
-        token_log_probs=hypothesis.token_log_probs,
-        is_truncated=hypothesis.is_truncated,
-        alignment=hypothesis.alignment,
-    )

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 import torch
+from msgspec import structs
 
 from model.config import SearchConfig
 from model.decode.backends.cuda import grid as grid_module
@@ -99,7 +100,7 @@ def test_columns_and_slots_are_no_more_than_the_longest_past_and_the_last_slot_n
     rng = random.Random(31)
     search = SearchConfig(beam_size=2, max_length=12)
     plain = [
-        replace(random_request(rng, search), source_ids=(5, 6, 1), prefix_ids=(0,))
+        structs.replace(random_request(rng, search), source_ids=(5, 6, 1), prefix_ids=(0,))
         for _ in range(3)
     ]
     names = session.admit(plain)
@@ -124,9 +125,11 @@ def test_who_joins_finds_room_and_who_leaves_gives_it_back() -> None:
         beam_size=3, num_hypotheses=3, num_candidates=17, max_length=6, with_alignment=True
     )
     newcomers = (
-        replace(small, search=replace(small.search, max_length=6), source_ids=(*range(4, 19), 1)),
-        replace(small, search=replace(asking, num_candidates=None)),
-        replace(small, search=replace(asking, with_alignment=False)),
+        structs.replace(
+            small, search=replace(small.search, max_length=6), source_ids=(*range(4, 19), 1)
+        ),
+        structs.replace(small, search=replace(asking, num_candidates=None)),
+        structs.replace(small, search=replace(asking, with_alignment=False)),
     )
     for newcomer in newcomers:
         exact = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)

@@ -16,6 +16,7 @@ import pytest
 from model.config import SearchConfig, StoppingRule
 from model.decode.scoring import bound_length, hypothesis_score, stop_threshold
 from model.native import kernels
+from model.request import DecodeRequest
 from support.token_chains import chain_network, likeliest, open_session
 
 if TYPE_CHECKING:
@@ -47,23 +48,13 @@ def log_probs_of(network: "_kernels.Network", num_tokens: int) -> npt.NDArray[np
 
 def search_natively(network: "_kernels.Network", search: SearchConfig) -> Found:
     session = open_session(network, num_threads=1, max_rows=search.beam_size, eos_id=_EOS)
-    request = (
-        0,
-        0,
-        list(range(search.beam_size)),
-        [_START],
-        [_START],
-        search.candidates,
-        search.num_hypotheses,
-        search.max_length,
-        search.length_penalty,
-        search.stopping,
-        False,
-    )
-    session.admit([request])
+    request = DecodeRequest(source_ids=(_START,), prefix_ids=(_START,), search=search)
+    session.admit(names=[0], slots=[0], rows=[range(search.beam_size)], requests=[request])
     for num_steps in range(1, search.max_length + 1):
-        for _, found in session.step():
-            hypotheses = [(tokens, score, is_cut) for tokens, score, _, is_cut, _ in found]
+        for finished in session.step():
+            hypotheses = [
+                (found.token_ids, found.score, found.is_truncated) for found in finished.hypotheses
+            ]
             return Found(hypotheses=hypotheses, num_steps=num_steps)
     raise AssertionError("the search goes on behind its cap")
 

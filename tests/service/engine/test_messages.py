@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from model.config import SearchConfig
+from model.request import DecodeRequest, Hypothesis
 from service.engine import messages
 from service.engine.errors import ProtocolError
 from service.engine.messages import (
@@ -13,7 +14,6 @@ from service.engine.messages import (
     Failed,
     Finished,
     LoadedCheckpoint,
-    OutputHypothesis,
     Ready,
     SegmentTimings,
     Shutdown,
@@ -28,9 +28,11 @@ from service.engine.messages import (
 
 SEGMENT = SubmitSegment(
     segment_id=7,
-    source_ids=(5, 6, 1),
-    prefix_ids=(0, 9),
-    search=SearchConfig(beam_size=3, num_hypotheses=2, stopping="first", with_alignment=True),
+    request=DecodeRequest(
+        source_ids=(5, 6, 1),
+        prefix_ids=(0, 9),
+        search=SearchConfig(beam_size=3, num_hypotheses=2, stopping="first", with_alignment=True),
+    ),
     priority="bulk",
 )
 FROM_FRONT = [
@@ -62,7 +64,7 @@ FROM_ENGINE = [
     Finished(
         segment_id=7,
         hypotheses=(
-            OutputHypothesis(
+            Hypothesis(
                 token_ids=(4, 5),
                 score=-1.5,
                 token_log_probs=(-0.5, -0.5, -0.5),
@@ -117,19 +119,50 @@ def test_frames_may_arrive_all_at_once_with_half_of_the_next():
 
 def test_a_search_that_cannot_run_is_refused_when_it_is_read():
     search = {"beam_size": 2, "num_hypotheses": 3}
-    segment = {"segment_id": 1, "source_ids": [1], "prefix_ids": [0], "search": search}
+    request = {"source_ids": [1], "prefix_ids": [0], "search": search}
+    segment = {"segment_id": 1, "request": request}
     payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
     with pytest.raises(ProtocolError, match="num_hypotheses is 3"):
         front_messages().feed(framed(payload))
 
 
 def test_a_priority_that_does_not_exist_is_refused_when_it_is_read():
-    segment = {"segment_id": 1, "source_ids": [1], "prefix_ids": [0], "search": {}}
-    payload = msgspec.msgpack.encode(
-        {"type": "submit", "segments": [segment | {"priority": "urgent"}]}
-    )
+    request = {"source_ids": [1], "prefix_ids": [0], "search": {}}
+    segment = {"segment_id": 1, "request": request, "priority": "urgent"}
+    payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
     with pytest.raises(ProtocolError, match="urgent"):
         front_messages().feed(framed(payload))
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"temperature": 1.0}, "unknown field `temperature`"),
+        ({"source_ids": ["1"]}, "Expected `int`, got `str`"),
+        ({"source_ids": 1}, "Expected `array`, got `int`"),
+        ({"search": []}, "Expected `object`, got `array`"),
+        ({"search": {"beam_size": 0}}, "beam_size is 0"),
+    ],
+)
+def test_a_request_is_read_as_strictly_as_its_envelope(change, complaint):
+    request = {"source_ids": [1], "prefix_ids": [0], "search": {}} | change
+    segment = {"segment_id": 1, "request": request}
+    payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
+    with pytest.raises(ProtocolError, match=complaint):
+        front_messages().feed(framed(payload))
+
+
+def test_a_hypothesis_is_read_as_strictly_as_its_envelope():
+    hypothesis = {"token_ids": [], "score": 0.0, "token_log_probs": [0.0], "is_truncated": False}
+    timings = {"queue_seconds": 0, "first_step_seconds": 0, "decode_seconds": 0, "num_steps": 1}
+
+    def frame(**more: object) -> bytes:
+        finished = {"segment_id": 1, "hypotheses": [hypothesis | more], "timings": timings}
+        return framed(msgspec.msgpack.encode({"type": "finished"} | finished))
+
+    assert len(engine_messages().feed(frame())) == 1
+    with pytest.raises(ProtocolError, match="unknown field `text`"):
+        engine_messages().feed(frame(text="?"))
 
 
 @pytest.mark.parametrize(

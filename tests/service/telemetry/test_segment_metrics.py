@@ -2,8 +2,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from model.config import SearchConfig
+from model.request import DecodeRequest, Hypothesis
 from service.engine.client.submission import SegmentJob
-from service.engine.messages import Finished, OutputHypothesis, SegmentTimings
+from service.engine.messages import Finished, SegmentTimings
 from service.engine.worker.scheduler import Priority
 from service.labels import Served, ServedLabels
 from service.telemetry.segment_metrics import SegmentMetrics
@@ -26,12 +27,13 @@ def metrics(registry: CollectorRegistry) -> SegmentMetrics:
 
 def _job(served: Served, *, num_tokens: int = 3) -> SegmentJob:
     return SegmentJob(
-        source_ids=(5,) * num_tokens, prefix_ids=(0,), search=SearchConfig(), served=served
+        request=DecodeRequest(source_ids=(5,) * num_tokens, prefix_ids=(0,), search=SearchConfig()),
+        served=served,
     )
 
 
 def _finished(*, num_tokens: int = 4, priority: Priority = "interactive") -> Finished:
-    hypothesis = OutputHypothesis(
+    hypothesis = Hypothesis(
         token_ids=(7,) * (num_tokens - 1),
         score=-1.0,
         token_log_probs=(-0.5,) * num_tokens,

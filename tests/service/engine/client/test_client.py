@@ -39,9 +39,7 @@ def test_concurrent_requests_get_what_each_of_them_gets_alone(run, engine, check
     limits = SessionLimits(max_rows=8, max_slots=1, max_source_length=64, max_target_length=65)
     session = DecodingSession(checkpoint.network, tokens=checkpoint.manifest.tokens, limits=limits)
     for one, answer in zip(jobs, answers, strict=True):
-        session.admit(
-            [DecodeRequest(source_ids=one.source_ids, prefix_ids=one.prefix_ids, search=one.search)]
-        )
+        session.admit([one.request])
         alone = []
         while not session.is_idle:
             alone += session.step()
@@ -252,20 +250,21 @@ def test_timings_of_every_finished_segment_are_passed_on(run, engine, monkeypatc
         assert timings.decode_seconds > 0
 
 
+def asking(*, source_ids: tuple[int, ...], prefix_ids: tuple[int, ...]) -> SegmentJob:
+    search = SearchConfig(max_length=9)
+    return SegmentJob(
+        request=DecodeRequest(source_ids=source_ids, prefix_ids=prefix_ids, search=search)
+    )
+
+
 @pytest.mark.parametrize(
     ("unfit", "complaint"),
     [
-        (SegmentJob(source_ids=(), prefix_ids=(0,), search=SearchConfig()), "0 source tokens"),
-        (
-            SegmentJob(source_ids=(1,) * 65, prefix_ids=(0,), search=SearchConfig(max_length=9)),
-            "65 source tokens; from 1 to 64",
-        ),
+        (asking(source_ids=(), prefix_ids=(0,)), "0 source tokens"),
+        (asking(source_ids=(1,) * 65, prefix_ids=(0,)), "65 source tokens; from 1 to 64"),
         (job(beam_size=33), "33 beams; from 1 to 32"),
         (job(max_length=65), "65 target tokens; from 1 to 64"),
-        (
-            SegmentJob(source_ids=(1,), prefix_ids=(0, 7), search=SearchConfig(max_length=9)),
-            "2 prefix tokens; from 1 to 1",
-        ),
+        (asking(source_ids=(1,), prefix_ids=(0, 7)), "2 prefix tokens; from 1 to 1"),
     ],
 )
 def test_a_job_that_could_never_run_is_refused_with_its_companions(engine, unfit, complaint):

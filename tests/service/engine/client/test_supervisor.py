@@ -7,12 +7,17 @@ from pathlib import Path
 import pytest
 
 from model.config import SearchConfig
+from model.request import DecodeRequest
 from service.engine.client.client import EngineClient, LossReason
 from service.engine.client.submission import SegmentJob
 from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError, EngineUnavailableError
 
-JOB = SegmentJob(source_ids=(10, 11, 1), prefix_ids=(0,), search=SearchConfig(max_length=5))
+JOB = SegmentJob(
+    request=DecodeRequest(
+        source_ids=(10, 11, 1), prefix_ids=(0,), search=SearchConfig(max_length=5)
+    )
+)
 
 
 def test_the_first_restart_is_at_once_and_every_further_one_waits_longer():

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from model.config import SearchConfig
+from model.request import DecodeRequest
 from service.engine.messages import Cancelled, SubmitSegment
 from service.engine.worker.lane import Lane
 from service.engine.worker.runner import Runner
@@ -106,9 +107,11 @@ def test_a_segment_waits_with_its_own_length_rows_and_class(
     segments = [
         SubmitSegment(
             segment_id=number,
-            source_ids=(5,) * number,
-            prefix_ids=(0,),
-            search=SearchConfig(beam_size=number + 1),
+            request=DecodeRequest(
+                source_ids=(5,) * number,
+                prefix_ids=(0,),
+                search=SearchConfig(beam_size=number + 1),
+            ),
             priority=priority,
         )
         for number, priority in ((1, "interactive"), (3, "bulk"))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from model.config import SearchConfig
+from model.request import DecodeRequest
 from service.engine.errors import FrontGoneError, ProtocolError
 from service.engine.messages import (
     MAX_FRAME_BYTES,
@@ -128,12 +129,15 @@ def segment(
     beam_size: int = 2,
     max_length: int = 5,
     priority: Priority = "interactive",
+    source_ids: tuple[int, ...] | None = None,
 ) -> SubmitSegment:
     return SubmitSegment(
         segment_id=segment_id,
-        source_ids=(*range(10, 15 + segment_id % 7), 1),
-        prefix_ids=(0,),
-        search=SearchConfig(beam_size=beam_size, max_length=max_length),
+        request=DecodeRequest(
+            source_ids=source_ids or (*range(10, 15 + segment_id % 7), 1),
+            prefix_ids=(0,),
+            search=SearchConfig(beam_size=beam_size, max_length=max_length),
+        ),
         priority=priority,
     )
 
@@ -213,10 +217,7 @@ def test_encoding_is_spread_over_turns_so_that_running_segments_go_on(pair):
 
 def running_by_turn(pair: Pair, *, num_turns: int) -> list[int]:
     """Sixteen segments with sources of 10 tokens arrive; how many run after each turn."""
-    many = [
-        msgspec.structs.replace(segment(number, max_length=60), source_ids=(*range(10, 19), 1))
-        for number in range(16)
-    ]
+    many = [segment(number, max_length=60, source_ids=(*range(10, 19), 1)) for number in range(16)]
     messages = [[submit(*many)], *([] for _ in range(num_turns - 1))]
     return [of(Snapshot, pair.turn(*said))[0].num_running for said in messages]
 
@@ -274,7 +275,7 @@ def test_a_wide_beam_gets_in_between_narrow_ones(pair):
 
 
 def test_a_batch_that_fails_does_not_stop_the_loop(pair):
-    poison = msgspec.structs.replace(segment(1), source_ids=(1_000_000, 1))
+    poison = segment(1, source_ids=(1_000_000, 1))
     snapshot, failure = pair.turn(submit(poison))
     assert isinstance(failure, Failed)
     assert (failure.segment_id, failure.code) == (1, "engine_error")

@@ -16,6 +16,7 @@ from service.engine.worker.lane import Lane
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler
 from service.engine.worker.totals import Totals
+from service.priority import Priority
 from support.tiny_checkpoint import TINY_TOKENS, tiny_transformer
 
 LIMITS = SessionLimits(max_rows=64, max_slots=32, max_source_length=32, max_target_length=32)
@@ -67,15 +68,17 @@ def fragile(**attributes: object) -> Callable[[], FragileSession]:
     return type("Fragile", (FragileSession,), {"tries": Counter(), **attributes})
 
 
-def segment(number: int, *, poison: bool = False, **changes: object) -> SubmitSegment:
+def segment(
+    number: int, *, poison: bool = False, priority: Priority = "interactive", **changes: object
+) -> SubmitSegment:
     """Its source begins with a token of its own, by which its tries are counted."""
     values: dict[str, object] = {
-        "segment_id": number,
         "source_ids": (100 + number, POISON if poison else 20, 12, 1),
         "prefix_ids": (0,),
         "search": SearchConfig(beam_size=2, max_length=6),
     }
-    return SubmitSegment(**(values | changes))
+    request = DecodeRequest(**(values | changes))
+    return SubmitSegment(segment_id=number, request=request, priority=priority)
 
 
 class Clock:

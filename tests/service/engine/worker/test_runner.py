@@ -3,6 +3,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 import pytest
 import torch
 
@@ -30,9 +31,11 @@ def segment(
 ) -> SubmitSegment:
     return SubmitSegment(
         segment_id=segment_id,
-        source_ids=source_ids,
-        prefix_ids=prefix_ids,
-        search=SearchConfig(beam_size=beam_size, max_length=max_length),
+        request=DecodeRequest(
+            source_ids=source_ids,
+            prefix_ids=prefix_ids,
+            search=SearchConfig(beam_size=beam_size, max_length=max_length),
+        ),
     )
 
 
@@ -246,7 +249,7 @@ def test_hypotheses_with_scores_that_are_not_finite_are_worth_nothing(number):
             ]
 
         def _overflown(self, hypothesis):
-            return replace(hypothesis, score=number)
+            return msgspec.structs.replace(hypothesis, score=number)
 
     session = OverflowingSession(tiny_transformer(), tokens=TINY_TOKENS, limits=LIMITS)
     runner = Runner(lambda: session, totals=Totals(), clock=ticking())
