@@ -2,7 +2,7 @@
 
 Owns the two stacks, each usable alone, the whole network with its embeddings and output
 projection, and the attention maps. It runs whole sequences; one step at a time is
-`model.decode.incremental`.
+`model.decode.backends.eager.incremental`.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """A `Transformer` over a grid: the encoder for newcomers, one decoder step for all rows.
 
-Owns the arithmetic. Every shape is that of a bucket and no value reaches the host, so that both
-can be recorded. The plain network, `model.nn`, is the oracle.
+Owns how rows attend to the tables, and what comes before and after the layers, which are
+`model.decode.fused_layer`. Every shape is that of a bucket and no value reaches the host, so that a
+step can be recorded. The plain network, `model.nn`, is the oracle.
 """
 
 from dataclasses import dataclass
@@ -11,10 +12,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from model.config import ModelConfig
 from model.decode.backends.cuda.tables import Bucket, GridTables
-from model.decode.incremental import check_supported
-from model.nn.layers import ACTIVATIONS, DecoderLayer
+from model.decode.fused_layer import fuse_layers
 from model.nn.masks import lengths_mask
 from model.nn.positions import LearnedPositions, NoPositions
 from model.nn.transformer import Transformer
@@ -49,89 +48,55 @@ def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
-class _Layer:
-    """One decoder layer, the projections of its self-attention fused."""
+class _NodePast:
+    """The nodes of a grid's tables, of which every row attends to its ancestors."""
 
-    def __init__(self, layer: DecoderLayer, config: ModelConfig) -> None:
-        own = layer.self_attention
-        self._layer = layer
-        self._is_pre = config.norm_placement == "pre"
-        self._activation = ACTIVATIONS[config.activation]
-        self._num_heads = config.num_heads
-        self._widths = [config.num_heads * own.query_width] * 2
-        self._widths.append(config.num_heads * own.value_width)
-        projections = (own.q_proj, own.k_proj, own.v_proj)
-        self._weight = torch.cat([projection.weight for projection in projections])
-        biases: list[Tensor] = [p.bias for p in projections if p.bias is not None]
-        self._bias = torch.cat(biases) if biases else None
+    def __init__(self, view: _View) -> None:
+        self._view = view
 
-    def _heads(self, projected: Tensor, num_sentences: int) -> Tensor:
-        """(B·Q, H·d) → (B, H, Q, d)."""
-        width = projected.shape[-1] // self._num_heads
-        return projected.view(num_sentences, -1, self._num_heads, width).transpose(1, 2)
-
-    def project_memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of the encoder's output: (N, M, D) → (N, H, M, d_k), (N, H, M, d_v)."""
-        cross = self._layer.cross_attention
-        flat = encoded.flatten(0, 1)
-        return (
-            self._heads(cross.k_proj(flat), len(encoded)),
-            self._heads(cross.v_proj(flat), len(encoded)),
-        )
-
-    def step(self, index: int, hidden: Tensor, view: _View) -> tuple[Tensor, Tensor]:
-        """Run the layer: (R, D) → (R, D), and what it asked of the memory, (S, H, K, d_k)."""
-        layer = self._layer
-        inner = self._before(hidden, layer.self_attention_norm)
-        hidden = self._after(
-            hidden, self._attend_to_past(index, inner, view), layer.self_attention_norm
-        )
-        inner = self._before(hidden, layer.cross_attention_norm)
-        attended, queries = self._attend_to_memory(index, inner, view)
-        hidden = self._after(hidden, attended, layer.cross_attention_norm)
-        inner = self._before(hidden, layer.feed_forward_norm)
-        inner = layer.feed_forward.down_proj(self._activation(layer.feed_forward.up_proj(inner)))
-        return self._after(hidden, inner, layer.feed_forward_norm), queries
-
-    def _before(self, hidden: Tensor, norm: torch.nn.Module) -> Tensor:
-        return norm(hidden) if self._is_pre else hidden
-
-    def _after(self, hidden: Tensor, change: Tensor, norm: torch.nn.Module) -> Tensor:
-        result: Tensor = hidden + change if self._is_pre else norm(hidden + change)
-        return result
-
-    def _attend_to_past(self, index: int, hidden: Tensor, view: _View) -> Tensor:
+    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """See `Past.attend`."""
+        view = self._view
         tables, num_slots, num_columns = view.tables, len(view.slots), view.bucket.num_columns
-        projected = F.linear(hidden, self._weight, self._bias)
-        queries, keys, values = (
-            self._heads(part, num_slots)
-            for part in torch.split_with_sizes(projected, self._widths, -1)
-        )
         pasts = []
-        for table, new in ((tables.keys[index], keys), (tables.values[index], values)):
-            table[view.slots, :, view.positions] = new
+        for table, new in ((tables.keys[layer], keys), (tables.values[layer], values)):
+            table[view.slots, :, view.positions] = _by_slot(new, num_slots)
             pasts.append(table[:num_slots, :, :num_columns].flatten(2, 3))  # (S, H, T·K, d)
         past_keys, past_values = pasts
         attended = F.scaled_dot_product_attention(
-            queries, past_keys, past_values, attn_mask=view.past_bias
+            _by_slot(queries, num_slots), past_keys, past_values, attn_mask=view.past_bias
         )
-        output: Tensor = self._layer.self_attention.out_proj(
-            attended.transpose(1, 2).reshape(len(hidden), -1)
-        )
-        return output
+        return attended.transpose(1, 2).reshape(len(queries), -1)
 
-    def _attend_to_memory(self, index: int, hidden: Tensor, view: _View) -> tuple[Tensor, Tensor]:
-        tables, cross = view.tables, self._layer.cross_attention
-        num_slots, length = len(view.slots), view.bucket.memory_length
-        queries = self._heads(cross.q_proj(hidden), num_slots)
+
+class _SlotMemory:
+    """The memories of a grid's tables, each read by all rows of its slot.
+
+    Attributes:
+        queries: (S, H, K, d_k) of the layer that attended last, None before the first.
+    """
+
+    def __init__(self, view: _View) -> None:
+        self._view = view
+        self.queries: Tensor | None = None
+
+    def attend(self, layer: int, queries: Tensor) -> Tensor:
+        """See `Memory.attend`."""
+        view = self._view
+        tables, num_slots, length = view.tables, len(view.slots), view.bucket.memory_length
+        self.queries = _by_slot(queries, num_slots)
         attended = F.scaled_dot_product_attention(
-            queries,
-            tables.memory_keys[index, :num_slots, :, :length],
-            tables.memory_values[index, :num_slots, :, :length],
+            self.queries,
+            tables.memory_keys[layer, :num_slots, :, :length],
+            tables.memory_values[layer, :num_slots, :, :length],
             attn_mask=view.memory_bias,
         )
-        output: Tensor = cross.out_proj(attended.transpose(1, 2).reshape(len(hidden), -1))
-        return output, queries
+        return attended.transpose(1, 2).reshape(len(queries), -1)
+
+
+def _by_slot(heads: Tensor, num_slots: int) -> Tensor:
+    """(S·K, H, d) → (S, H, K, d)."""
+    return heads.view(num_slots, -1, *heads.shape[1:]).transpose(1, 2)
 
 
 class GridNetwork:
@@ -141,9 +106,9 @@ class GridNetwork:
         """Fuse what can be fused; the weights must not change afterwards.
 
         Raises:
-            UnsupportedVariantError: For positions inside attention.
+            UnsupportedVariantError: If single steps do not run this network.
         """
-        check_supported(transformer.config)
+        self._layers = fuse_layers(transformer)
         weight = transformer.target_embedding.weight
         self.config = transformer.config
         self.device = weight.device
@@ -151,11 +116,6 @@ class GridNetwork:
         self.score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._transformer = transformer
         self._position_tables: dict[int, Tensor] = {}  # recordings read them where they are
-        self._layers = [
-            _Layer(layer, transformer.config)
-            for layer in transformer.decoder.layers
-            if isinstance(layer, DecoderLayer)
-        ]
 
     def encode(self, ids: Tensor, lengths: Tensor, slots: Tensor, tables: GridTables) -> None:
         """Run the encoder and store every layer's keys and values of its output.
@@ -185,16 +145,16 @@ class GridNetwork:
         hidden = self._transformer.target_embedding(tables.tokens[: bucket.num_slots])  # (S, K, D)
         hidden = hidden + table[view.positions.clamp(max=len(table) - 1)].unsqueeze(1)
         hidden = hidden.flatten(0, 1)
-        queries = None
+        past, memory = _NodePast(view), _SlotMemory(view)
         with sdpa_kernel(_ATTENTION):
-            for index, layer in enumerate(self._layers):
-                hidden, queries = layer.step(index, hidden, view)
+            for layer in self._layers:
+                hidden = layer.step(hidden, past, memory)
         final_norm = self._transformer.decoder.final_norm
         logits = self._project(hidden if final_norm is None else final_norm(hidden))
-        if queries is None or not bucket.with_sources:
+        if memory.queries is None or not bucket.with_sources:
             return logits, None
         keys = tables.memory_keys[-1, : bucket.num_slots, :, : bucket.memory_length]
-        scores = queries @ keys.mT * self.config.query_width**-0.5 + view.memory_bias
+        scores = memory.queries @ keys.mT * self.config.query_width**-0.5 + view.memory_bias
         return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
 
     def _view(self, tables: GridTables, bucket: Bucket) -> _View:

@@ -1,7 +1,8 @@
 """A `Transformer` with its caches: rows in, the likeliest next tokens of every row out.
 
 Owns the caches as tensors and the shapes of a step over them. The arithmetic of a step is
-`model.decode.incremental`, the search over its results `model.decode.backends.eager.backend`.
+`model.decode.backends.eager.incremental`, the search over its results
+`model.decode.backends.eager.backend`.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from torch import Tensor
 
 from model.decode import beam_search
 from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
-from model.decode.incremental import IncrementalDecoder, StepShape
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
 from model.request import SessionLimits

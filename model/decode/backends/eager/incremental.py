@@ -1,0 +1,182 @@
+"""One decoder step for every running row, over cached keys and values.
+
+Owns how rows attend to their cached pasts and to the memory that the beams of a sentence share,
+and what comes before and after the layers; the layers are `model.decode.fused_layer`, the caches
+`model.decode.backends.eager.cache`. It is the same network as `Transformer.decode`, which is its
+oracle: a step costs O(t), not O(t²), and memory is projected once per sentence.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.fused_layer import fuse_layers
+from model.decode.timing import Stopwatch
+from model.nn.transformer import Transformer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepShape:
+    """How the rows of one step lie; the same for all layers.
+
+    Attributes:
+        slot_rows: (N, K) int64, the row of each beam of each slot, 0 where there is none.
+        row_places: (R,) int64, n·K + k of each row.
+        past_mask: (R, 1, 1, W) bool, True = may attend, or None when all pasts fill the window.
+        memory_mask: (N, 1, 1, S) bool, True = may attend, or None without padding.
+        window: Columns of the past, W, the one being written included.
+        memory_length: Longest source, S.
+        with_attention: Also return where the last layer looked.
+    """
+
+    slot_rows: Tensor
+    row_places: Tensor
+    past_mask: Tensor | None
+    memory_mask: Tensor | None
+    window: int
+    memory_length: int
+    with_attention: bool
+
+
+def _attend(
+    queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Attention of few queries over many keys: (B, H, Q, d) → (B, H, Q, d_v), weights.
+
+    Two products and a softmax: with a handful of queries a row this is faster on a CPU than the
+    fused kernel, which is made for many.
+    """
+    scores = queries @ keys.transpose(-2, -1)
+    if bias is not None:
+        scores += bias
+    weights = scores.softmax(dim=-1)
+    return weights @ values, weights
+
+
+def _bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
+    """A mask as something to add: 0 where it may be attended to, −inf where not."""
+    if mask is None:
+        return None
+    return like.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
+
+
+class _RowPast:
+    """The last columns of a `RowCache`."""
+
+    def __init__(self, cache: RowCache, shape: StepShape, like: Tensor) -> None:
+        self._cache = cache
+        self._window = cache.window(shape.window)
+        self._bias = _bias(shape.past_mask, like)
+
+    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """See `Past.attend`."""
+        cache, num_rows = self._cache, len(queries)
+        cache.keys[layer, :num_rows, :, cache.column] = keys
+        cache.values[layer, :num_rows, :, cache.column] = values
+        attended, _ = _attend(
+            queries.unsqueeze(2) * queries.shape[-1] ** -0.5,
+            cache.keys[layer, :num_rows, :, self._window],
+            cache.values[layer, :num_rows, :, self._window],
+            self._bias,
+        )  # (R, H, 1, d_v)
+        return attended.reshape(num_rows, -1)
+
+
+class _SlotMemory:
+    """The first slots of a `MemoryCache`, which the rows of a sentence read together.
+
+    Attributes:
+        weights: (N, H, K, S) attention of the layer that attended last, None before the first.
+    """
+
+    def __init__(self, cache: MemoryCache, shape: StepShape, like: Tensor) -> None:
+        self._cache = cache
+        self._shape = shape
+        self._bias = _bias(shape.memory_mask, like)
+        self.weights: Tensor | None = None
+
+    def attend(self, layer: int, queries: Tensor) -> Tensor:
+        """See `Memory.attend`."""
+        shape = self._shape
+        num_slots, width = shape.slot_rows.shape
+        queries = queries * queries.shape[-1] ** -0.5
+        attended, self.weights = _attend(
+            queries[shape.slot_rows].transpose(1, 2),  # (N, H, K, d_k)
+            self._cache.keys[layer, :num_slots, :, : shape.memory_length],
+            self._cache.values[layer, :num_slots, :, : shape.memory_length],
+            self._bias,
+        )
+        return attended.transpose(1, 2).reshape(num_slots * width, -1)[shape.row_places]
+
+
+class IncrementalDecoder:
+    """A `Transformer` run one target token at a time."""
+
+    def __init__(self, transformer: Transformer) -> None:
+        """Fuse the projections of `transformer`, whose weights must not change afterwards.
+
+        Raises:
+            UnsupportedVariantError: If single steps do not run this network.
+        """
+        self._layers = fuse_layers(transformer)
+        self._transformer = transformer
+
+    def encode(
+        self, source_ids: Tensor, source_mask: Tensor, memory: MemoryCache, slots: Tensor
+    ) -> None:
+        """Run the encoder and store every layer's keys and values of its output.
+
+        Args:
+            source_ids: (N, S) int64.
+            source_mask: (N, S) bool, True = may attend.
+            memory: Where they go.
+            slots: (N,) int64, the slot of each sentence.
+        """
+        encoded = self._transformer.encode(source_ids, source_mask)
+        for index, layer in enumerate(self._layers):
+            memory.write(index, slots, *layer.project_memory(encoded))
+
+    def step(
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        cache: RowCache,
+        memory: MemoryCache,
+        shape: StepShape,
+        *,
+        watch: Stopwatch,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Feed every row its last token.
+
+        Args:
+            tokens: (R,) int64.
+            positions: (R,) int64, the target position of each of them.
+            cache: Pasts of the rows; this step's column is written.
+            memory: Encoder side of the slots.
+            shape: How rows and slots lie.
+            watch: Gets the time of every part.
+
+        Returns:
+            (R, V) logits of the next token, and (R, S) attention to the source, averaged over
+            the heads of the last layer, if asked for.
+        """
+        hidden = self._transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1))
+        hidden = hidden.squeeze(1)
+        row_past = _RowPast(cache, shape, hidden)
+        slot_memory = _SlotMemory(memory, shape, hidden)
+        watch.lap("embedding")
+        for layer in self._layers:
+            hidden = layer.attend_to_past(hidden, row_past)
+            watch.lap("self_attention")
+            hidden = layer.attend_to_memory(hidden, slot_memory)
+            watch.lap("cross_attention")
+            hidden = layer.feed_forward(hidden)
+            watch.lap("feed_forward")
+        final_norm = self._transformer.decoder.final_norm
+        logits = self._transformer.project(hidden if final_norm is None else final_norm(hidden))
+        weights = slot_memory.weights
+        if not shape.with_attention or weights is None:
+            return logits, None
+        looked = weights.mean(dim=1)  # (N, K, S)
+        return logits, looked.flatten(0, 1)[shape.row_places]
