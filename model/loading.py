@@ -18,11 +18,12 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.stored import open_weights
 from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
-from model.config import ABSOLUTE_POSITIONS, ComputeReason, ComputeType, ModelConfig
+from model.config import ComputeReason, ComputeType, ModelConfig
 from model.decode.backends.opening import Network, slow_reason
 from model.errors import UnsupportedVariantError
+from model.honoured import unsupported_fields
 from model.native import kernels
-from model.native.network import Int8Network, pack, pack_transformer
+from model.native.network import INT8_FIELDS, Int8Network, pack, pack_transformer
 from model.text.tokenizer import Tokenizer
 
 LOGGER = logging.getLogger("dragoman")
@@ -166,7 +167,7 @@ def _float_reason(manifest: Manifest, device: torch.device) -> ComputeReason:
     """Why a float network runs where nobody has asked for float32."""
     if device.type != "cpu":
         return "best"
-    if manifest.network.position not in ABSOLUTE_POSITIONS:
+    if unsupported_fields(manifest.network, INT8_FIELDS):
         return "positions"
     return "processor" if kernels.missing_flags() else "not_built"
 
@@ -175,6 +176,6 @@ def _find_int8_problem(manifest: Manifest, device: torch.device) -> str | None:
     """Why int8 cannot be had, or None."""
     if device.type != "cpu":
         return f"int8 kernels run on a CPU, not on {device.type}"
-    if manifest.network.position not in ABSOLUTE_POSITIONS:
-        return f"position is {manifest.network.position!r}, which int8 kernels do not run"
+    if problems := unsupported_fields(manifest.network, INT8_FIELDS):
+        return f"int8 kernels do not run this network: {'; '.join(problems)}"
     return kernels.find_problem()

@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from model.config import ABSOLUTE_POSITIONS, ModelConfig
-from model.errors import UnsupportedVariantError
-from model.nn.layers import ACTIVATIONS, DecoderLayer
+from model.config import ModelConfig
+from model.honoured import EVERY_VALUE, Allowed
+from model.nn.layers import ACTIVATIONS, DecoderLayer, known_decoder_layers
 from model.nn.norms import Norm
 from model.nn.transformer import Transformer
 
@@ -53,17 +53,22 @@ class Memory(Protocol):
         ...
 
 
-def check_supported(config: ModelConfig) -> None:
-    """Refuse what single steps do not run.
-
-    Raises:
-        UnsupportedVariantError: For positions inside attention.
-    """
-    if config.position not in ABSOLUTE_POSITIONS:
-        raise UnsupportedVariantError(
-            f"position is {config.position!r}; incremental decoding runs only"
-            f" {', '.join(sorted(ABSOLUTE_POSITIONS))}: decode with Transformer.decode instead"
-        )
+LAYER_FIELDS: dict[str, Allowed] = {
+    "d_model": EVERY_VALUE,
+    "num_heads": EVERY_VALUE,
+    "d_ff": EVERY_VALUE,
+    "d_k": EVERY_VALUE,
+    "d_v": EVERY_VALUE,
+    "activation": tuple(ACTIVATIONS),
+    "norm": ("layernorm", "rmsnorm"),
+    "norm_placement": ("post", "pre"),
+    "norm_epsilon": EVERY_VALUE,
+    "attention_bias": EVERY_VALUE,
+    "dropout": EVERY_VALUE,
+    "attention_dropout": EVERY_VALUE,
+    "activation_dropout": EVERY_VALUE,
+}
+"""What a fused layer honours; what stands around the layers, each backend declares itself."""
 
 
 class FusedLayer:
@@ -146,17 +151,7 @@ def fuse_layers(transformer: Transformer) -> list[FusedLayer]:
     """The decoder's layers, ready for single steps; the weights must not change afterwards.
 
     Raises:
-        UnsupportedVariantError: If single steps do not run this network, or a layer is of a kind
-            that they do not know.
+        UnsupportedVariantError: A layer is of a kind that single steps do not know.
     """
-    config = transformer.config
-    check_supported(config)
-    layers = []
-    for index, layer in enumerate(transformer.decoder.layers):
-        if not isinstance(layer, DecoderLayer):
-            raise UnsupportedVariantError(
-                f"decoder layer {index} is a {type(layer).__name__};"
-                f" single steps run only {DecoderLayer.__name__}"
-            )
-        layers.append(FusedLayer(index, layer, config))
-    return layers
+    layers = known_decoder_layers(transformer.decoder.layers, by="incremental decoding")
+    return [FusedLayer(index, layer, transformer.config) for index, layer in enumerate(layers)]

@@ -14,9 +14,11 @@ import numpy as np
 import torch
 
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
-from model.errors import ConfigError, UnsupportedVariantError
+from model.errors import ConfigError
+from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.native import kernels
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
+from model.nn.layers import known_decoder_layers
 from model.nn.positions import sinusoidal_table
 from model.nn.transformer import Transformer
 
@@ -25,6 +27,39 @@ if TYPE_CHECKING:
 
 VECTOR = 16
 _IMPOSSIBLE = float("-inf")
+
+
+INT8_FIELDS = HonouredFields(
+    by="int8 decoding",
+    fields={
+        "d_model": EVERY_VALUE,
+        "num_heads": EVERY_VALUE,
+        "d_ff": EVERY_VALUE,
+        "d_k": EVERY_VALUE,
+        "d_v": EVERY_VALUE,
+        "activation": ("relu", "gelu", "silu"),
+        "norm": ("layernorm", "rmsnorm"),
+        "norm_placement": ("post", "pre"),
+        "norm_epsilon": EVERY_VALUE,
+        "attention_bias": EVERY_VALUE,
+        "dropout": EVERY_VALUE,
+        "attention_dropout": EVERY_VALUE,
+        "activation_dropout": EVERY_VALUE,
+        "vocab_size": EVERY_VALUE,
+        "target_vocab_size": EVERY_VALUE,
+        "num_encoder_layers": EVERY_VALUE,
+        "num_decoder_layers": EVERY_VALUE,
+        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position_offset": EVERY_VALUE,
+        "max_positions": EVERY_VALUE,
+        "scale_embedding": EVERY_VALUE,
+        "share_embeddings": EVERY_VALUE,
+        "tie_output": EVERY_VALUE,
+        "output_bias": EVERY_VALUE,
+        "pad_id": EVERY_VALUE,
+    },
+)
+"""What the kernels honour, and a packing can say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +98,7 @@ def pack(
         UnsupportedVariantError: The kernels are not there, or do not run this network.
         ConfigError: So many threads cannot be started here.
     """
-    if config.position not in ABSOLUTE_POSITIONS:
-        raise UnsupportedVariantError(
-            f"position is {config.position!r}; int8 decoding runs only"
-            f" {', '.join(sorted(ABSOLUTE_POSITIONS))}"
-        )
+    check_honoured(config, INT8_FIELDS)
     return _Packer(config, weights, kernels.load()).pack(
         max_positions=max_positions, suppressed_ids=suppressed_ids, num_threads=num_threads
     )
@@ -81,6 +112,7 @@ def pack_transformer(
     num_threads: int = 1,
 ) -> Int8Network:
     """Quantise and pack a network that is in memory; see `pack`."""
+    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by)
     return pack(
         transformer.config,
         NetworkWeights(transformer),

@@ -5,12 +5,13 @@ Every sub-layer is dropped out and added to its own input. The paper normalises 
 pre-norm stack ends in a norm of its own (`model.nn.transformer`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import Activation, ModelConfig
+from model.errors import UnsupportedVariantError
 from model.nn.attention import MultiHeadAttention
 from model.nn.dropout import Dropout
 from model.nn.norms import Norm, build_norm
@@ -142,3 +143,24 @@ class DecoderLayer(_Layer):
                 lambda x: self.cross_attention(x, memory, mask=memory_mask, maps=cross_maps),
             )
         return self._residual(x, self.feed_forward_norm, self.feed_forward)
+
+
+def known_decoder_layers(layers: Iterable[nn.Module], *, by: str) -> list[DecoderLayer]:
+    """The layers of a decoder, for those who take them apart.
+
+    Args:
+        layers: Of a `Decoder`.
+        by: Who takes them apart, as an error names it.
+
+    Raises:
+        UnsupportedVariantError: One of them is of another kind.
+    """
+    known = []
+    for index, layer in enumerate(layers):
+        if not isinstance(layer, DecoderLayer):
+            raise UnsupportedVariantError(
+                f"decoder layer {index} is a {type(layer).__name__}; {by} knows only"
+                f" {DecoderLayer.__name__}"
+            )
+        known.append(layer)
+    return known

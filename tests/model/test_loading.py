@@ -65,8 +65,9 @@ def test_a_network_that_is_decoded_without_caches_is_loaded_with_one_warning(
     loaded = load_for_decoding(write_tiny_checkpoint(tmp_path / "rope", network=network))
     assert (loaded.compute_type, loaded.compute_reason) == ("float32", "positions")
     assert "position is 'rope'" in loaded.compute_problem
-    message = "slow decoding: no decoder with caches runs network.position 'rope'"
-    assert caplog.messages == [message]
+    (message,) = caplog.messages
+    assert message.startswith("slow decoding: ")
+    assert "network.position is 'rope'" in message
     assert caplog.records[0].__dict__["fields"] == {"checkpoint": "tiny"}
     caplog.clear()
     load_for_decoding(write_tiny_checkpoint(tmp_path / "absolute"))

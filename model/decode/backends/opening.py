@@ -1,12 +1,14 @@
 """From a network to the backend that runs it: the one place that knows all of them."""
 
-from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
+from model.config import ModelConfig, SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import CudaGraphs
 from model.decode.backends.eager.backend import EagerBackend
+from model.decode.backends.eager.incremental import EAGER_FIELDS
 from model.decode.backends.int8 import NativeBackend
 from model.decode.backends.plain import PlainBackend
+from model.honoured import unsupported_fields
 from model.native.network import Int8Network
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
@@ -17,9 +19,8 @@ Network = Transformer | Int8Network
 
 def slow_reason(config: ModelConfig) -> str | None:
     """Why no backend with caches runs a network, or None if one does."""
-    if config.position in ABSOLUTE_POSITIONS:
-        return None
-    return f"no decoder with caches runs network.position {config.position!r}"
+    problems = unsupported_fields(config, EAGER_FIELDS)  # the grid honours the same
+    return f"no decoder with caches runs it: {'; '.join(problems)}" if problems else None
 
 
 def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimits) -> Backend:

@@ -13,18 +13,20 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.errors import ConfigError
 from model.exchange.export.output import (
-    choice_problems,
-    common_problems,
+    EVEN_QUERIES,
+    EVEN_VALUES,
+    export_problems,
     new_directory,
     num_positions,
     refuse,
     write_licences,
 )
+from model.honoured import EVERY_VALUE, Condition, HonouredFields
+from model.nn.layers import known_decoder_layers
 from model.nn.positions import NoPositions
 from model.nn.transformer import Transformer
 
@@ -32,7 +34,41 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
-_CHOICES: dict[str, tuple[object, ...]] = {"position": tuple(sorted(ABSOLUTE_POSITIONS))}
+CTRANSLATE2_FIELDS = HonouredFields(
+    by="CTranslate2",
+    fields={
+        "vocab_size": EVERY_VALUE,
+        "target_vocab_size": EVERY_VALUE,
+        "d_model": EVERY_VALUE,
+        "num_heads": EVERY_VALUE,
+        "d_ff": EVERY_VALUE,
+        "num_encoder_layers": Condition(
+            name="1 or more", holds=lambda network: network.num_encoder_layers > 0
+        ),
+        "num_decoder_layers": Condition(
+            name="1 or more", holds=lambda network: network.num_decoder_layers > 0
+        ),
+        "d_k": EVEN_QUERIES,
+        "d_v": EVEN_VALUES,
+        "activation": tuple(_ACTIVATIONS),
+        "norm": ("layernorm", "rmsnorm"),
+        "norm_placement": ("post", "pre"),
+        "norm_epsilon": EVERY_VALUE,
+        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position_offset": EVERY_VALUE,
+        "max_positions": EVERY_VALUE,
+        "scale_embedding": EVERY_VALUE,
+        "share_embeddings": EVERY_VALUE,
+        "tie_output": EVERY_VALUE,
+        "output_bias": EVERY_VALUE,
+        "attention_bias": EVERY_VALUE,
+        "dropout": EVERY_VALUE,
+        "attention_dropout": EVERY_VALUE,
+        "activation_dropout": EVERY_VALUE,
+        "pad_id": EVERY_VALUE,
+    },
+)
+"""What a `TransformerSpec` can be told of a network."""
 
 
 def export_ctranslate2(
@@ -54,11 +90,12 @@ def export_ctranslate2(
     _check_quantization(quantization)
     manifest, tokenizer = checkpoint.manifest, checkpoint.tokenizer
     tokens, network = manifest.tokens, manifest.network
-    problems = _problems(manifest)
+    problems = export_problems(manifest, CTRANSLATE2_FIELDS)
     pieces = {"source": tokenizer.source_pieces(), "target": tokenizer.target_pieces()}
     for side, known in pieces.items():
         problems += _name_problems(side, known, tokens)
-    refuse("CTranslate2", problems)
+    refuse(CTRANSLATE2_FIELDS.by, problems)
+    known_decoder_layers(checkpoint.transformer.decoder.layers, by=CTRANSLATE2_FIELDS.by)
     with new_directory(output) as partial:
         spec = _empty_spec(network, tokens)
         variables = spec_variables(checkpoint.transformer, num_positions=num_positions(manifest))
@@ -201,16 +238,4 @@ def _name_problems(side: str, pieces: Mapping[int, str], tokens: SpecialTokens) 
         f"the {side} vocabulary has {piece!r} as id {index} (only as {specials[piece]})"
         for index, piece in pieces.items()
         if piece in specials and index != specials[piece]
-    ]
-
-
-def _problems(manifest: Manifest) -> list[str]:
-    return [
-        *common_problems(manifest),
-        *choice_problems(manifest.network, _CHOICES),
-        *(
-            f"network.{name} is 0 (only 1 or more)"
-            for name in ("num_encoder_layers", "num_decoder_layers")
-            if getattr(manifest.network, name) == 0
-        ),
     ]

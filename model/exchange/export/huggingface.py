@@ -17,24 +17,51 @@ from model.checkpoint.plain import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import Activation, ModelConfig, SearchConfig, SpecialTokens
 from model.exchange.export.output import (
-    choice_problems,
-    common_problems,
+    EVEN_QUERIES,
+    EVEN_VALUES,
+    export_problems,
     new_directory,
     num_positions,
     refuse,
     write_licences,
 )
+from model.honoured import EVERY_VALUE, HonouredFields
+from model.nn.layers import known_decoder_layers
 from model.nn.transformer import Transformer
 
 _ACTIVATIONS: dict[Activation, str] = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
-_CHOICES: dict[str, tuple[object, ...]] = {
-    "norm": ("layernorm",),
-    "norm_placement": ("post",),
-    "norm_epsilon": (1e-5,),
-    "position": ("sinusoidal-marian",),
-    "position_offset": (0,),
-    "attention_bias": (True,),
-}
+MARIAN_FIELDS = HonouredFields(
+    by="Hugging Face Marian",
+    fields={
+        "vocab_size": EVERY_VALUE,
+        "target_vocab_size": EVERY_VALUE,
+        "d_model": EVERY_VALUE,
+        "num_heads": EVERY_VALUE,
+        "d_ff": EVERY_VALUE,
+        "num_encoder_layers": EVERY_VALUE,
+        "num_decoder_layers": EVERY_VALUE,
+        "d_k": EVEN_QUERIES,
+        "d_v": EVEN_VALUES,
+        "activation": tuple(_ACTIVATIONS),
+        "norm": ("layernorm",),
+        "norm_placement": ("post",),
+        "norm_epsilon": (1e-5,),
+        "position": ("sinusoidal-marian",),
+        "position_offset": (0,),
+        "max_positions": EVERY_VALUE,
+        "scale_embedding": EVERY_VALUE,
+        "share_embeddings": EVERY_VALUE,
+        "tie_output": EVERY_VALUE,
+        "output_bias": EVERY_VALUE,
+        "attention_bias": (True,),
+        "dropout": EVERY_VALUE,
+        "attention_dropout": EVERY_VALUE,
+        "activation_dropout": EVERY_VALUE,
+        "pad_id": EVERY_VALUE,
+    },
+)
+"""What `MarianMTModel` can be told of a network."""
+
 _PARTS = {
     "self_attention": "self_attn",
     "self_attention_norm": "self_attn_layer_norm",
@@ -58,7 +85,8 @@ def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
         CheckpointError: `output` exists or cannot be written.
     """
     manifest = checkpoint.manifest
-    refuse("Hugging Face Marian", _problems(manifest))
+    refuse(MARIAN_FIELDS.by, export_problems(manifest, MARIAN_FIELDS))
+    known_decoder_layers(checkpoint.transformer.decoder.layers, by=MARIAN_FIELDS.by)
     config = marian_config(manifest.network, manifest.tokens, max_positions=num_positions(manifest))
     with new_directory(output) as partial:
         (partial / "config.json").write_bytes(format_json(config))
@@ -167,7 +195,3 @@ def _generation(manifest: Manifest) -> dict[str, object]:
         "length_penalty": search.length_penalty,
         "early_stopping": "never",
     }
-
-
-def _problems(manifest: Manifest) -> list[str]:
-    return [*common_problems(manifest), *choice_problems(manifest.network, _CHOICES)]

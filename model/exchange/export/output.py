@@ -14,11 +14,23 @@ from pathlib import Path
 from safetensors import SafetensorError
 
 from model.checkpoint.manifest import Manifest
-from model.config import ModelConfig
 from model.errors import CheckpointError, UnsupportedVariantError
+from model.honoured import Condition, HonouredFields, unsupported_fields
 from model.system.paths import exists
 
 MIN_POSITIONS = 1024
+
+EVEN_QUERIES = Condition(
+    name="d_model / num_heads",
+    holds=lambda network: network.query_width * network.num_heads == network.d_model,
+)
+"""Of `d_k`: heads that divide the width of the network among them, as other engines have them."""
+
+EVEN_VALUES = Condition(
+    name="d_model / num_heads",
+    holds=lambda network: network.value_width * network.num_heads == network.d_model,
+)
+"""The same of `d_v`."""
 
 
 def num_positions(manifest: Manifest) -> int:
@@ -33,27 +45,19 @@ def num_positions(manifest: Manifest) -> int:
     )
 
 
-def common_problems(manifest: Manifest) -> list[str]:
-    """What no target expresses, as sentence fragments."""
-    network, problems = manifest.network, []
-    head_width = network.d_model // network.num_heads
-    for name, value in (("d_k", network.query_width), ("d_v", network.value_width)):
-        if value != head_width or network.d_model % network.num_heads:
-            problems.append(f"network.{name} is {value} (only d_model / num_heads)")
+def export_problems(manifest: Manifest, honoured: HonouredFields) -> list[str]:
+    """What a target does not express, as sentence fragments.
+
+    Args:
+        manifest: Of the checkpoint.
+        honoured: What the target says of a network; no target forces a first token.
+    """
+    problems = unsupported_fields(manifest.network, honoured)
     if manifest.tokens.forced_first_id is not None:
         problems.append(
             f"tokens.forced_first_id is {manifest.tokens.forced_first_id} (only no forced token)"
         )
     return problems
-
-
-def choice_problems(network: ModelConfig, choices: dict[str, tuple[object, ...]]) -> list[str]:
-    """A sentence fragment for every setting of the network that is not among its choices."""
-    return [
-        f"network.{name} is {value!r} (only {' or '.join(map(repr, allowed))})"
-        for name, allowed in choices.items()
-        if (value := getattr(network, name)) not in allowed
-    ]
 
 
 def refuse(target: str, problems: Sequence[str]) -> None:

@@ -53,6 +53,13 @@ def test_positions_inside_attention_are_refused_by_name() -> None:
         pack_transformer(small_transformer(position="rope"), max_positions=8)
 
 
+def test_a_decoder_layer_of_an_unknown_kind_is_refused_by_name() -> None:
+    transformer = small_transformer()
+    transformer.decoder.layers[1] = transformer.encoder.layers[1]
+    with pytest.raises(UnsupportedVariantError, match="decoder layer 1 is a EncoderLayer; int8"):
+        pack_transformer(transformer, max_positions=8)
+
+
 @pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
 def test_stored_rows_are_packed_as_they_are(tmp_path: Path) -> None:
     directory = write_tiny_checkpoint(tmp_path / "tiny")

@@ -5,8 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from model.config import Activation, ModelConfig, NormPlacement
+from model.errors import UnsupportedVariantError
 from model.nn.attention import MultiHeadAttention
-from model.nn.layers import DecoderLayer, EncoderLayer, FeedForward
+from model.nn.layers import DecoderLayer, EncoderLayer, FeedForward, known_decoder_layers
 from model.nn.masks import causal_mask, key_mask
 
 BOTH_PLACEMENTS = pytest.mark.parametrize("placement", ["post", "pre"])
@@ -148,3 +149,10 @@ def test_maps_are_filled_with_the_weights_of_both_attentions() -> None:
     torch.testing.assert_close(output, layer(x, memory))
     assert [m.shape for m in maps] == [(2, 4, 5, 5)]
     assert [m.shape for m in cross_maps] == [(2, 4, 5, 7)]
+
+
+def test_a_layer_of_another_kind_is_refused_with_its_place_and_who_refuses_it() -> None:
+    layers = [DecoderLayer(config()), EncoderLayer(config())]
+    assert known_decoder_layers(layers[:1], by="a toy") == layers[:1]
+    with pytest.raises(UnsupportedVariantError, match="layer 1 is a EncoderLayer; a toy knows"):
+        known_decoder_layers(layers, by="a toy")

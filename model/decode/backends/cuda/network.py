@@ -12,14 +12,37 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from model.config import ABSOLUTE_POSITIONS
 from model.decode.backends.cuda.tables import Bucket, GridTables
-from model.decode.fused_layer import fuse_layers
+from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
+from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.nn.masks import lengths_mask
 from model.nn.positions import LearnedPositions, NoPositions
 from model.nn.transformer import Transformer
 
 _ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """cuDNN's kernel makes a plan for every shape, and there are many; flash takes no mask."""
+
+
+GRID_FIELDS = HonouredFields(
+    by="decoding on a grid",
+    fields={
+        **LAYER_FIELDS,
+        "vocab_size": EVERY_VALUE,
+        "target_vocab_size": EVERY_VALUE,
+        "num_encoder_layers": EVERY_VALUE,
+        "num_decoder_layers": EVERY_VALUE,
+        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position_offset": EVERY_VALUE,
+        "max_positions": EVERY_VALUE,
+        "scale_embedding": EVERY_VALUE,
+        "share_embeddings": EVERY_VALUE,
+        "tie_output": EVERY_VALUE,
+        "output_bias": EVERY_VALUE,
+        "pad_id": EVERY_VALUE,
+    },
+)
+"""What the grid honours; positions inside attention work in `Transformer.decode`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +131,7 @@ class GridNetwork:
         Raises:
             UnsupportedVariantError: If single steps do not run this network.
         """
+        check_honoured(transformer.config, GRID_FIELDS)
         self._layers = fuse_layers(transformer)
         weight = transformer.target_embedding.weight
         self.config = transformer.config

@@ -10,10 +10,32 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from model.config import ABSOLUTE_POSITIONS
 from model.decode.backends.eager.cache import MemoryCache, RowCache
-from model.decode.fused_layer import fuse_layers
+from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.decode.timing import Stopwatch
+from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.nn.transformer import Transformer
+
+EAGER_FIELDS = HonouredFields(
+    by="incremental decoding",
+    fields={
+        **LAYER_FIELDS,
+        "vocab_size": EVERY_VALUE,
+        "target_vocab_size": EVERY_VALUE,
+        "num_encoder_layers": EVERY_VALUE,
+        "num_decoder_layers": EVERY_VALUE,
+        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position_offset": EVERY_VALUE,
+        "max_positions": EVERY_VALUE,
+        "scale_embedding": EVERY_VALUE,
+        "share_embeddings": EVERY_VALUE,
+        "tie_output": EVERY_VALUE,
+        "output_bias": EVERY_VALUE,
+        "pad_id": EVERY_VALUE,
+    },
+)
+"""What the eager backend honours; positions inside attention work in `Transformer.decode`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +141,7 @@ class IncrementalDecoder:
         Raises:
             UnsupportedVariantError: If single steps do not run this network.
         """
+        check_honoured(transformer.config, EAGER_FIELDS)
         self._layers = fuse_layers(transformer)
         self._transformer = transformer
 

@@ -96,7 +96,7 @@ def test_it_runs_what_no_other_backend_runs(position: str) -> None:
         small_transformer(position=position), tokens=TOKENS, limits=LIMITS
     )
     assert isinstance(backend, PlainBackend)
-    assert f"network.position '{position}'" in str(
+    assert f"network.position is '{position}'" in str(
         opening.slow_reason(small_transformer(position=position).config)
     )
 
