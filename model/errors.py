@@ -37,8 +37,11 @@ class DragomanError(Exception):
     """Base of every deliberate error."""
 
 
-class ConfigError(DragomanError):
-    """A configuration value is impossible or contradicts another one."""
+class ConfigError(DragomanError, ValueError):
+    """A configuration value is impossible or contradicts another one.
+
+    As a `ValueError` it is one of several that `model.conversion` reports together.
+    """
 
 
 class DeviceError(DragomanError):

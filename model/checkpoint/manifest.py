@@ -71,10 +71,11 @@ class CheckpointFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """All of config.json.
+    """All of config.json but the version of its schema.
+
+    Any new field must have a default: what checkpoints did before there was such a field.
 
     Attributes:
-        schema_version: Version of this layout.
         name: Short name, shown to users (`dragoman-en-zh`).
         description: One line for people.
         licence: Licence of the weights themselves, SPDX where there is one.
@@ -84,7 +85,6 @@ class Manifest:
         tensors: How every tensor is stored, by the names of the network's `state_dict`.
     """
 
-    schema_version: Literal[1] = 1
     name: str
     description: str
     licence: str

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from model.checkpoint.checksums import read_limited
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.plain import parse_json
+from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, DragomanError
 from model.text.pieces import OwnTable, PieceModel, is_own_table

@@ -28,9 +28,9 @@ from model.checkpoint.manifest import (
     TensorEntry,
     TensorType,
 )
-from model.checkpoint.plain import format_json
 from model.checkpoint.quantisation import quantise_rows
 from model.checkpoint.stored import differences, open_weights
+from model.checkpoint.strict_json import format_json
 from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
 from model.config import LengthLimits, SpecialTokens
 from model.errors import CheckpointError, ConfigError

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
-from model.checkpoint.plain import parse_json
+from model.checkpoint.strict_json import parse_json
 from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError

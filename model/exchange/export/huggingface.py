@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.plain import format_json
+from model.checkpoint.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import Activation, ModelConfig, SearchConfig, SpecialTokens
 from model.exchange.export.output import (

@@ -1,0 +1,169 @@
+"""Frozen dataclasses from parsed JSON or YAML: every problem found at once, with its place.
+
+Owns the conversion by the type hints of a dataclass, strictly: a number is no text, a truth value
+is no number, and a key that a dataclass does not have is an error. Pydantic does the work. Does not
+own the parsing (`model.checkpoint.strict_json`, `model.train.config.yaml_config`) or the limits of
+values, which dataclasses check when they are made. Imports no torch.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from model.errors import ConfigError, shown
+
+if TYPE_CHECKING:  # it takes a fifth of a second, which who converts nothing need not wait
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+T = TypeVar("T")
+Location = tuple[str | int, ...]
+"""Keys of mappings and numbers of list items, from the outside in."""
+
+_MAX_KEY_CHARACTERS = 200
+_WANTED: Mapping[str, str] = {
+    "bool_type": "true or false",
+    "dataclass_type": "a mapping",
+    "dict_type": "a mapping",
+    "finite_number": "a finite number",
+    "float_type": "a finite number",
+    "int_type": "an integer",
+    "string_type": "a string",
+    "tuple_type": "a list",
+}
+"""What a value must be, by pydantic's name for the error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a value.
+
+    Attributes:
+        place: Keys and numbers that lead to it, such as "data.train[0].copies"; "" for the whole.
+        text: What is wrong, to follow the place, such as "is 'many'; it must be an integer".
+        is_check: The text is a dataclass's own and names what it is about.
+        known_keys: Of an unknown key: those that are known there.
+    """
+
+    place: str
+    text: str
+    is_check: bool = False
+    known_keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.place or 'the file'}{': ' if self.is_check else ' '}{self.text}"
+
+
+class ConversionError(ConfigError):
+    """A value that does not describe what it should.
+
+    Attributes:
+        problems: All that is wrong with it.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(map(str, self.problems)))
+
+
+def convert(kind: type[T], value: object, *, is_finite: bool = True) -> T:
+    """An instance of a dataclass from a parsed file.
+
+    Fields may be str, int, float, bool, Literal of strings, another dataclass, `X | None`,
+    `tuple[X, ...]` and `Mapping[str, X]`. One with a default may be left out.
+
+    Args:
+        kind: The dataclass.
+        value: Of the types that JSON has, without half characters.
+        is_finite: Refuse NaN and infinity, which dataclasses else see.
+
+    Raises:
+        ConversionError: Keys are missing or unknown, or values have wrong types or are refused by
+            a dataclass with a `ConfigError`.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415  # see above
+
+    try:
+        # Strict JSON is the mode in which lists are tuples, mappings are dataclasses, and nothing
+        # else is taken for what it is not. The list around the value carries the settings.
+        text = json.dumps([value])
+        found = _adapter(cast("type", kind), is_finite=is_finite).validate_json(text)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise ConversionError([_problem(kind, item) for item in details]) from error
+    except RecursionError as error:
+        raise ConversionError([_TOO_DEEP]) from error
+    return cast("T", found[0])
+
+
+def hint_at(kind: object, location: Location) -> object:
+    """The type hint of a place below a dataclass, without `| None`; None where there is none."""
+    hint = kind
+    for part in location:
+        if isinstance(hint, type) and is_dataclass(hint):
+            hint = _hints(hint).get(str(part))
+        else:
+            origin, arguments = get_origin(hint), get_args(hint)
+            is_item = origin is tuple and isinstance(part, int)
+            hint = arguments[0] if is_item else arguments[1] if origin is Mapping else None
+        if get_origin(hint) in {UnionType, Union}:
+            hint = next(item for item in get_args(hint) if item is not NoneType)
+    return hint
+
+
+def place_of(location: Location) -> str:
+    """A location as people write it: "data.train[0].copies"."""
+    place = ""
+    for part in location:
+        if isinstance(part, int):
+            place += f"[{part}]"
+        else:
+            place += f".{key_in_place(part)}" if place else key_in_place(part)
+    return place
+
+
+def key_in_place(key: str) -> str:
+    """A key as part of a place: as it is, unless it is odd or long."""
+    return key if key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS else shown(key)
+
+
+_TOO_DEEP = Problem(place="", text="is nested too deeply")
+
+
+@cache
+def _adapter(kind: type, *, is_finite: bool) -> "TypeAdapter[Any]":
+    from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415  # see above
+
+    settings = ConfigDict(strict=True, extra="forbid", allow_inf_nan=not is_finite)
+    adapted = tuple[kind]  # type: ignore[valid-type]  # a class that is known when it runs
+    return TypeAdapter(adapted, config=settings)
+
+
+@cache
+def _hints(kind: type) -> dict[str, object]:
+    return get_type_hints(kind)
+
+
+def _problem(kind: type, details: "ErrorDetails") -> Problem:
+    """An error of pydantic's in our words."""
+    location, name = details["loc"][1:], details["type"]
+    place, value = place_of(location), details["input"]
+    if name == "json_invalid":  # the text is our own: only its depth can be at fault
+        return _TOO_DEEP
+    if name == "missing":
+        return Problem(place=place, text="is missing")
+    if name == "unexpected_keyword_argument":
+        owner = hint_at(kind, location[:-1])
+        assert isinstance(owner, type)
+        known = tuple(sorted(item.name for item in fields(owner)))
+        return Problem(place=place, text="is unknown", known_keys=known)
+    if name == "value_error":
+        return Problem(place=place, text=str(details["ctx"]["error"]), is_check=True)
+    if name == "literal_error":
+        wanted = details["ctx"]["expected"]
+    else:
+        wanted = _WANTED.get(name, details["msg"])
+    return Problem(place=place, text=f"is {shown(value)}; it must be {wanted}")
