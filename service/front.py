@@ -137,7 +137,7 @@ class Front:
         return (self._routes.find(pair) or self._served).limits(pair)
 
     def served(self, pair: LanguagePair) -> Served | None:
-        """A loaded pair as metrics and logs tell it; None when it is loaded no more."""
+        """The labels of a loaded pair; None when it is not loaded any more."""
         return self._routes.served.get(pair)
 
     def check_ready(self) -> None:
@@ -161,7 +161,7 @@ class Front:
                 and the other is not.
 
         Raises:
-            RequestError: A 503 when none is accepted, a 429 when too many are in work.
+            RequestError: A 503 when none is accepted, a 429 when too many are in flight.
             QueueFullError: Too many segments wait already.
         """
         self.check_ready()
@@ -194,7 +194,7 @@ class Front:
         It stays as it is, whatever is loaded meanwhile.
 
         Raises:
-            RequestError: A 503 when there is none, a 429 when too many requests are in work.
+            RequestError: A 503 when there is none, a 429 when too many requests are in flight.
             QueueFullError: Too many segments wait already.
         """
         self.check_room(priority)

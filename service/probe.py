@@ -45,7 +45,7 @@ def problem(host: str, port: int) -> str | None:
 
 
 def main() -> int:
-    """Ask once; print what is wrong."""
+    """Run one check; print what is wrong."""
     complaint = problem(*address(os.environ))
     if complaint is not None:
         print(complaint)  # noqa: T201  # docker inspect shows it

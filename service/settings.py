@@ -78,9 +78,9 @@ class Settings(BaseSettings):
         admit_token_budget: Source tokens encoded between two decoding steps, at most; measured
             times may allow less.
         reserved_share: Of the rows and slots, those that bulk leaves to interactive segments; of
-            what may be pending and in work, what each class leaves to the other.
+            what may be pending and in flight, what each class leaves to the other.
         max_pending_segments: Segments queued or running; more gets a 429.
-        max_requests: Translation requests being worked on; more gets a 429.
+        max_requests: Translation requests in flight; more gets a 429.
         max_body_bytes: Bytes of one request's body.
         max_keyless_body_bytes: Likewise, where a key is required and may only come with the body.
         max_texts: Texts of one request.

@@ -146,7 +146,7 @@ def _open_redis(url: str) -> _Redis:
 
 
 def _unusable(what: str, error: Exception) -> ConfigError:
-    """Without quoting: the URL can have a password."""
+    """The error of an unusable URL, without quoting it: it can have a password."""
     return ConfigError(
         f"DRAGOMAN_REDIS_URL has {what} that cannot be used ({type(error).__name__}); in user name"
         " and password write / as %2F, # as %23, ? as %3F, @ as %40 and : as %3A"
@@ -173,7 +173,7 @@ async def _spend(
 def seconds_until(
     cost: int, *, limit: int, previous: int, current: int, seconds_left: float
 ) -> float:
-    """When `cost` will fit, if nothing else is spent.
+    """Time until `cost` fits, if nothing else is spent.
 
     Args:
         cost: From 1 to `limit`.

@@ -29,7 +29,7 @@ _MAX_ROUNDS = 100_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
     for flag, default, meaning in (
         ("--sentences", 8, "sentences at once"),

@@ -23,7 +23,7 @@ HELP = "score a checkpoint's translations by BLEU and chrF"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     parser.usage = "%(prog)s [options] [CHECKPOINT] SOURCE REFERENCE"
     parser.add_argument(
         "first",

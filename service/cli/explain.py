@@ -20,7 +20,7 @@ HELP = "draw attention, positions and learning rates for one sentence"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     parser.add_argument(
         "checkpoint",
         type=Path,

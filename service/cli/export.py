@@ -13,7 +13,7 @@ HELP = "write a checkpoint in the format of Hugging Face or CTranslate2"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
     parser.add_argument("output", type=Path, help="directory to write, which must not exist yet")
     parser.add_argument(

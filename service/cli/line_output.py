@@ -1,4 +1,4 @@
-"""An output file that appears whole, and goes on where an interrupted command stopped.
+"""Output file that appears whole, and is continued where an interrupted command stopped.
 
 Owns the file that grows beside it, `.NAME.IDENTITY.partial`: plain text to its end, so that whole
 lines can be counted. Lines that are ready before their turn are kept in a second file, `….ahead`,
@@ -49,7 +49,7 @@ class LineOutput:
 
     @property
     def num_lines(self) -> int:
-        """All that are there."""
+        """Number of lines there are."""
         return self.num_done + len(self.ahead)
 
     def keep(self, number: int, line: str) -> None:
@@ -129,7 +129,7 @@ def _check_place(path: Path) -> None:
 
 
 def _partial_name(name: str, identity: str) -> str:
-    """As long as a name may be, whatever is put behind it."""
+    """Name of the partial file, short enough for every suffix that is put behind it."""
     whole = f".{name}.{identity}{PARTIAL_SUFFIX}"
     longest = _MAX_NAME_BYTES - max(len(AHEAD_SUFFIX), len(PACKED_SUFFIX))
     if len(os.fsencode(whole)) <= longest:
@@ -140,7 +140,7 @@ def _partial_name(name: str, identity: str) -> str:
 
 @contextmanager
 def _taken(partial: Path) -> Iterator[BinaryIO]:
-    """The file, made if it is missing, while no other process has it."""
+    """The file, created if missing, and locked against other processes."""
     handle = os.open(partial, os.O_RDWR | os.O_CREAT, 0o666)
     with os.fdopen(handle, "r+b") as stream:
         try:

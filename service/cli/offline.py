@@ -41,7 +41,7 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     add_pair_arguments(parser)
     parser.add_argument("--beam-size", type=int, default=4, help="beams (%(default)s)")
     parser.add_argument(

@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _arithmetic(checkpoint: "LoadedCheckpoint") -> str:
-    """What it computes in; with the reason where that is slow."""
+    """Arithmetic of a checkpoint, with the reason where it is slow."""
     slow = f", slow: {checkpoint.compute_problem}" if checkpoint.is_slow else ""
     return f"{checkpoint.compute_type}{slow}"
 

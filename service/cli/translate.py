@@ -45,7 +45,7 @@ _LINES_AT_ONCE_TO_A_FILE = 4_000  # the first is not waited for: fuller batches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags."""
+    """Add the flags."""
     parser.add_argument(
         "file",
         nargs="?",

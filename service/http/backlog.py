@@ -11,7 +11,7 @@ parsed ahead. What they leave stays bytes, and when there are too many of these,
 from uvicorn.protocols.http.flow_control import FlowControl
 
 MAX_QUEUED = 4
-"""Requests that wait parsed for the one in work."""
+"""Parsed requests that wait for the one in flight."""
 MAX_BACKLOG_BYTES = 64 * 1024
 """Bytes that wait before reading pauses; the last read may bring some 250 KiB more."""
 MAX_PIECES = 100
@@ -67,7 +67,7 @@ class Backlog:
 
 
 class ReadFlow(FlowControl):
-    """Uvicorn's flow control, which a request in work may resume, unless it is held."""
+    """Uvicorn's flow control, which the request in flight may resume, unless it is held."""
 
     _is_held = False
     _is_over = False

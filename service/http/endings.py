@@ -69,12 +69,12 @@ class Timer:
         return self._handle is not None
 
     def start(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Call it after a while, in place of the last one."""
+        """Schedule a call in place of the last one."""
         self.stop()
         self._handle = self._loop.call_later(seconds, callback)
 
     def stop(self) -> None:
-        """Call nothing."""
+        """Cancel the call."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -131,13 +131,13 @@ class EndingProtocol(HttpToolsProtocol):
             self._started.message_event.set()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it
-        """The client has closed its half; whether something is still to be answered."""
+        """Take note that the client has closed its half; whether an answer is still due."""
         self._has_eof = True
         self.flow.end()
         return bool(self._backlog) or self._is_worth_keeping()
 
     def shutdown(self) -> None:
-        """The server leaves: what is being answered is the last, and says so."""
+        """Make the request in flight the connection's last, as the server leaves."""
         if self._is_lingering:
             seconds = min(_LAST_LEAVE_SECONDS, self._limits.leave_seconds)
             self._leave_timer.start(seconds, self.transport.abort)
@@ -149,21 +149,21 @@ class EndingProtocol(HttpToolsProtocol):
             self._backlog.clear()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing came for a while."""
+        """Close a connection that has been idle."""
         self._close()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
+        """Limit the time for the client to read on."""
         super().pause_writing()
         self._write_timer.start(self._limits.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """It has read on."""
+        """Lift the limit: the client has read on."""
         super().resume_writing()
         self._write_timer.stop()
 
     def end_answer(self) -> None:
-        """The last answer is written, or broken off."""
+        """Close after the last answer, which is written or broken off."""
         started = self._started
         is_whole = started is not None and started.response_complete
         has_rest = self._has_rest or not self._awaits_head or bool(self._backlog)
@@ -251,7 +251,7 @@ class AnswerTransport:
         self._connection = connection
 
     def write(self, data: bytes) -> None:
-        """Send it."""
+        """Write a part of the answer."""
         self._connection.transport.write(data)
 
     def is_closing(self) -> bool:
@@ -259,5 +259,5 @@ class AnswerTransport:
         return self._connection.transport.is_closing()
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """End the answer; the connection decides how it closes."""
         self._connection.end_answer()

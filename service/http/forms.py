@@ -91,7 +91,7 @@ def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
 
 
 class _MultipartFields:
-    """Collects the text fields of a multipart form; files are refused."""
+    """Collector of a multipart form's text fields; files are refused."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[str, str]] = []

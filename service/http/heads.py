@@ -20,7 +20,7 @@ _HOST = re.compile(rb"(\[[0-9A-Fa-fv:.]*\]|[A-Za-z0-9._~!$&'()*+,;=%-]*)(:[0-9]*
 
 
 def problem_with(version: str, headers: Headers) -> Problem | None:
-    """What is wrong with a head; None: nothing.
+    """The problem with a head; None where there is none.
 
     Args:
         version: Of HTTP.
@@ -65,7 +65,7 @@ def _invalid(
 
 
 def too_large(limit: int) -> Problem:
-    """A 431: of bytes."""
+    """A 431: the head has too many bytes."""
     return Problem(
         status=431,
         code="headers_too_large",
@@ -75,7 +75,7 @@ def too_large(limit: int) -> Problem:
 
 
 def too_many(limit: int) -> Problem:
-    """A 431: of headers."""
+    """A 431: the head has too many headers."""
     return Problem(
         status=431,
         code="headers_too_large",
@@ -85,7 +85,7 @@ def too_many(limit: int) -> Problem:
 
 
 def too_slow(seconds: float) -> Problem:
-    """A 408."""
+    """A 408: the head did not arrive in time."""
     return Problem(
         status=408,
         code="header_timeout",
@@ -95,7 +95,7 @@ def too_slow(seconds: float) -> Problem:
 
 
 def length_overflow() -> Problem:
-    """A 413: of a length that no number of the parser holds."""
+    """A 413: the announced length is beyond the parser's numbers."""
     return Problem(
         status=413,
         code="too_long",

@@ -179,7 +179,7 @@ class Deployment:
         return self._limits[pair]
 
     def translator(self, pair: LanguagePair) -> OnlineTranslator | None:
-        """What translates the pair; None if nothing here does."""
+        """The translator of the pair; None if there is none here."""
         return self._translators.get(pair)
 
     async def retire(self) -> None:

@@ -33,7 +33,7 @@ class Fault:
 
 
 class Routes:
-    """The deployments that serve: the latest, and earlier ones for what it could not load."""
+    """Routes to the latest deployment, and to earlier ones for what it could not load."""
 
     def __init__(self) -> None:
         self._latest: Deployment | None = None
@@ -44,28 +44,28 @@ class Routes:
 
     @property
     def latest(self) -> Deployment | None:
-        """What was loaded last; None before the first."""
+        """The deployment that was loaded last; None before the first."""
         return self._latest
 
     @property
     def pairs(self) -> tuple[LanguagePair, ...]:
-        """All that are translated."""
+        """All pairs that are translated."""
         return tuple(self._by_pair)
 
     @property
     def served(self) -> dict[LanguagePair, Served]:
-        """The same as metrics and logs tell them."""
+        """The labels of these pairs."""
         return {pair: one.served[pair] for pair, one in self._by_pair.items()}
 
     @property
     def deployments(self) -> list[Deployment]:
-        """All that serve, the latest last."""
+        """All deployments that serve, the latest last."""
         latest = [] if self._latest is None else [self._latest]
         earlier = dict.fromkeys(self._by_pair.values())
         return [one for one in earlier if one is not self._latest] + latest
 
     def find(self, pair: LanguagePair) -> Deployment | None:
-        """What translates the pair; None if nothing does any more."""
+        """The deployment that translates the pair; None if none does any more."""
         return self._by_pair.get(pair)
 
     def take(self, deployment: Deployment) -> list[Deployment]:
@@ -109,7 +109,7 @@ class Routes:
 
     @property
     def ready(self) -> Ready | None:
-        """What the latest engine said when it was warm, with all checkpoints that serve."""
+        """The latest engine's Ready message, with all checkpoints that serve."""
         if self._latest is None:
             return None
         return msgspec.structs.replace(

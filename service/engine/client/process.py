@@ -49,7 +49,7 @@ def engine_environment(base: Mapping[str, str], *, num_threads: int) -> dict[str
 
 
 def _start_process(file_number: int, num_threads: int) -> subprocess.Popen[bytes]:
-    """Not by the loop: uvloop's processes start with no signal blocked, whatever is held back."""
+    """Start the engine's process by `subprocess`: uvloop would unblock the signals held back."""
     command = [sys.executable, "-m", "service.engine.worker", "--fd", str(file_number)]
     with signals_held_back():
         return subprocess.Popen(  # noqa: S603  # a command of our own

@@ -18,7 +18,7 @@ _READ_BYTES = 256 * 1024
 
 
 class EngineChannel:
-    """Typed messages over the engine's socket."""
+    """Channel of typed messages over the engine's socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection

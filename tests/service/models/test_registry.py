@@ -1,4 +1,4 @@
-"""Which deployment serves what, without engines; test_front_faults.py has real ones."""
+"""Which deployment serves what, without engines; test_rollout_faults.py has real ones."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
