@@ -31,10 +31,11 @@ def _vector_units() -> list[str]:
     return [unit for unit in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16") if unit in flags]
 
 
-def _commit() -> str:
+def describe_commit(checkout: Path = _ROOT) -> str:
+    """What git calls the commit of a checkout, "-dirty" if files differ; empty without git."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        found = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+        found = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     except FileNotFoundError:  # there is no git
         return ""
     return found.stdout.strip()
@@ -153,5 +154,5 @@ def describe_machine() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in _PACKAGES},
-        "commit": _commit(),
+        "commit": describe_commit(),
     }

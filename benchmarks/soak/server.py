@@ -83,7 +83,12 @@ class Served:
 
 @contextmanager
 def serving(
-    log: Path, *, checkpoint: Path = BUNDLED, errors: IO[str] | None = None, **settings: object
+    log: Path,
+    *,
+    checkpoint: Path = BUNDLED,
+    errors: IO[str] | None = None,
+    checkout: Path = ROOT,
+    **settings: object,
 ) -> Iterator[Served]:
     """A server that is ready; it is gone when the block is left.
 
@@ -91,6 +96,7 @@ def serving(
         log: Where its log goes.
         checkpoint: What it serves.
         errors: Where its log goes instead.
+        checkout: Folder of the code that serves.
         settings: Its settings, by name without prefix, in lower case.
 
     Raises:
@@ -104,8 +110,8 @@ def serving(
         log.open("w", encoding="utf-8") as file,
         subprocess.Popen(
             command,
-            cwd=ROOT,
-            env=clean | variables,
+            cwd=checkout,
+            env=clean | variables | {"PYTHONPATH": str(checkout)},
             stdout=subprocess.PIPE,
             stderr=errors or file,
             text=True,
