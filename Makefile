@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -55,6 +55,9 @@ test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMA
 
 test-asan: install ## Run the kernels' tests under AddressSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-asan
+
+test-tsan: install ## Run the kernels' tests under ThreadSanitizer, then build them again without
+	BIN=$(BIN) .ci/test-tsan
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python -m benchmarks.served
