@@ -9,6 +9,9 @@ can still reach is s / n^α at the length n in t+1 … cap that flatters it most
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from model.config import SearchConfig, StoppingRule
 
 
@@ -56,7 +59,47 @@ def bound_length(search: SearchConfig, num_generated: int) -> int:
         search: The sentence's search.
         num_generated: Tokens every running hypothesis has, t, at least 1.
     """
+    at_none, each = bound_line(search)
+    return at_none + each * num_generated
+
+
+def bound_line(search: SearchConfig) -> tuple[int, int]:
+    """`bound_length` at no token, and how much longer it is with each token."""
     rule = stopping_rule(search)
     if rule in ("exact", "bound") and search.length_penalty > 0:
-        return search.max_length
-    return num_generated + 1 if rule == "exact" else num_generated
+        return search.max_length, 0
+    return (1, 1) if rule == "exact" else (0, 1)
+
+
+def running_bound(search: SearchConfig, best: float, num_generated: int) -> float:
+    """The score that no running hypothesis of a sentence can pass any more.
+
+    Args:
+        search: The sentence's search.
+        best: The best sum of log probabilities among its running hypotheses.
+        num_generated: Tokens that each of them has, at least 1.
+    """
+    return float(best / bound_length(search, num_generated) ** search.length_penalty)
+
+
+def running_bounds(
+    best: NDArray[np.float64],
+    num_generated: NDArray[np.int64],
+    *,
+    lines: NDArray[np.float64],
+    penalties: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """`running_bound` of S sentences at once.
+
+    Args:
+        best: (S,).
+        num_generated: (S,); what is returned for less than 1 means nothing.
+        lines: (2, S), the `bound_line` of each sentence.
+        penalties: (S,), each sentence's α.
+
+    Returns:
+        (S,) bounds.
+    """
+    at_none, each = lines
+    lengths = np.maximum(at_none + each * num_generated, 1.0)
+    return np.asarray(best / lengths**penalties, dtype=np.float64)

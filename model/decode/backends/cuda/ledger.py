@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.decode.backends.cuda.search import Report
-from model.decode.scoring import bound_length, hypothesis_score, stop_threshold
+from model.decode.scoring import bound_line, hypothesis_score, running_bounds, stop_threshold
 from model.request import DecodeRequest, Hypothesis
 
 NOBODY = -1
@@ -66,7 +66,7 @@ class Ledger:
         self._prefix_lengths = np.ones(num_slots, dtype=np.int64)
         self._thresholds = np.zeros(num_slots)
         self._penalties = np.zeros(num_slots)
-        self._bound_lengths = np.zeros((2, num_slots))  # at no token, and more with each token
+        self._bound_lines = np.zeros((2, num_slots))
         self._ends_at = np.zeros(num_slots, dtype=np.int64)  # the position behind the cap
         self._is_poisoned = np.zeros(num_slots, dtype=np.bool_)
         self._sentences: dict[int, _Sentence] = {}
@@ -102,8 +102,7 @@ class Ledger:
         self._prefix_lengths[slot] = len(request.prefix_ids)
         self._thresholds[slot] = stop_threshold(request.search, [])
         self._penalties[slot] = request.search.length_penalty
-        first, second = (bound_length(request.search, count) for count in (1, 2))
-        self._bound_lengths[:, slot] = 2 * first - second, second - first
+        self._bound_lines[:, slot] = bound_line(request.search)
         self._ends_at[slot] = len(request.prefix_ids) + request.search.max_length - 1
         self._is_poisoned[slot] = False
         self._sentences[slot_id] = _Sentence(slot_id=slot_id, slot=slot, request=request)
@@ -155,9 +154,12 @@ class Ledger:
         ):
             self._end(slot, position=position, score=score, row=row, log_prob=log_prob)
         num_generated = positions - self._prefix_lengths[slots] + 2  # after this step
-        at_none, each = self._bound_lengths[:, slots]
-        lengths = np.maximum(at_none + each * num_generated, 1.0)
-        bounds = report.best[slots] / lengths ** self._penalties[slots]
+        bounds = running_bounds(
+            report.best[slots],
+            num_generated,
+            lines=self._bound_lines[:, slots],
+            penalties=self._penalties[slots],
+        )
         is_over = (num_generated >= 1) & (bounds <= self._thresholds[slots])
         return [int(slot_id) for slot_id in launched.slot_ids[slots[is_over]]]
 

@@ -18,7 +18,7 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
-from model.decode.scoring import bound_length, hypothesis_score
+from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
@@ -262,9 +262,7 @@ class EagerBackend:
             num_generated = slot.num_generated(self._step)
             if num_generated < 1:
                 continue
-            search = slot.search
-            bound = best / bound_length(search, num_generated) ** search.length_penalty
-            if bound <= slot.threshold:
+            if running_bound(slot.search, best, num_generated) <= slot.threshold:
                 finished.append(self._finish(slot, may_hold_nan=best == -math.inf))
         return finished
 
