@@ -1,8 +1,7 @@
-"""What a session hands its sentences to: whoever runs the network and the search.
+"""Protocol of backends, which run the network and the search of a session's sentences.
 
-Owns the protocol; decides nothing. `model.decode.backends.eager.backend` is PyTorch on any device,
-`model.decode.backends.cuda.backend` PyTorch with CUDA graphs, `model.decode.backends.int8` the int8
-kernels of a CPU, and `model.decode.backends.plain` runs whatever these do not, without caches.
+Owns the protocol; decides nothing. Which backend a session gets is decided in `opening`, beside
+which each of them has its file or folder.
 """
 
 from collections.abc import Sequence
