@@ -96,11 +96,3 @@ class InputError(DragomanError):
         self.value = value
         self.limit = limit
         super().__init__(message)
-
-
-class TextTooLongError(InputError):
-    """A text has more characters than are allowed."""
-
-
-class UnsupportedLanguageError(InputError):
-    """No loaded model translates between the two languages."""

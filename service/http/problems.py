@@ -6,12 +6,13 @@ and the refusals that carry one already, are `service.errors`; rendering is `ser
 
 from starlette.exceptions import HTTPException
 
-from model.errors import InputError, TextTooLongError, UnsupportedLanguageError
+from model.errors import InputError
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import (
     ClientGoneError,
     Problem,
     RequestError,
+    invalid,
     overloaded,
     scalar,
     unavailable,
@@ -42,27 +43,14 @@ def problem_of(error: Exception) -> Problem:
         case SegmentFailedError():
             problem = Problem(status=500, code=error.code, message="the translation failed")
         case InputError():
-            problem = _input_problem(error)
+            problem = invalid(
+                str(error), value=scalar(error.value), limit=scalar(error.limit)
+            ).problem
         case HTTPException():
             problem = _http_problem(error)
         case _:
             problem = Problem(status=500, code="internal", message="internal error")
     return problem
-
-
-def _input_problem(error: InputError) -> Problem:
-    status, code = 400, "invalid_request"
-    if isinstance(error, TextTooLongError):
-        status, code = 413, "too_long"
-    elif isinstance(error, UnsupportedLanguageError):
-        code = "unsupported_language"
-    return Problem(
-        status=status,
-        code=code,
-        message=str(error),
-        value=scalar(error.value),
-        limit=scalar(error.limit),
-    )
 
 
 _HTTP_PROBLEMS = {

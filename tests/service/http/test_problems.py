@@ -1,7 +1,7 @@
 import pytest
 from starlette.exceptions import HTTPException
 
-from model.errors import InputError, TextTooLongError, UnsupportedLanguageError
+from model.errors import InputError
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import (
     ClientGoneError,
@@ -29,8 +29,6 @@ from service.http.problems import problem_of
         (unavailable("x"), 503, "unavailable"),
         (deadline_exceeded(seconds=1), 504, "deadline_exceeded"),
         (InputError("x", value=1, limit=2), 400, "invalid_request"),
-        (TextTooLongError("x", value=1, limit=2), 413, "too_long"),
-        (UnsupportedLanguageError("x", value="zz", limit=None), 400, "unsupported_language"),
         (QueueFullError(value=9, limit=8, retry_after_seconds=2.5), 429, "overloaded"),
         (EngineUnavailableError("gone"), 503, "engine_unavailable"),
         (SegmentFailedError(code="engine_error", message="boom"), 500, "engine_error"),
