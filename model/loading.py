@@ -159,8 +159,7 @@ def as_served(checkpoint: Checkpoint) -> Runnable:
 def _max_positions(manifest: Manifest) -> int:
     """Positions of the longest source or target, forced prefix and start token included."""
     limits = manifest.limits
-    longest_prefix = 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
-    return max(limits.max_source_length, limits.max_target_length + longest_prefix)
+    return max(limits.max_source_length, limits.max_target_length + manifest.max_prefix_length)
 
 
 def _float_reason(manifest: Manifest, device: torch.device) -> ComputeReason:

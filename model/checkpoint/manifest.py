@@ -102,3 +102,8 @@ class Manifest:
             if (pair.source, pair.target) == (source, target):
                 return pair
         return None
+
+    @property
+    def max_prefix_length(self) -> int:
+        """Tokens that a decoder is fed at most before it may choose: start token, forced prefix."""
+        return 1 + max((len(pair.target_prefix) for pair in self.pairs), default=0)

@@ -51,7 +51,7 @@ def check_footprint(manifest: Manifest, limits: SessionLimits, limit: int | None
     """
     num_bytes = table_bytes(manifest, limits) + cache_bytes(manifest, limits)
     if limit is not None and num_bytes > limit:
-        prefix = max(len(pair.target_prefix) for pair in manifest.pairs)
+        prefix = manifest.max_prefix_length - 1  # without the start token
         raise ConfigError(
             f"limits.max_source_length {manifest.limits.max_source_length},"
             f" limits.max_target_length {manifest.limits.max_target_length} and a prefix of"

@@ -14,19 +14,18 @@ from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, Ses
 from model.errors import DecodingError, InputError
 from model.loading import Runnable
 from model.text.language import LanguagePair
-from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
+from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
 
 
 def session_limits(manifest: Manifest, *, max_rows: int) -> SessionLimits:
     """What a session of so many rows is allocated for: whatever the checkpoint allows."""
-    longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs) + 1
     return SessionLimits(
         max_rows=max_rows,
         max_slots=max_rows,
         max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + longest_prefix,
+        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
     )
 
 
@@ -140,7 +139,7 @@ class Translator:
             yield (
                 index,
                 tuple(
-                    self.pipeline.finish(prepared, [own[min(rank, len(own) - 1)] for own in found])
+                    self.pipeline.finish(prepared, hypotheses_at(found, rank))
                     for rank in range(count)
                 ),
             )

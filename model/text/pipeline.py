@@ -21,7 +21,7 @@ The rules, all of them visible in the result:
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from model.config import LengthLimits
 from model.text.language import LanguagePair, primary_language
@@ -30,6 +30,8 @@ from model.text.tokenizer import Tokenizer
 
 # Languages that are written without spaces between sentences.
 UNSPACED_LANGUAGES = frozenset({"zh", "ja", "yue", "wuu", "th", "lo", "km", "my", "bo"})
+
+HypothesisT = TypeVar("HypothesisT")
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ADDRESS = re.compile(r"(?:https?://|www\.)[!-~]+|[!-?A-~]+@[!-?A-~]+", re.IGNORECASE)
@@ -163,6 +165,16 @@ def target_cap(num_source_tokens: int, limits: LengthLimits) -> int:
     room for very short sources.
     """
     return min(limits.max_target_length, 2 * num_source_tokens + 16)
+
+
+def hypotheses_at(found: Sequence[Sequence[HypothesisT]], rank: int) -> list[HypothesisT]:
+    """Each segment's hypothesis of a rank, or the last of a segment that has fewer.
+
+    Args:
+        found: Every segment's hypotheses, best first; each has at least one.
+        rank: 0 is the best.
+    """
+    return [ranked[min(rank, len(ranked) - 1)] for ranked in found]
 
 
 def without_surrogates(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from model.config import LengthLimits, SearchConfig, StoppingRule
 from model.request import DecodeRequest, Hypothesis
 from model.text.language import LanguagePair
-from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
+from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
@@ -259,8 +259,7 @@ def _finish(
     best = pipeline.finish(prepared, [ranked[0] for ranked in outputs])
     texts = {best.text: None}
     for rank in range(1, num_alternatives + 1):
-        chosen = [ranked[min(rank, len(ranked) - 1)] for ranked in outputs]
-        texts[pipeline.finish(prepared, chosen).text] = None
+        texts[pipeline.finish(prepared, hypotheses_at(outputs, rank)).text] = None
     hypotheses = iter(outputs)
     return TranslatedText(
         best=best,

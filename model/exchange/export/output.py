@@ -38,11 +38,9 @@ def num_positions(manifest: Manifest) -> int:
 
     The decoder's first input is the start token, and its last one precedes the last EOS.
     """
-    longest_prefix = max(len(pair.target_prefix) for pair in manifest.pairs)
     limits = manifest.limits
-    return max(
-        MIN_POSITIONS, limits.max_source_length, limits.max_target_length + longest_prefix + 1
-    )
+    longest_target = limits.max_target_length + manifest.max_prefix_length
+    return max(MIN_POSITIONS, limits.max_source_length, longest_target)
 
 
 def export_problems(manifest: Manifest, honoured: HonouredFields) -> list[str]:

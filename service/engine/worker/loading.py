@@ -173,18 +173,13 @@ def _open_lane(
     )
 
 
-def _prefix_length(manifest: Manifest) -> int:
-    """The start token and the longest forced prefix."""
-    return 1 + max(len(pair.target_prefix) for pair in manifest.pairs)
-
-
 def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:
     """The manifest's lengths, with room for the longest prefix."""
     return SessionLimits(
         max_rows=configure.max_rows,
         max_slots=configure.max_slots,
         max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + _prefix_length(manifest),
+        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
     )
 
 
@@ -197,7 +192,7 @@ def _described(checkpoint: Runnable) -> LoadedCheckpoint:
         compute_problem=checkpoint.compute_problem,
         max_source_length=limits.max_source_length,
         max_target_length=limits.max_target_length,
-        max_prefix_length=_prefix_length(checkpoint.manifest),
+        max_prefix_length=checkpoint.manifest.max_prefix_length,
     )
 
 

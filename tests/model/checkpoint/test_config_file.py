@@ -55,6 +55,13 @@ def test_a_manifest_says_what_was_saved(manifest: Manifest) -> None:
     assert manifest.tensors["output_bias"] == TensorEntry(shape=(600,), dtype="float32")
 
 
+def test_a_decoder_is_fed_the_start_token_and_the_longest_prefix(manifest: Manifest) -> None:
+    assert manifest.max_prefix_length == 1
+    pairs = (replace(EN_ZH, target_prefix=("a", "b")), ZH_EN)
+    assert replace(manifest, pairs=pairs).max_prefix_length == 3
+    assert replace(manifest, pairs=()).max_prefix_length == 1
+
+
 def test_the_version_is_the_first_thing_in_the_file(good: Path) -> None:
     first, *_ = json.loads((good / CONFIG_FILE).read_bytes()).items()
     assert first == ("schema_version", 1)

@@ -11,7 +11,7 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits
 from model.text.language import LanguagePair
 from model.text.pieces import OwnTable, PieceModel
-from model.text.pipeline import PreparedText, TextPipeline, Translation, target_cap
+from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
 from model.text.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
@@ -384,3 +384,13 @@ def test_the_cap_is_about_twice_the_source_within_the_limit() -> None:
 
 def test_the_decoder_starts_with_the_pairs_prefix(pipeline: TextPipeline) -> None:
     assert pipeline.prefix_ids(EN_ZH) == (TINY_TOKENS.start_id,)
+
+
+def test_a_segment_with_fewer_hypotheses_repeats_its_last() -> None:
+    found = [("a", "b", "c"), ("d",), ("e", "f")]
+    assert [hypotheses_at(found, rank) for rank in range(3)] == [
+        ["a", "d", "e"],
+        ["b", "d", "f"],
+        ["c", "d", "f"],
+    ]
+    assert hypotheses_at([], 1) == []
