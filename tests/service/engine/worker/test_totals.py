@@ -1,7 +1,9 @@
+from dataclasses import fields
+
 import pytest
 
 from service.engine.counters import summed
-from service.engine.messages import ROWS_BUCKETS
+from service.engine.messages import ROWS_BUCKETS, Snapshot
 from service.engine.worker.totals import Totals
 
 GAUGES = {
@@ -64,3 +66,18 @@ def test_two_snapshots_add_up_number_by_number():
     assert (both.num_waiting, both.num_slots, both.max_rows) == (6, 2, 16)
     assert both.rows_per_step == tuple(2 * count for count in one.rows_per_step)
     assert summed([one]) == one
+
+
+def test_every_total_is_a_number_of_the_snapshot_and_starts_at_none():
+    assert {one.name for one in fields(Totals)} | {"num_running"} | set(GAUGES) == set(
+        Snapshot.__struct_fields__
+    )
+    assert Totals().snapshot(**dict.fromkeys(GAUGES, 0)) == Snapshot()
+
+
+def test_every_total_is_told_under_its_own_name():
+    counted = {one.name: number for number, one in enumerate(fields(Totals), start=1)}
+    counted["rows_per_step"] = list(range(len(ROWS_BUCKETS) + 1))
+    snapshot = Totals(**counted).snapshot(**GAUGES)
+    told = {name: getattr(snapshot, name) for name in counted}
+    assert told == counted | {"rows_per_step": tuple(counted["rows_per_step"])}
