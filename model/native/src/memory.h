@@ -10,7 +10,7 @@
 
 namespace dragoman {
 
-// An array of plain numbers, aligned to a cache line; its contents are undefined after `reserve`.
+// An array of plain numbers, aligned to a cache line. Room for more is new memory: see `reserve`.
 template <class T>
 class Buffer {
  public:
@@ -24,7 +24,8 @@ class Buffer {
   }
   ~Buffer() { std::free(data_); }
 
-  // Makes room for `size` elements. Large arrays ask for huge pages: weights are read from end
+  // Makes room for `size` elements and discards all that there are: where it has to grow, nothing is
+  // copied and the new memory is not initialised. Large arrays ask for huge pages: weights are read from end
   // to end at every step, and small pages would cost a table walk every 4 KiB.
   void reserve(std::size_t size) {
     if (size <= size_) return;
