@@ -1,40 +1,23 @@
 """One decoder layer for single steps: what all backends in PyTorch share.
 
-Owns the order of a layer's parts, its fused projections, its norms and residual connections. It
-keeps nothing: where the keys and values of a row's past and of its source lie, and how they are
-attended to, is each backend's `Past` and `Memory`. The plain layer, `model.nn.layers`, is its
-oracle.
+Owns the order of a layer's parts, its norms and residual connections. What a row takes from its
+past is its cell's (`model.nn.cells`). It keeps nothing: where the states of a row and the encoder's
+output lie, and how they are attended to, is each backend's `Past` and `Memory`. The plain layer,
+`model.nn.layers`, is its oracle.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
-import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.errors import UnsupportedVariantError
 from model.honoured import EVERY_VALUE, Allowed
+from model.nn.cells import Past, StateShape
 from model.nn.layers import ACTIVATIONS, DecoderLayer, known_decoder_layers
 from model.nn.norms import Norm
 from model.nn.transformer import Transformer
-
-
-class Past(Protocol):
-    """The pasts of one step's rows, as a backend keeps them."""
-
-    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Store what the rows were fed now, and attend to all that they were ever fed.
-
-        Args:
-            layer: Index of the layer.
-            queries: (R, H, d_k), not scaled.
-            keys: (R, H, d_k) of this step.
-            values: (R, H, d_v) of this step.
-
-        Returns:
-            (R, H·d_v).
-        """
-        ...
 
 
 class Memory(Protocol):
@@ -71,23 +54,31 @@ LAYER_FIELDS: dict[str, Allowed] = {
 """What a fused layer honours; what stands around the layers, each backend declares itself."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedLayers:
+    """The layers of a decoder, ready for single steps.
+
+    Attributes:
+        layers: First to last.
+        states: What the cell of each of them keeps of a row.
+    """
+
+    layers: tuple["FusedLayer", ...]
+    states: tuple[StateShape, ...]
+
+
 class FusedLayer:
-    """A decoder layer whose self-attention makes queries, keys and values in one product."""
+    """A decoder layer whose cell is stepped."""
 
     def __init__(self, index: int, layer: DecoderLayer, config: ModelConfig) -> None:
-        """Fuse the projections of `layer`, whose weights must not change afterwards."""
-        own = layer.self_attention
+        """Fuse what can be fused of `layer`, whose weights must not change afterwards."""
         self._index = index
         self._layer = layer
+        self._cell = layer.cell.fuse()
+        self._cell_norm = layer.cell_norm
         self._is_pre_norm = config.norm_placement == "pre"
         self._activation = ACTIVATIONS[config.activation]
         self._num_heads = config.num_heads
-        self._widths = [config.num_heads * config.query_width] * 2
-        self._widths.append(config.num_heads * config.value_width)
-        projections = (own.q_proj, own.k_proj, own.v_proj)
-        self._weight = torch.cat([projection.weight for projection in projections])
-        biases: list[Tensor] = [p.bias for p in projections if p.bias is not None]
-        self._bias = torch.cat(biases) if biases else None
 
     def project_memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of the encoder's output: (B, S, D) → (B, H, S, d_k), (B, H, S, d_v)."""
@@ -101,28 +92,21 @@ class FusedLayer:
 
     def step(self, hidden: Tensor, past: Past, memory: Memory) -> Tensor:
         """The whole layer: (R, D) → (R, D)."""
-        hidden = self.attend_to_past(hidden, past)
+        hidden = self.step_cell(hidden, past)
         hidden = self.attend_to_memory(hidden, memory)
         return self.feed_forward(hidden)
 
-    def attend_to_past(self, hidden: Tensor, past: Past) -> Tensor:
-        """Self-attention with its residual connection: (R, D) → (R, D)."""
-        layer = self._layer
-        inner = self._before(hidden, layer.self_attention_norm)
-        projected = F.linear(inner, self._weight, self._bias)
-        queries, keys, values = map(
-            self._heads, torch.split_with_sizes(projected, self._widths, -1)
-        )
-        attended = past.attend(self._index, queries, keys, values)
-        return self._after(
-            hidden, layer.self_attention.out_proj(attended), layer.self_attention_norm
-        )
+    def step_cell(self, hidden: Tensor, past: Past) -> Tensor:
+        """The cell with its residual connection: (R, D) → (R, D)."""
+        change = self._cell(self._index, self._before(hidden, self._cell_norm), past)
+        return self._after(hidden, change, self._cell_norm)
 
     def attend_to_memory(self, hidden: Tensor, memory: Memory) -> Tensor:
         """Cross-attention with its residual connection: (R, D) → (R, D)."""
         layer = self._layer
         inner = self._before(hidden, layer.cross_attention_norm)
-        attended = memory.attend(self._index, self._heads(layer.cross_attention.q_proj(inner)))
+        queries = layer.cross_attention.q_proj(inner).view(len(inner), self._num_heads, -1)
+        attended = memory.attend(self._index, queries)
         return self._after(
             hidden, layer.cross_attention.out_proj(attended), layer.cross_attention_norm
         )
@@ -134,10 +118,6 @@ class FusedLayer:
         inner = layer.feed_forward.down_proj(self._activation(layer.feed_forward.up_proj(inner)))
         return self._after(hidden, inner, layer.feed_forward_norm)
 
-    def _heads(self, projected: Tensor) -> Tensor:
-        """(R, H·d) → (R, H, d)."""
-        return projected.view(len(projected), self._num_heads, -1)
-
     def _before(self, hidden: Tensor, norm: Norm) -> Tensor:
         normalised: Tensor = norm(hidden) if self._is_pre_norm else hidden
         return normalised
@@ -147,11 +127,21 @@ class FusedLayer:
         return total
 
 
-def fuse_layers(transformer: Transformer) -> list[FusedLayer]:
+def fuse_layers(transformer: Transformer) -> FusedLayers:
     """The decoder's layers, ready for single steps; the weights must not change afterwards.
 
     Raises:
-        UnsupportedVariantError: A layer is of a kind that single steps do not know.
+        UnsupportedVariantError: A layer is of a kind that single steps do not know, or keeps other
+            states than the first: their tables are one.
     """
     layers = known_decoder_layers(transformer.decoder.layers, by="incremental decoding")
-    return [FusedLayer(index, layer, transformer.config) for index, layer in enumerate(layers)]
+    states = layers[0].cell.state_shapes() if layers else ()
+    for index, layer in enumerate(layers):
+        if layer.cell.state_shapes() != states:
+            raise UnsupportedVariantError(
+                f"the cell of decoder layer {index} is a {type(layer.cell).__name__}, which keeps"
+                f" other states than the {type(layers[0].cell).__name__} of layer 0; incremental"
+                " decoding runs cells that keep the same"
+            )
+    fused = (FusedLayer(index, layer, transformer.config) for index, layer in enumerate(layers))
+    return FusedLayers(layers=tuple(fused), states=states)

@@ -20,6 +20,7 @@ from model.native import kernels
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.layers import known_decoder_layers
 from model.nn.positions import sinusoidal_table
+from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def pack_transformer(
     num_threads: int = 1,
 ) -> Int8Network:
     """Quantise and pack a network that is in memory; see `pack`."""
-    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by)
+    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=SelfAttention)
     return pack(
         transformer.config,
         NetworkWeights(transformer),

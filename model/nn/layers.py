@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from model.config import Activation, ModelConfig
 from model.errors import UnsupportedVariantError
 from model.nn.attention import MultiHeadAttention
+from model.nn.cells import Cell
 from model.nn.dropout import Dropout
 from model.nn.norms import Norm, build_norm
 from model.nn.positions import RotaryPositions
@@ -95,16 +96,34 @@ class EncoderLayer(_Layer):
 
 
 class DecoderLayer(_Layer):
-    """Causal self-attention, attention to the encoder's memory, then feed-forward."""
+    """A recurrent cell, attention to the encoder's memory, then feed-forward.
 
-    def __init__(self, config: ModelConfig, *, rotary: RotaryPositions | None = None) -> None:
+    The cell and its norm are submodules under the cell's own name.
+    """
+
+    def __init__(self, config: ModelConfig, cell: Cell) -> None:
         super().__init__(config)
-        self.self_attention = MultiHeadAttention(config, rotary=rotary)
-        self.self_attention_norm = build_norm(config)
+        self._cell_name = cell.name
+        self.add_module(cell.name, cell)
+        self.add_module(f"{cell.name}_norm", build_norm(config))
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_norm = build_norm(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_norm = build_norm(config)
+
+    @property
+    def cell(self) -> Cell:
+        """What each position takes from those before it."""
+        cell = self._modules[self._cell_name]
+        assert isinstance(cell, Cell)
+        return cell
+
+    @property
+    def cell_norm(self) -> Norm:
+        """The norm of the cell's sub-layer."""
+        norm = self._modules[f"{self._cell_name}_norm"]
+        assert isinstance(norm, Norm)
+        return norm
 
     def forward(
         self,
@@ -122,10 +141,10 @@ class DecoderLayer(_Layer):
         Args:
             x: (B, T, D).
             memory: (B, S, D); None skips the cross-attention sub-layer.
-            mask: Narrows the causal self-attention, broadcast to (B, H, T, T).
+            mask: Narrows what the cell sees of the past, broadcast to (B, H, T, T).
             memory_mask: Which source positions may be attended to, broadcast to (B, H, T, S).
-            bias: Added to the scores of self-attention, (H, T, T).
-            maps: If given, the self-attention weights (B, H, T, T) are appended to it.
+            bias: Added to the scores of a cell that attends, (H, T, T).
+            maps: If given, the weights (B, H, T, T) of a cell that attends are appended to it.
             cross_maps: If given, the cross-attention weights (B, H, T, S) are appended to it.
 
         Returns:
@@ -133,8 +152,8 @@ class DecoderLayer(_Layer):
         """
         x = self._residual(
             x,
-            self.self_attention_norm,
-            lambda x: self.self_attention(x, x, mask=mask, is_causal=True, bias=bias, maps=maps),
+            self.cell_norm,
+            lambda x: self.cell.over_sequence(x, mask=mask, bias=bias, maps=maps),
         )
         if memory is not None:
             x = self._residual(
@@ -145,15 +164,18 @@ class DecoderLayer(_Layer):
         return self._residual(x, self.feed_forward_norm, self.feed_forward)
 
 
-def known_decoder_layers(layers: Iterable[nn.Module], *, by: str) -> list[DecoderLayer]:
+def known_decoder_layers(
+    layers: Iterable[nn.Module], *, by: str, cell: type[Cell] = Cell
+) -> list[DecoderLayer]:
     """The layers of a decoder, for those who take them apart.
 
     Args:
         layers: Of a `Decoder`.
         by: Who takes them apart, as an error names it.
+        cell: The kind of cell that is known.
 
     Raises:
-        UnsupportedVariantError: One of them is of another kind.
+        UnsupportedVariantError: One of them, or its cell, is of another kind.
     """
     known = []
     for index, layer in enumerate(layers):
@@ -161,6 +183,11 @@ def known_decoder_layers(layers: Iterable[nn.Module], *, by: str) -> list[Decode
             raise UnsupportedVariantError(
                 f"decoder layer {index} is a {type(layer).__name__}; {by} knows only"
                 f" {DecoderLayer.__name__}"
+            )
+        if not isinstance(layer.cell, cell):
+            raise UnsupportedVariantError(
+                f"the cell of decoder layer {index} is a {type(layer.cell).__name__}; {by} knows"
+                f" only {cell.__name__}"
             )
         known.append(layer)
     return known

@@ -19,6 +19,7 @@ from model.nn.layers import DecoderLayer, EncoderLayer
 from model.nn.masks import key_mask, padding_mask
 from model.nn.norms import build_norm
 from model.nn.positions import RotaryPositions, build_absolute_positions, build_position_bias
+from model.nn.self_attention import SelfAttention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,8 @@ class Decoder(nn.Module):
         rotary = _build_rotary(config)
         self.position_bias = build_position_bias(config, is_bidirectional=False)
         self.layers = nn.ModuleList(
-            DecoderLayer(config, rotary=rotary) for _ in range(config.num_decoder_layers)
+            DecoderLayer(config, SelfAttention(config, rotary=rotary))
+            for _ in range(config.num_decoder_layers)
         )
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
         self.dropout = Dropout(config.dropout)

@@ -28,6 +28,7 @@ from model.exchange.export.output import (
 from model.honoured import EVERY_VALUE, Condition, HonouredFields
 from model.nn.layers import known_decoder_layers
 from model.nn.positions import NoPositions
+from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ def export_ctranslate2(
     for side, known in pieces.items():
         problems += _name_problems(side, known, tokens)
     refuse(CTRANSLATE2_FIELDS.by, problems)
-    known_decoder_layers(checkpoint.transformer.decoder.layers, by=CTRANSLATE2_FIELDS.by)
+    known_decoder_layers(
+        checkpoint.transformer.decoder.layers, by=CTRANSLATE2_FIELDS.by, cell=SelfAttention
+    )
     with new_directory(output) as partial:
         spec = _empty_spec(network, tokens)
         variables = spec_variables(checkpoint.transformer, num_positions=num_positions(manifest))

@@ -27,6 +27,7 @@ from model.exchange.export.output import (
 )
 from model.honoured import EVERY_VALUE, HonouredFields
 from model.nn.layers import known_decoder_layers
+from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
 
 _ACTIVATIONS: dict[Activation, str] = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
@@ -86,7 +87,9 @@ def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
     """
     manifest = checkpoint.manifest
     refuse(MARIAN_FIELDS.by, export_problems(manifest, MARIAN_FIELDS))
-    known_decoder_layers(checkpoint.transformer.decoder.layers, by=MARIAN_FIELDS.by)
+    known_decoder_layers(
+        checkpoint.transformer.decoder.layers, by=MARIAN_FIELDS.by, cell=SelfAttention
+    )
     config = marian_config(manifest.network, manifest.tokens, max_positions=num_positions(manifest))
     with new_directory(output) as partial:
         (partial / "config.json").write_bytes(format_json(config))

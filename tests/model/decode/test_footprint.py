@@ -11,6 +11,7 @@ from model.checkpoint.manifest import Manifest
 from model.decode.backends.eager.cache import MemoryCache, RowCache
 from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
 from model.errors import ConfigError
+from model.nn.self_attention import SelfAttention
 from model.request import SessionLimits
 from model.system.host_memory import host_limit
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -25,11 +26,18 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
 
 def test_no_backend_keeps_less_than_the_sum(manifest: Manifest) -> None:
     device, dtype = torch.device("cpu"), torch.bfloat16
-    rows = RowCache(manifest.network, max_rows=8, max_length=15, device=device, dtype=dtype)
+    rows = RowCache(
+        SelfAttention(manifest.network).state_shapes(),
+        num_layers=manifest.network.num_decoder_layers,
+        max_rows=8,
+        max_length=15,
+        device=device,
+        dtype=dtype,
+    )
     memory = MemoryCache(
         manifest.network, max_slots=3, max_source_length=40, device=device, dtype=dtype
     )
-    kept = sum(table.nbytes for cache in (rows, memory) for table in (cache.keys, cache.values))
+    kept = sum(table.nbytes for table in (*rows.growing, memory.keys, memory.values))
     places = LIMITS.max_rows * LIMITS.max_target_length
     assert cache_bytes(manifest, LIMITS) == kept + 16 * places
     assert table_bytes(manifest, LIMITS) == 2 * 40 * 32 * 4

@@ -33,6 +33,12 @@ class ListPast:
         )
         return plain_attention(queries.unsqueeze(2), past_keys, past_values)[0].flatten(1)
 
+    def last(self, layer: int) -> tuple[Tensor, ...]:
+        raise AssertionError("self-attention replaces nothing")
+
+    def replace(self, layer: int, states: tuple[Tensor, ...]) -> None:
+        raise AssertionError("self-attention replaces nothing")
+
 
 class PlainMemory:
     """A source of its own for every row."""
@@ -54,7 +60,7 @@ def test_token_by_token_it_computes_what_the_plain_layers_compute(shape: dict[st
     expected = embeddings
     for layer in decoder.layers:
         expected = layer(expected, encoded)
-    layers = fuse_layers(transformer)
+    layers = fuse_layers(transformer).layers
     past, memory = ListPast(), PlainMemory([layer.project_memory(encoded) for layer in layers])
     for position in range(5):
         hidden = embeddings[:, position]

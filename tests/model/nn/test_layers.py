@@ -9,6 +9,7 @@ from model.errors import UnsupportedVariantError
 from model.nn.attention import MultiHeadAttention
 from model.nn.layers import DecoderLayer, EncoderLayer, FeedForward, known_decoder_layers
 from model.nn.masks import causal_mask, key_mask
+from model.nn.self_attention import SelfAttention
 
 BOTH_PLACEMENTS = pytest.mark.parametrize("placement", ["post", "pre"])
 PADDING = torch.arange(7) >= torch.tensor([[7], [4]])  # (B, S), True = padding, as torch has it
@@ -17,6 +18,10 @@ PADDING = torch.arange(7) >= torch.tensor([[7], [4]])  # (B, S), True = padding,
 def config(placement: NormPlacement = "post", **changes: object) -> ModelConfig:
     shape = {"vocab_size": 5, "d_model": 16, "num_heads": 4, "d_ff": 24, "dropout": 0.0}
     return ModelConfig(**shape | {"norm_placement": placement} | changes)
+
+
+def decoder_layer(shape: ModelConfig) -> DecoderLayer:
+    return DecoderLayer(shape, SelfAttention(shape))
 
 
 def randomise(part: nn.Module) -> None:
@@ -64,7 +69,7 @@ def test_the_decoder_layer_is_that_of_torch(placement: NormPlacement) -> None:
         16, 4, 24, 0.0, batch_first=True, norm_first=placement == "pre"
     )
     randomise(reference)
-    layer = DecoderLayer(config(placement))
+    layer = decoder_layer(config(placement))
     copy_attention(layer.self_attention, reference.self_attn)
     copy_attention(layer.cross_attention, reference.multihead_attn)
     copy_feed_forward(layer.feed_forward, reference)
@@ -81,7 +86,7 @@ def test_the_decoder_layer_is_that_of_torch(placement: NormPlacement) -> None:
 
 @BOTH_PLACEMENTS
 def test_a_decoder_layer_without_memory_skips_cross_attention(placement: NormPlacement) -> None:
-    layer = DecoderLayer(config(placement))
+    layer = decoder_layer(config(placement))
     randomise(layer)
     alike = EncoderLayer(config(placement))
     alike.load_state_dict(
@@ -95,7 +100,7 @@ def test_a_decoder_layer_without_memory_skips_cross_attention(placement: NormPla
 def test_a_decoder_layer_never_sees_the_future_with_or_without_memory(
     placement: NormPlacement,
 ) -> None:
-    layer = DecoderLayer(config(placement))
+    layer = decoder_layer(config(placement))
     randomise(layer)
     for memory in (None, torch.randn(1, 3, 16)):
         x = torch.randn(1, 5, 16, requires_grad=True)
@@ -132,7 +137,7 @@ def test_activations_are_dropped_in_training_only() -> None:
 
 
 def test_every_sub_layer_is_dropped_out_before_it_is_added() -> None:
-    layer = DecoderLayer(config("pre", dropout=0.999999))
+    layer = decoder_layer(config("pre", dropout=0.999999))
     x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     torch.manual_seed(0)
     assert torch.equal(layer(x, memory), x), "with everything dropped only the residual is left"
@@ -141,7 +146,7 @@ def test_every_sub_layer_is_dropped_out_before_it_is_added() -> None:
 
 
 def test_maps_are_filled_with_the_weights_of_both_attentions() -> None:
-    layer = DecoderLayer(config())
+    layer = decoder_layer(config())
     maps: list[Tensor] = []
     cross_maps: list[Tensor] = []
     x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
@@ -152,7 +157,7 @@ def test_maps_are_filled_with_the_weights_of_both_attentions() -> None:
 
 
 def test_a_layer_of_another_kind_is_refused_with_its_place_and_who_refuses_it() -> None:
-    layers = [DecoderLayer(config()), EncoderLayer(config())]
+    layers = [decoder_layer(config()), EncoderLayer(config())]
     assert known_decoder_layers(layers[:1], by="a toy") == layers[:1]
     with pytest.raises(UnsupportedVariantError, match="layer 1 is a EncoderLayer; a toy knows"):
         known_decoder_layers(layers, by="a toy")

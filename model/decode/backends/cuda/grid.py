@@ -71,6 +71,7 @@ class Grid:
         self._recorder = recorder
         self._tables = GridTables(
             network.config,
+            network.states,
             width=width,
             num_slots=num_slots,
             limits=limits,

@@ -82,7 +82,8 @@ class _NodePast:
         view = self._view
         tables, num_slots, num_columns = view.tables, len(view.slots), view.bucket.num_columns
         pasts = []
-        for table, new in ((tables.keys[layer], keys), (tables.values[layer], values)):
+        for tables_of_layers, new in zip(tables.growing, (keys, values), strict=True):
+            table = tables_of_layers[layer]
             table[view.slots, :, view.positions] = _by_slot(new, num_slots)
             pasts.append(table[:num_slots, :, :num_columns].flatten(2, 3))  # (S, H, T·K, d)
         past_keys, past_values = pasts
@@ -90,6 +91,24 @@ class _NodePast:
             _by_slot(queries, num_slots), past_keys, past_values, attn_mask=view.past_bias
         )
         return attended.transpose(1, 2).reshape(len(queries), -1)
+
+    def last(self, layer: int) -> tuple[Tensor, ...]:
+        """See `Past.last`; a row continues the one node of the step before that is its ancestor."""
+        view = self._view
+        before = (view.positions - 1).clamp(min=0)
+        parents = view.tables.ancestors[view.slots, :, before].int().argmax(dim=-1)  # (S, K)
+        is_first = (view.positions == 0).view(-1, 1, 1, 1)
+        rows = view.slots.unsqueeze(1)
+        return tuple(
+            table[layer, rows, parents].masked_fill(is_first, 0.0).flatten(0, 1)
+            for table in view.tables.replaced
+        )
+
+    def replace(self, layer: int, states: tuple[Tensor, ...]) -> None:
+        """See `Past.replace`."""
+        num_slots = len(self._view.slots)
+        for table, state in zip(self._view.tables.replaced, states, strict=True):
+            table[layer, :num_slots] = state.view(num_slots, -1, *state.shape[1:])
 
 
 class _SlotMemory:
@@ -123,7 +142,11 @@ def _by_slot(heads: Tensor, num_slots: int) -> Tensor:
 
 
 class GridNetwork:
-    """A `Transformer` whose steps run on the tables of a grid."""
+    """A `Transformer` whose steps run on the tables of a grid.
+
+    Attributes:
+        states: What each layer keeps of a row.
+    """
 
     def __init__(self, transformer: Transformer) -> None:
         """Fuse what can be fused; the weights must not change afterwards.
@@ -132,7 +155,9 @@ class GridNetwork:
             UnsupportedVariantError: If single steps do not run this network.
         """
         check_honoured(transformer.config, GRID_FIELDS)
-        self._layers = fuse_layers(transformer)
+        fused = fuse_layers(transformer)
+        self._layers = fused.layers
+        self.states = fused.states
         weight = transformer.target_embedding.weight
         self.config = transformer.config
         self.device = weight.device

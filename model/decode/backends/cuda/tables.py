@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.nn.cells import StateShape
 from model.request import DecodeRequest, SessionLimits
 
 _ALIGNMENT = 16
@@ -55,8 +56,9 @@ class GridTables:
     """The tensors of S slots with K rows each; T columns of past and M of memory.
 
     Attributes:
-        keys: (L, S, H, T, K, d_k), by node.
-        values: (L, S, H, T, K, d_v), by node.
+        growing: (L, S, H, T, K, d) of each state of the decoder's cells that grows, by node: keys
+            and values of self-attention.
+        replaced: (L, S, K, H, d) of each that every step replaces, of the last nodes.
         memory_keys: (L, S, H, M, d_k).
         memory_values: (L, S, H, M, d_v).
         ancestors: (S, K, T, K) bool, the nodes that each row continues.
@@ -74,6 +76,7 @@ class GridTables:
     def __init__(
         self,
         config: ModelConfig,
+        states: Sequence[StateShape],
         *,
         width: int,
         num_slots: int,
@@ -89,14 +92,21 @@ class GridTables:
         self.memory_length = -(-limits.max_source_length // _ALIGNMENT) * _ALIGNMENT
         self.device = device
         layers, heads = config.num_decoder_layers, config.num_heads
-        past = (layers, num_slots, heads, self.num_columns, width)
         memory = (layers, num_slots, heads, self.memory_length)
 
         def zeros(*shape: int, kind: torch.dtype) -> Tensor:
             return torch.zeros(shape, device=device, dtype=kind)
 
-        self.keys = zeros(*past, config.query_width, kind=dtype)
-        self.values = zeros(*past, config.value_width, kind=dtype)
+        self.growing = tuple(
+            zeros(layers, num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
+            for s in states
+            if s.grows
+        )
+        self.replaced = tuple(
+            zeros(layers, num_slots, width, s.num_heads, s.width, kind=dtype)
+            for s in states
+            if not s.grows
+        )
         self.memory_keys = zeros(*memory, config.query_width, kind=dtype)
         self.memory_values = zeros(*memory, config.value_width, kind=dtype)
         self.ancestors = zeros(num_slots, width, self.num_columns, width, kind=torch.bool)
@@ -154,5 +164,6 @@ class GridTables:
 
     def clear(self, slot: int) -> None:
         """Zero what a sentence left, which may not be finite: what is masked must be."""
-        for table in (self.keys, self.values, self.memory_keys, self.memory_values):
+        memories = (self.memory_keys, self.memory_values)
+        for table in (*self.growing, *self.replaced, *memories):
             table[:, slot] = 0.0

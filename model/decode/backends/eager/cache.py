@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.nn.cells import StateShape
 
 
 def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -59,18 +60,19 @@ class History:
 
 
 class RowCache:
-    """Self-attention keys and values by row and column.
+    """The states of the decoder's cells by row, the growing ones by row and column.
 
     Attributes:
-        keys: (L, R, H, C, d_k).
-        values: (L, R, H, C, d_v).
+        growing: (L, R, H, C, d) of each state that grows: keys and values of self-attention.
+        replaced: (L, R, H, d) of each that every step replaces.
         column: The column being written, −1 before the first step.
     """
 
     def __init__(
         self,
-        config: ModelConfig,
+        states: Sequence[StateShape],
         *,
+        num_layers: int,
         max_rows: int,
         max_length: int,
         device: torch.device,
@@ -78,9 +80,20 @@ class RowCache:
     ) -> None:
         """Allocate for `max_rows` rows of at most `max_length` columns of past."""
         num_columns = 2 * max_length
-        shape = (config.num_decoder_layers, max_rows, config.num_heads, num_columns)
-        self.keys = _zeros((*shape, config.query_width), device=device, dtype=dtype)
-        self.values = _zeros((*shape, config.value_width), device=device, dtype=dtype)
+        self.growing = tuple(
+            _zeros(
+                (num_layers, max_rows, state.num_heads, num_columns, state.width),
+                device=device,
+                dtype=dtype,
+            )
+            for state in states
+            if state.grows
+        )
+        self.replaced = tuple(
+            _zeros((num_layers, max_rows, state.num_heads, state.width), device=device, dtype=dtype)
+            for state in states
+            if not state.grows
+        )
         self.column = -1
         self._num_columns = num_columns
 
@@ -93,7 +106,7 @@ class RowCache:
         """
         if self.column + 1 == self._num_columns:
             past = slice(self._num_columns - num_past, self._num_columns)
-            for table in (self.keys, self.values):
+            for table in self.growing:
                 table[:, :num_rows, :, :num_past] = table[:, :num_rows, :, past]
             self.column = num_past - 1
         self.column += 1
@@ -103,7 +116,7 @@ class RowCache:
         return slice(self.column + 1 - width, self.column + 1)
 
     def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
-        """Give `destinations` the last `num_past` columns of `sources`.
+        """Give `destinations` the states of `sources`, of those that grow `num_past` columns.
 
         Args:
             sources: (N,) int64 rows.
@@ -111,15 +124,17 @@ class RowCache:
             num_past: How far back the copy goes.
         """
         past = self.window(num_past)
-        for table in (self.keys, self.values):
+        for table in self.growing:
             rows = table[:, :, :, past]
             rows[:, destinations] = rows[:, sources]
+        for table in self.replaced:
+            table[:, destinations] = table[:, sources]
 
     def clear_rows(self, rows: Sequence[int]) -> None:
         """Zero the rows of a sentence that produced numbers which are not finite."""
-        for row in rows:
-            self.keys[:, row] = 0.0
-            self.values[:, row] = 0.0
+        for table in (*self.growing, *self.replaced):
+            for row in rows:
+                table[:, row] = 0.0
 
 
 class MemoryCache:

@@ -58,7 +58,8 @@ class CachedNetwork:
         self._device = weight.device
         self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._cache = RowCache(
-            transformer.config,
+            self._decoder.states,
+            num_layers=transformer.config.num_decoder_layers,
             max_rows=limits.max_rows,
             max_length=limits.max_target_length,
             device=weight.device,

@@ -84,25 +84,40 @@ def _bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
 
 
 class _RowPast:
-    """The last columns of a `RowCache`."""
+    """The rows of a `RowCache`, and the last columns of what grows in it."""
 
-    def __init__(self, cache: RowCache, shape: StepShape, like: Tensor) -> None:
+    def __init__(self, cache: RowCache, shape: StepShape, positions: Tensor, like: Tensor) -> None:
         self._cache = cache
+        self._positions = positions
         self._window = cache.window(shape.window)
         self._bias = _bias(shape.past_mask, like)
 
     def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Past.attend`."""
         cache, num_rows = self._cache, len(queries)
-        cache.keys[layer, :num_rows, :, cache.column] = keys
-        cache.values[layer, :num_rows, :, cache.column] = values
+        key_table, value_table = cache.growing
+        key_table[layer, :num_rows, :, cache.column] = keys
+        value_table[layer, :num_rows, :, cache.column] = values
         attended, _ = _attend(
             queries.unsqueeze(2) * queries.shape[-1] ** -0.5,
-            cache.keys[layer, :num_rows, :, self._window],
-            cache.values[layer, :num_rows, :, self._window],
+            key_table[layer, :num_rows, :, self._window],
+            value_table[layer, :num_rows, :, self._window],
             self._bias,
         )  # (R, H, 1, d_v)
         return attended.reshape(num_rows, -1)
+
+    def last(self, layer: int) -> tuple[Tensor, ...]:
+        """See `Past.last`; a row that was given away has its former owner's states until then."""
+        is_first = (self._positions == 0).view(-1, 1, 1)
+        tables = self._cache.replaced
+        return tuple(
+            table[layer, : len(self._positions)].masked_fill(is_first, 0.0) for table in tables
+        )
+
+    def replace(self, layer: int, states: tuple[Tensor, ...]) -> None:
+        """See `Past.replace`."""
+        for table, state in zip(self._cache.replaced, states, strict=True):
+            table[layer, : len(state)] = state
 
 
 class _SlotMemory:
@@ -133,7 +148,11 @@ class _SlotMemory:
 
 
 class IncrementalDecoder:
-    """A `Transformer` run one target token at a time."""
+    """A `Transformer` run one target token at a time.
+
+    Attributes:
+        states: What each layer keeps of a row.
+    """
 
     def __init__(self, transformer: Transformer) -> None:
         """Fuse the projections of `transformer`, whose weights must not change afterwards.
@@ -142,8 +161,10 @@ class IncrementalDecoder:
             UnsupportedVariantError: If single steps do not run this network.
         """
         check_honoured(transformer.config, EAGER_FIELDS)
-        self._layers = fuse_layers(transformer)
+        fused = fuse_layers(transformer)
+        self._layers = fused.layers
         self._transformer = transformer
+        self.states = fused.states
 
     def encode(
         self, source_ids: Tensor, source_mask: Tensor, memory: MemoryCache, slots: Tensor
@@ -186,11 +207,11 @@ class IncrementalDecoder:
         """
         hidden = self._transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1))
         hidden = hidden.squeeze(1)
-        row_past = _RowPast(cache, shape, hidden)
+        row_past = _RowPast(cache, shape, positions, hidden)
         slot_memory = _SlotMemory(memory, shape, hidden)
         watch.lap("embedding")
         for layer in self._layers:
-            hidden = layer.attend_to_past(hidden, row_past)
+            hidden = layer.step_cell(hidden, row_past)
             watch.lap("self_attention")
             hidden = layer.attend_to_memory(hidden, slot_memory)
             watch.lap("cross_attention")

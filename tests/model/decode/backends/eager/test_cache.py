@@ -4,13 +4,20 @@ import torch
 
 from model.config import ModelConfig
 from model.decode.backends.eager.cache import History, MemoryCache, RowCache
+from model.nn.cells import StateShape
 
+STATES = (
+    StateShape(num_heads=2, width=3, grows=True),
+    StateShape(num_heads=2, width=5, grows=True),
+    StateShape(num_heads=1, width=8, grows=False),
+)
 CONFIG = ModelConfig(vocab_size=9, d_model=8, num_heads=2, num_decoder_layers=2, d_k=3, d_v=5)
 
 
 def row_cache(*, max_rows: int, max_length: int) -> RowCache:
     return RowCache(
-        CONFIG,
+        STATES,
+        num_layers=2,
         max_rows=max_rows,
         max_length=max_length,
         device=torch.device("cpu"),
@@ -22,23 +29,36 @@ def test_the_last_columns_survive_every_wrap() -> None:
     cache = row_cache(max_rows=3, max_length=4)
     for step in range(50):
         cache.advance(3, min(step, 3))
-        cache.keys[:, :, :, cache.column] = float(step)
-        cache.values[:, :, :, cache.column] = float(step)
+        for table in cache.growing:
+            table[:, :, :, cache.column] = float(step)
         window = cache.window(min(step + 1, 4))
         expected = list(range(max(0, step - 3), step + 1))
-        assert cache.keys[1, 2, 1, window, 0].tolist() == expected
-        assert cache.values[0, 2, 1, window, 4].tolist() == expected
+        assert cache.growing[0][1, 2, 1, window, 0].tolist() == expected
+        assert cache.growing[1][0, 2, 1, window, 4].tolist() == expected
 
 
 def test_copied_rows_carry_only_the_past_that_was_named() -> None:
     cache = row_cache(max_rows=4, max_length=8)
+    keys = cache.growing[0]
     for step in range(6):
         cache.advance(4, step)
-        cache.keys[:, :, :, step] = torch.arange(4.0).view(1, 4, 1, 1) * 10 + step
+        keys[:, :, :, step] = torch.arange(4.0).view(1, 4, 1, 1) * 10 + step
+    cache.replaced[0][:] = torch.arange(4.0).view(1, 4, 1, 1)
     cache.copy_rows(torch.tensor([3, 1]), torch.tensor([0, 2]), 4)
-    assert cache.keys[1, 0, 1, :6, 2].tolist() == [0.0, 1.0, 32.0, 33.0, 34.0, 35.0]
-    assert cache.keys[1, 2, 1, :6, 2].tolist() == [20.0, 21.0, 12.0, 13.0, 14.0, 15.0]
-    assert cache.keys[1, [1, 3], 1, 0, 2].tolist() == [10.0, 30.0]
+    assert keys[1, 0, 1, :6, 2].tolist() == [0.0, 1.0, 32.0, 33.0, 34.0, 35.0]
+    assert keys[1, 2, 1, :6, 2].tolist() == [20.0, 21.0, 12.0, 13.0, 14.0, 15.0]
+    assert keys[1, [1, 3], 1, 0, 2].tolist() == [10.0, 30.0]
+    assert cache.replaced[0][1, :, 0, 7].tolist() == [3.0, 1.0, 1.0, 3.0]
+
+
+def test_cleared_rows_are_zero_in_every_state_and_no_other_row_is() -> None:
+    cache = row_cache(max_rows=3, max_length=4)
+    for table in (*cache.growing, *cache.replaced):
+        table.fill_(torch.nan)
+    cache.clear_rows([0, 2])
+    for table in (*cache.growing, *cache.replaced):
+        assert not table[:, [0, 2]].any()
+        assert table[:, 1].isnan().all()
 
 
 def test_a_history_takes_every_rows_token_at_its_own_position() -> None:
