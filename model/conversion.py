@@ -8,7 +8,7 @@ values, which dataclasses check when they are made. Imports no torch.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -45,13 +45,13 @@ class Problem:
         place: Keys and numbers that lead to it, such as "data.train[0].copies"; "" for the whole.
         text: What is wrong, to follow the place, such as "is 'many'; it must be an integer".
         is_check: The text is a dataclass's own and names what it is about.
-        known_keys: Of an unknown key: those that are known there.
+        owner: Of an unknown key: the dataclass that has no such field.
     """
 
     place: str
     text: str
     is_check: bool = False
-    known_keys: tuple[str, ...] = ()
+    owner: type | None = None
 
     def __str__(self) -> str:
         return f"{self.place or 'the file'}{': ' if self.is_check else ' '}{self.text}"
@@ -130,6 +130,13 @@ def key_in_place(key: str) -> str:
     return key if key.isprintable() and len(key) <= _MAX_KEY_CHARACTERS else shown(key)
 
 
+def is_default(item: Field[object], value: object) -> bool:
+    """Whether a value is what a field of a dataclass has when it is left out."""
+    if item.default_factory is not MISSING:
+        return value == item.default_factory()
+    return value == item.default
+
+
 _TOO_DEEP = Problem(place="", text="is nested too deeply")
 
 
@@ -158,8 +165,7 @@ def _problem(kind: type, details: "ErrorDetails") -> Problem:
     if name == "unexpected_keyword_argument":
         owner = hint_at(kind, location[:-1])
         assert isinstance(owner, type)
-        known = tuple(sorted(item.name for item in fields(owner)))
-        return Problem(place=place, text="is unknown", known_keys=known)
+        return Problem(place=place, text="is unknown", owner=owner)
     if name == "value_error":
         return Problem(place=place, text=str(details["ctx"]["error"]), is_check=True)
     if name == "literal_error":

@@ -7,7 +7,7 @@ Imports no torch.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,7 +23,7 @@ from model.checkpoint.migrations import (
 )
 from model.checkpoint.strict_json import format_json, parse_json
 from model.checkpoint.verification import verify_parts
-from model.conversion import ConversionError, Problem, convert
+from model.conversion import ConversionError, Problem, convert, is_default
 from model.errors import CheckpointError, ConfigError, shown
 from model.system.paths import is_folder
 
@@ -127,19 +127,13 @@ def _stated(value: object, pattern: str) -> object:
         return {
             item.name: _stated(getattr(value, item.name), prefix + item.name)
             for item in fields(value)
-            if item.name in keys or not _is_default(item, getattr(value, item.name))
+            if item.name in keys or not is_default(item, getattr(value, item.name))
         }
     if isinstance(value, tuple):
         return [_stated(item, f"{pattern}[]") for item in value]
     if isinstance(value, Mapping):
         return {key: _stated(item, f"{pattern}.*") for key, item in value.items()}
     return value
-
-
-def _is_default(item: Field[object], value: object) -> bool:
-    if item.default_factory is not MISSING:
-        return value == item.default_factory()
-    return value == item.default
 
 
 def _parse_manifest(path: Path, data: bytes) -> Manifest:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from model.nn.transformer import Transformer
+from model.train.config.comparison import differences, explicit_values
 from model.train.config.experiment import Experiment, Metric
-from model.train.config.yaml_config import differences, told
 from model.train.loop.trainer import UpdateResult
 from model.train.loop.validation import DevScore, Validator
 from model.train.records.journal import Value, perplexity
@@ -40,7 +40,10 @@ def fingerprint(experiment: Experiment) -> str:
     """
     run = experiment.run
     fixed = (
-        *(told(getattr(experiment, name), but=_CHANGES_NO_BATCH) for name in _FIXED),
+        *(
+            explicit_values(getattr(experiment, name), left_out=_CHANGES_NO_BATCH)
+            for name in _FIXED
+        ),
         tuple(getattr(run, name) for name in _FIXED_OF_RUN),
     )
     return hashlib.sha256(repr(fixed).encode()).hexdigest()[:16]
@@ -54,7 +57,7 @@ def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, s
     """
     for name in _FIXED:
         pair = getattr(experiment, name), getattr(of_run, name)
-        for found in differences(*pair, name, _CHANGES_NO_BATCH):
+        for found in differences(*pair, name, left_out=_CHANGES_NO_BATCH):
             return found
     for name in _FIXED_OF_RUN:
         pair = getattr(experiment.run, name), getattr(of_run.run, name)

@@ -19,8 +19,9 @@ from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
 from model.system.paths import exists, is_file, is_folder, utf8_name
 from model.text.pieces import PieceModel
+from model.train.config.comparison import differences
 from model.train.config.experiment import Experiment, NetworkConfig, VocabularyConfig
-from model.train.config.yaml_config import differences, read_section
+from model.train.config.yaml_config import read_section
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.vocabulary import (
     copy_vocabularies,
@@ -191,7 +192,7 @@ def _compare_vocabularies(
     Of a checkpoint's vocabulary only the kind, the size and whether it is joint are known.
     """
     found = read_section(path, "vocabulary", VocabularyConfig)
-    for key, difference in differences(wanted, found, "vocabulary", {"max_lines"}):
+    for key, difference in differences(wanted, found, "vocabulary", left_out={"max_lines"}):
         with places.blame(key):
             raise ConfigError(f"{start}: another vocabulary: {key} {difference}")
 

@@ -158,13 +158,13 @@ def test_an_odd_key_is_shown_on_one_line() -> None:
     assert len(second) < 100
 
 
-def test_an_unknown_key_comes_with_those_that_are_known_there() -> None:
+def test_an_unknown_key_comes_with_the_dataclass_that_does_not_have_it() -> None:
     value = written(GOOD)
     value["table"]["first"]["colour"] = 1
     with pytest.raises(ConversionError) as caught:
         convert(Outer, value)
     (problem,) = caught.value.problems
-    assert (problem.place, problem.known_keys) == ("table.first.colour", ("share", "size"))
+    assert (problem.place, problem.owner) == ("table.first.colour", Inner)
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ class DataConfig:
             return
         missing = [name for name in _DIRECTION_KEYS[:3] if not getattr(self, name)]
         if missing:
-            raise ConfigError(f"missing key {', '.join(f'data.{name}' for name in missing)}")
+            raise ConfigError("; ".join(f"data.{name} is missing" for name in missing))
         self._check_filters()  # of a direction, whose own checks are the same
 
     def _check_filters(self) -> None:

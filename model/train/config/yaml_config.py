@@ -1,25 +1,34 @@
-"""A YAML file as a dataclass: keys, types and choices checked against the class's annotations.
+"""A YAML file as a dataclass: every problem of its keys and values, each with file, line and key.
 
-Owns the conversion and its messages, which name the file, the line and the key, what of a
-dataclass was said, and where two of them differ. Does not own any class; the limits of values are
-their classes' own, in `__post_init__`, and so are presets, in `PRESETS`: values by name, which the
-key `preset` of a mapping begins with.
+Owns the reading of the file, what YAML makes of values that other formats do not have, and the
+messages. Does not own the conversion (`model.conversion`), lines (`model.train.config.yaml_lines`)
+or any class; the limits of values are their classes' own, in `__post_init__`, and so are presets,
+in `PRESETS`: values by name, which the key `preset` of a mapping begins with.
 """
 
-import dataclasses
-import types
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TypeVar
 
 import yaml
 
-from model.errors import ConfigError
-from model.train.config.yaml_lines import KeyPlaces, generic, key_lines, line_of, placed
+from model.conversion import ConversionError, Location, Problem, convert, hint_at, place_of
+from model.errors import ConfigError, shown
+from model.train.config.yaml_lines import (
+    KeyPlaces,
+    generic,
+    key_lines,
+    line_at,
+    line_of,
+    placed,
+)
 
 T = TypeVar("T")
 
 _MAX_BITS = 63  # of an integer: what tensors and generators of random numbers take
+_UNUSABLE: dict[str, object] = {}
+"""Stands for a value with a problem, where nothing else is asked of it."""
 
 
 def read_placed_yaml(path: Path, kind: type[T]) -> tuple[T, KeyPlaces]:
@@ -29,17 +38,13 @@ def read_placed_yaml(path: Path, kind: type[T]) -> tuple[T, KeyPlaces]:
         What it describes, and where its keys stand.
 
     Raises:
-        ConfigError: The file is missing or is not YAML, a key is unknown, missing or there twice,
-            or a value has the wrong type or is out of its range; the message names the file, the
-            line and the key.
+        ConfigError: The file is missing or is not YAML, keys are unknown, missing or there twice,
+            or values have the wrong type or are out of their range; the message has a line for
+            each problem, with the file, the line and the key.
     """
     document, lines = _load(path)
-    try:
-        converted = _convert(document, kind, "")
-    except ConfigError as error:
-        raise ConfigError(placed(path, line_of(str(error), lines), str(error))) from error
-    assert isinstance(converted, kind)
-    return converted, KeyPlaces(path=path, lines=lines)
+    places = KeyPlaces(path=path, lines=lines)
+    return _convert(document, kind, "", path, lines), places
 
 
 def read_section(path: Path, name: str, kind: type[T]) -> T:
@@ -50,13 +55,8 @@ def read_section(path: Path, name: str, kind: type[T]) -> T:
     """
     document, lines = _load(path)
     if not isinstance(document, Mapping) or name not in document:
-        raise ConfigError(f"{path}: missing key {name}")
-    try:
-        converted = _convert(document[name], kind, name)
-    except ConfigError as error:
-        raise ConfigError(placed(path, line_of(str(error), lines), str(error))) from error
-    assert isinstance(converted, kind)
-    return converted
+        raise ConfigError(f"{path}: {name} is missing")
+    return _convert(document[name], kind, name, path, lines)
 
 
 class _Loader(yaml.SafeLoader):
@@ -103,172 +103,109 @@ def _load(path: Path) -> tuple[object, dict[str, int]]:
         raise ConfigError(placed(path, None, str(error))) from error
 
 
-def told(value: object, but: Set[str] = frozenset()) -> object:
-    """What was said of a configuration: nested lists of its keys and values, in their order.
-
-    Keys at their defaults are left out, so that a key that is added one day changes nothing of
-    what was said before.
-
-    Args:
-        value: A dataclass, or what one holds.
-        but: Keys to leave out besides, at any depth.
-    """
-    if isinstance(value, tuple):
-        return tuple(told(item, but) for item in value)
-    if not dataclasses.is_dataclass(value):
-        return float(value) if type(value) is int else value  # 2 copies are 2.0
-    return [
-        (item.name, told(getattr(value, item.name), but))
-        for item in dataclasses.fields(value)
-        if item.name not in but and not _is_default(item, getattr(value, item.name))
-    ]
-
-
-def differences(
-    wanted: object, found: object, where: str, but: Set[str] = frozenset()
-) -> Iterator[tuple[str, str]]:
-    """Where two values of one annotation differ: keys, and the two values in words.
-
-    Args:
-        wanted: A dataclass, or what one holds.
-        found: Such a one, told to be "the run's".
-        where: Their key.
-        but: Keys to leave out, at any depth.
-
-    Yields:
-        Such as ("network.d_ff", "is 32, the run's is 16").
-    """
-    if dataclasses.is_dataclass(wanted) and type(wanted) is type(found):
-        for item in dataclasses.fields(wanted):
-            if item.name not in but:
-                values = getattr(wanted, item.name), getattr(found, item.name)
-                yield from differences(*values, f"{where}.{item.name}", but)
-    elif dataclasses.is_dataclass(wanted) or dataclasses.is_dataclass(found):
-        words = ["not set" if value is None else "set" for value in (wanted, found)]
-        yield where, f"is {words[0]}, the run's is {words[1]}"
-    elif _holds_dataclasses(wanted) or _holds_dataclasses(found):
-        assert isinstance(wanted, tuple)
-        assert isinstance(found, tuple)
-        for number, values in enumerate(zip(wanted, found, strict=False)):
-            yield from differences(*values, f"{where}[{number}]", but)
-        if len(wanted) != len(found):
-            yield where, f"has {len(wanted)} entries, the run's has {len(found)}"
-    elif wanted != found:
-        shown = [list(value) if isinstance(value, tuple) else value for value in (wanted, found)]
-        yield where, f"is {shown[0]!r}, the run's is {shown[1]!r}"
-
-
-def _holds_dataclasses(value: object) -> bool:
-    return isinstance(value, tuple) and any(map(dataclasses.is_dataclass, value))
-
-
-def _is_default(item: dataclasses.Field[object], value: object) -> bool:
-    if item.default_factory is not dataclasses.MISSING:
-        return value == item.default_factory()
-    return value == item.default
-
-
-def _convert(value: object, kind: object, where: str) -> object:
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return _convert_mapping(value, kind, where)
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return _convert_choice(value, arguments, where)
-    if origin is tuple:
-        return _convert_list(value, arguments[0], where)
-    if origin is Mapping:
-        return _convert_items(value, arguments, where)
-    if origin in (types.UnionType, Union):
-        (kind,) = (argument for argument in arguments if argument is not type(None))
-        return None if value is None else _convert(value, kind, where)
-    return _convert_scalar(value, kind, where)
-
-
-def _convert_choice(value: object, choices: tuple[object, ...], where: str) -> object:
-    if value not in choices:
-        listed = ", ".join(map(str, choices))
-        raise ConfigError(f"{where} is {value!r}; it must be one of {listed}")
-    return value
-
-
-def _convert_list(value: object, kind: object, where: str) -> tuple[object, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{where} is {value!r}; it must be a list")
-    return tuple(_convert(item, kind, f"{where}[{index}]") for index, item in enumerate(value))
-
-
-def _convert_items(value: object, kinds: tuple[object, ...], where: str) -> dict[object, object]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where} is {value!r}; it must be a mapping")
-    key_kind, item_kind = kinds
-    found = {}
-    for key, item in value.items():
-        name = _convert(key, key_kind, where)
-        found[name] = _convert(item, item_kind, f"{where}.{name}")
-    return found
-
-
-def _convert_mapping(value: object, kind: type, where: str) -> object:
-    name = where or "the experiment"
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{name} is {value!r}; it must be a mapping")
-    prefix = f"{where}." if where else ""
-    presets: Mapping[str, Mapping[str, object]] = getattr(kind, "PRESETS", {})
-    if presets and "preset" in value:
-        chosen = _convert_choice(value["preset"], tuple(presets), f"{prefix}preset")
-        said = {key: item for key, item in value.items() if key != "preset"}
-        value = {**presets[str(chosen)], **said}
-    fields = {item.name: item for item in dataclasses.fields(kind)}
-    unknown = sorted(f"{prefix}{key}" for key in value if key not in fields)
-    if unknown:
-        known = ", ".join(sorted([*fields, *(["preset"] if presets else [])]))
-        raise ConfigError(f"unknown key {', '.join(unknown)}; known here: {known}")
-    missing = [
-        f"{prefix}{key}"
-        for key, item in fields.items()
-        if key not in value
-        and item.default is dataclasses.MISSING
-        and item.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ConfigError(f"missing key {', '.join(missing)}")
-    hints = get_type_hints(kind)
-    values = {key: _convert(item, hints[key], f"{prefix}{key}") for key, item in value.items()}
+def _convert(
+    document: object, kind: type[T], section: str, path: Path, lines: Mapping[str, int]
+) -> T:
+    problems: list[Problem] = []
+    plain = _plain(document, kind, (), problems)
     try:
-        return kind(**values)
-    except ConfigError as error:
-        plain = generic(where)
-        if plain == where or not str(error).startswith(plain):
-            raise
-        raise ConfigError(f"{where}{str(error)[len(plain) :]}") from error
+        converted = convert(kind, plain, is_finite=False)
+    except ConversionError as error:
+        named = {problem.place for problem in problems}
+        problems += [problem for problem in error.problems if problem.place not in named]
+    if not problems:
+        return converted
+    messages = [_message(problem, section, lines) for problem in problems]
+    messages.sort(key=lambda item: item[0] or 0)
+    raise ConfigError("\n".join(placed(path, line, message) for line, message in messages))
 
 
-def _convert_scalar(value: object, kind: object, where: str) -> object:
-    if type(value) is int and value.bit_length() > _MAX_BITS:
-        raise ConfigError(f"{where} is a number of {value.bit_length()} bits; it must be smaller")
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML 1.1 reads 1e-3, without a dot, as a string
-        except ValueError:
-            pass
-    elif isinstance(kind, type) and type(value) is kind:  # not isinstance: True is no number
-        return _joined(value, where) if isinstance(value, str) else value
-    wanted = kind.__name__ if isinstance(kind, type) else str(kind)
-    raise ConfigError(f"{where} is {value!r}; it must be of type {wanted}")
+def _message(problem: Problem, section: str, lines: Mapping[str, int]) -> tuple[int | None, str]:
+    """The line of a problem and its words, from the key at the top of the file on."""
+    place = ".".join(filter(None, (section, problem.place)))
+    if problem.is_check:
+        plain, message = generic(place), problem.text
+        if plain != place and message.startswith(plain):
+            message = place + message[len(plain) :]
+        return line_of(message, lines) or line_at(place, lines), message
+    message = f"{place or 'the file'} {problem.text}"
+    if problem.owner is not None:
+        known = [item.name for item in fields(problem.owner)]
+        presets = ["preset"] if _presets(problem.owner) else []
+        message += f"; known here: {', '.join(sorted([*known, *presets]))}"
+    return line_at(place, lines), message
 
 
-def _joined(text: str, where: str) -> str:
+def _plain(value: object, kind: type, location: Location, problems: list[Problem]) -> object:
+    """A value of YAML as JSON would have it, with what a preset stands for."""
+    if isinstance(value, list):
+        items = enumerate(value)
+        return [_plain(item, kind, (*location, index), problems) for index, item in items]
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, kind, location, problems)
+    if isinstance(value, str):
+        text = _whole_characters(value, location, problems)
+        is_number = hint_at(kind, location) is float
+        return _number(text) if is_number and isinstance(text, str) else text
+    return _plain_scalar(value, location, problems)
+
+
+def _plain_scalar(value: object, location: Location, problems: list[Problem]) -> object:
+    if isinstance(value, float | bool | None):
+        return value
+    if not isinstance(value, int):  # a date, bytes, a set
+        text = f"is {shown(value)}, which YAML made of it; it must be quoted to be a string"
+    elif value.bit_length() > _MAX_BITS:
+        text = f"is a number of {value.bit_length()} bits; it must have at most {_MAX_BITS}"
+    else:
+        return value
+    problems.append(Problem(place=place_of(location), text=text))
+    return _UNUSABLE
+
+
+def _plain_mapping(
+    value: Mapping[object, object], kind: type, location: Location, problems: list[Problem]
+) -> dict[str, object]:
+    found: dict[str, object] = {}
+    presets = _presets(hint_at(kind, location))
+    for key, item in value.items():
+        assert isinstance(key, str)  # of others, `key_lines` has refused the file
+        name = _whole_characters(key, location, problems)
+        if isinstance(name, str) and not (presets and name == "preset"):
+            found[name] = _plain(item, kind, (*location, name), problems)
+    chosen = value.get("preset")
+    if not presets or "preset" not in value:
+        return found
+    if not isinstance(chosen, str) or chosen not in presets:
+        text = f"is {shown(chosen)}; it must be one of {', '.join(presets)}"
+        problems.append(Problem(place=place_of((*location, "preset")), text=text))
+        return found
+    return {**presets[chosen], **found}
+
+
+def _presets(kind: object) -> Mapping[str, Mapping[str, object]]:
+    presets: Mapping[str, Mapping[str, object]] = getattr(kind, "PRESETS", {})
+    return presets
+
+
+def _number(text: str) -> float | str:
+    """YAML 1.1 reads 1e-3, without a dot, as a string."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _whole_characters(text: str, location: Location, problems: list[Problem]) -> object:
     r"""Text whose surrogate pairs are the characters they stand for.
 
-    YAML reads "\ud83d\ude00", which JSON writes for one character, as two halves of it.
-
-    Raises:
-        ConfigError: A half stands alone: no file can hold it.
+    YAML reads "\ud83d\ude00", which JSON writes for one character, as two halves of it. Half a
+    character alone is a problem: no file can hold it.
     """
     try:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError as error:
         half = int.from_bytes(error.object[error.start : error.start + 2], "little")
-        raise ConfigError(
-            f"{where} has \\u{half:04x}, half of a surrogate pair; it must be whole characters"
-        ) from error
+        problem = f"has \\u{half:04x}, half of a surrogate pair; it must be whole characters"
+        problems.append(Problem(place=place_of(location), text=problem))
+        return _UNUSABLE

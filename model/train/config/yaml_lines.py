@@ -15,9 +15,7 @@ import yaml
 
 from model.errors import ConfigError, DataError, InputError, TrainingError
 
-_SUBJECT = re.compile(
-    r"(?:unknown key |missing key )?([\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*)"
-)
+_SUBJECT = re.compile(r"[\w-]+(?:\[\d+\])*(?:\.[\w-]+(?:\[\d+\])*)*")
 _MAX_KEYS = 100_000
 _NO_TEXT = {f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "timestamp")}
 _LIST_PARTS = re.compile(r"\[\d+\]|\.pairs\b")
@@ -104,15 +102,19 @@ def line_of(message: str, lines: Mapping[str, int]) -> int | None:
     """The line of the key that an error's message begins with, or of what should hold it.
 
     Args:
-        message: Such as "data.folder is 3; …" or "unknown key data.fodler; …".
+        message: Such as "data.folder is 3; …".
         lines: From `key_lines`.
     """
     match = _SUBJECT.match(message)
-    path = match[1] if match else ""
-    while path:
-        if path in lines:
-            return lines[path]
-        path = path[: max(path.rfind("."), path.rfind("["), 0)]
+    return line_at(match[0], lines) if match else None
+
+
+def line_at(place: str, lines: Mapping[str, int]) -> int | None:
+    """The line of a key such as "data.train[0].name", or of the nearest that should hold it."""
+    while place:
+        if place in lines:
+            return lines[place]
+        place = place[: max(place.rfind("."), place.rfind("["), 0)]
     return None
 
 

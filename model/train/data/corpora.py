@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from model.errors import DataError, TrainingError
 from model.system.paths import exists, is_file
+from model.train.config.comparison import explicit_values
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig, tag_piece
-from model.train.config.yaml_config import told
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.filtering import (
     CorpusReport,
@@ -156,7 +156,7 @@ def text_ingredients(
     """
     found = {
         "data.max_length": str(data.max_length),
-        "data.filters": json.dumps(told(data.filters)),
+        "data.filters": json.dumps(explicit_values(data.filters)),
         "data.regularisation": "set" if data.regularisation else "not set",
     }
     for number, item in enumerate(files):

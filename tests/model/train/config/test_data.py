@@ -92,7 +92,10 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
         ),
         ({"pairs": (EN_ZH,), "folder": "en-zh"}, "data.folder and data.pairs are both set"),
         ({"pairs": (EN_ZH, BACK), "max_length": 2}, "data.max_length is 2; it must be from 3"),
-        ({}, "missing key data.folder, data.source_language, data.target_language"),
+        (
+            {},
+            "data.folder is missing; data.source_language is missing; data.target_language is",
+        ),
         ({"temperature": 0.5}, "data.temperature is 0.5; it must be at least 1"),
         (
             {"pairs": (EN_ZH,), "temperature": 5.0},

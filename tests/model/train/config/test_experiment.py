@@ -67,25 +67,31 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("addition", "message"),
     [
-        ("nmae: x", "unknown key nmae; known here: data, description"),
-        ("network: {d_mdoel: 8, heads: 2}", "unknown key network.d_mdoel, network.heads"),
-        ("vocabulary: {size: many}", "vocabulary.size is 'many'; it must be of type int"),
-        ("vocabulary: {size: true}", "vocabulary.size is True; it must be of type int"),
-        ("vocabulary: {is_joint: 1}", "vocabulary.is_joint is 1; it must be of type bool"),
+        ("nmae: x", "nmae is unknown; known here: data, description"),
+        (
+            "network: {d_mdoel: 8, heads: 2}",
+            r"network.d_mdoel is unknown; known here: act.*\n.*:11: network.heads is unknown; ",
+        ),
+        ("vocabulary: {size: many}", "vocabulary.size is 'many'; it must be an integer"),
+        ("vocabulary: {size: true}", "vocabulary.size is True; it must be an integer"),
+        ("vocabulary: {is_joint: 1}", "vocabulary.is_joint is 1; it must be true or false"),
         (
             "vocabulary: {normalisation: nfx}",
-            "vocabulary.normalisation is 'nfx'; it must be one of nmt_nfkc, nfkc, nmt_nfkc_cf,",
+            "vocabulary.normalisation is 'nfx'; it must be 'nmt_nfkc', 'nfkc', 'nmt_nfkc_cf',",
         ),
-        ("vocabulary: {kind: word}", "vocabulary.kind is 'word'; it must be one of bpe, unigram"),
-        ("schedule: {peak: fast}", "schedule.peak is 'fast'; it must be of type float"),
+        ("vocabulary: {kind: word}", "vocabulary.kind is 'word'; it must be 'bpe' or 'unigram'"),
+        ("schedule: {peak: fast}", "schedule.peak is 'fast'; it must be a finite number"),
         ("schedule: [1]", r"schedule is \[1\]; it must be a mapping"),
         ("optimiser: {label_smoothing: 1.0}", "optimiser.label_smoothing is 1.0; it must be in"),
         ("optimiser: {ema_decay: 1.0}", r"optimiser.ema_decay is 1.0; it must be in \[0, 1\)"),
         ("optimiser: {rdrop_alpha: -1}", "optimiser.rdrop_alpha is -1.0; it must be at least 0"),
         ("optimiser: {rdrop_alpha: .inf}", "optimiser.rdrop_alpha is inf; it must be at least 0"),
-        ("schedule: {kind: linear}", "schedule.kind is 'linear'; it must be one of noam"),
+        (
+            "schedule: {kind: linear}",
+            "schedule.kind is 'linear'; it must be 'noam', 'inverse-sqrt', 'cosine' or",
+        ),
         ("schedule: {floor: 1}", "schedule.floor is 1.0; it must be from 0 to schedule.peak"),
-        ("description: [a]", r"description is \['a'\]; it must be of type str"),
+        ("description: [a]", r"description is \['a'\]; it must be a string"),
         (r'description: "a \ud83d"', r"description has \\ud83d, half of a surrogate pair; it must"),
         (
             r'vocabulary: {user_symbols: [a, "\ude00"]}',
@@ -119,7 +125,7 @@ def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("name: tiny\n", "", "missing key name"),
+        ("name: tiny\n", "", "name is missing"),
         ("name: tiny\n", "name: ' '\n", r"tiny\.yaml:2: name is ' '; it must not be empty"),
         (
             "name: tiny\n",
@@ -131,8 +137,8 @@ def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> 
             "licence: ''\n",
             r"tiny\.yaml:3: licence is ''; it must not be empty",
         ),
-        ("  folder: en-zh\n", "", "missing key data.folder"),
-        ("licence: CC0-1.0, copies", "copies", r"missing key data.train\[0\].licence"),
+        ("  folder: en-zh\n", "", "data.folder is missing"),
+        ("licence: CC0-1.0, copies", "copies", r"data.train\[0\].licence is missing"),
         ("copies: 2", "copies: 0", r"data.train\[0\].copies is 0; it must be from 0.000001"),
         ("[{name: talk, licence: CC0-1.0, copies: 2}]", "[]", "data.train names no corpus"),
         ("[held-out]", "held-out", "data.dev is 'held-out'; it must be a list"),
@@ -151,7 +157,7 @@ def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> 
         (
             "max_updates: 10",
             "max_updates: 10, metric: ter",
-            "run.metric is 'ter'; it must be one of bleu, chrf, loss",
+            "run.metric is 'ter'; it must be 'bleu', 'chrf' or 'loss'",
         ),
         (
             "max_updates: 10",
@@ -161,12 +167,12 @@ def test_halves_of_a_character_are_joined_as_json_means_them(tmp_path: Path) -> 
         (
             "max_updates: 10",
             "max_updates: 10, bleu_tokenizer: moses",
-            "run.bleu_tokenizer is 'moses'; it must be one of 13a, intl",
+            "run.bleu_tokenizer is 'moses'; it must be '13a', 'intl'",
         ),
         (
             "max_updates: 10",
             "max_updates: 10, compile: 1",
-            "run.compile is 1; it must be of type bool",
+            "run.compile is 1; it must be true or false",
         ),
     ],
 )
@@ -198,7 +204,7 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
-        ("  dev: [held-out]\n", "  dev: [held-out]\n  dve: [x]\n", "10: unknown key data.dve"),
+        ("  dev: [held-out]\n", "  dev: [held-out]\n  dve: [x]\n", "10: data.dve is unknown"),
         ("copies: 2", "copies: -1", r"8: data.train\[0\].copies is -1"),
         (
             "  train: [{name: talk, licence: CC0-1.0, copies: 2}]\n",
@@ -255,11 +261,11 @@ def test_the_tokenizers_are_those_of_the_scores() -> None:
         ),
         ("name: tiny\n", "name: ti\x07ny\n", "2: not YAML: U.0007 is not allowed"),
         ("name: tiny\n", "name: &a [*a]\n", " name.0. contains itself: line 2"),
-        ("  folder: en-zh\n", "", "4: missing key data.folder"),
-        ("licence: CC0-1.0, copies", "copies", "8: missing key"),
+        ("  folder: en-zh\n", "", "4: data.folder is missing"),
+        ("licence: CC0-1.0, copies", "copies", r"8: data.train\[0\].licence is missing"),
         ("max_updates: 10", "max_updates: ten", "10: run.max_updates is 'ten'"),
         ("name: tiny\n", "name: tiny\nname: small\n", " name is written twice, on lines 2 and 3"),
-        ("name: tiny\n", "", " missing key name"),
+        ("name: tiny\n", "", " name is missing"),
     ],
 )
 def test_the_line_of_a_wrong_key_is_named(tmp_path: Path, old: str, new: str, place: str) -> None:
@@ -316,7 +322,7 @@ def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Pat
         ("optimiser", "epsilon: .nan", "optimiser.epsilon is nan; it must be above 0, and finite"),
         ("optimiser", f"epsilon: 1{'0' * 400}", "optimiser.epsilon is a number of 1329 bits"),
         ("run", "seed: -1", "run.seed is -1; it must be from 0 to"),
-        ("run", f"seed: 1{'0' * 22}", "run.seed is a number of 74 bits; it must be smaller"),
+        ("run", f"seed: 1{'0' * 22}", "run.seed is a number of 74 bits; it must have at most 63"),
         ("run", "max_minutes: .nan", "run.max_minutes is nan; it must be at least 0, and finite"),
         ("run", "save_every_minutes: .nan", "run.save_every_minutes is nan; it must be at least"),
         ("run", "average_counts: [-3, 0]", "run.average_counts has -3; counts are at least 1"),

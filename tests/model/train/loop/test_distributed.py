@@ -387,5 +387,5 @@ def test_what_is_wrong_with_an_experiment_is_told_by_the_first_worker_alone(fold
     assert first[0] == 1
     (event,) = map(json.loads, first[1].splitlines())
     assert (event["event"], event["level"]) == ("error", "error")
-    assert event["text"].startswith(f"{experiment}:11: unknown key vocabluary")
+    assert event["text"].startswith(f"{experiment}:11: vocabluary is unknown")
     assert second == (0, "")  # with another status torchrun would end the first before it speaks
