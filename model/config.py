@@ -24,11 +24,11 @@ PositionKind = Literal[
 ]
 StoppingRule = Literal["exact", "first", "heuristic", "bound"]
 ComputeType = Literal["auto", "int8", "float32", "bfloat16"]
+"""Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
+else float32."""
 ComputeReason = Literal["best", "asked_for", "processor", "not_built", "positions"]
 """Why a checkpoint has its arithmetic: there is none faster here; somebody asked for it; or the
 int8 kernels are not for this processor, were not built, or do not run the network's positions."""
-"""Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
-else float32."""
 
 ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
     {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}
@@ -170,7 +170,7 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTokens:
-    """The ids that are not text; one numbering serves both sides.
+    """Ids that stand for no text; one numbering serves both sides.
 
     Attributes:
         pad_id: Fills up batches; never attended to.
@@ -192,7 +192,7 @@ class SpecialTokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LengthLimits:
-    """What the network was trained to see at once, in tokens.
+    """Greatest lengths of a sentence that the network was trained for, in tokens.
 
     Attributes:
         max_source_length: Source tokens with prefix and EOS.

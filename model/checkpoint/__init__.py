@@ -1,1 +1,1 @@
-"""Checkpoints on disk: what they say of themselves, how they are written and read."""
+"""Checkpoints on disk: their description, their files, and how both are written and read."""

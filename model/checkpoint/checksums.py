@@ -103,7 +103,7 @@ def verify_files(
 
 
 def fingerprint(directory: Path) -> str:
-    """A name for exactly these files: the sha256 of their listing.
+    """Identifier of a checkpoint's exact files: the sha256 of their listing.
 
     Raises:
         CheckpointError: There is no listing.
@@ -113,15 +113,15 @@ def fingerprint(directory: Path) -> str:
 
 @contextmanager
 def unreplaced(directory: Path) -> Iterator[None]:
-    """Read a checkpoint, file by file, from one and the same directory.
+    """Guard of a reading of several files: refuses a directory that is replaced meanwhile.
 
     Raises:
-        CheckpointError: Another one has taken its place meanwhile.
+        CheckpointError: Another checkpoint has taken its place meanwhile.
     """
     try:
         before = fingerprint(directory)
     except CheckpointError:
-        before = ""  # whoever reads it says what is wrong
+        before = ""  # the reading itself reports what is wrong
     yield
     if fingerprint(directory) != before:
         raise CheckpointError(directory, "was replaced while it was read; load it again")
@@ -134,7 +134,7 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BufferedReader]:
-    """Read a file, and nothing else: a pipe would be waited for, and a device has no end.
+    """A regular file, open for reading; a pipe could block, and a device has no end.
 
     Raises:
         CheckpointError: It is missing, unreadable or no file.

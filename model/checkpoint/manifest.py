@@ -21,7 +21,7 @@ Quantisation = Literal["int8-row"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Licence:
-    """What a corpus or a converted network came under.
+    """Licence of a corpus, or of a network that was converted.
 
     Attributes:
         corpus: Name of the corpus, or of the network that was converted.
@@ -36,7 +36,7 @@ class Licence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorEntry:
-    """How one tensor of the network is stored.
+    """Storage of one tensor of the network.
 
     Attributes:
         shape: Its shape in the network and in the file.

@@ -1,4 +1,4 @@
-"""Names that people read: of checkpoints, corpora and licences. What none of them may have."""
+"""Checks of the names that people read: those of checkpoints, corpora and licences."""
 
 import unicodedata
 
@@ -9,7 +9,7 @@ _CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with a name, to follow its place: "is …; it must …". None if nothing is.
+    """The problem of a name, to follow its place: "is …; it must …". None if there is none.
 
     Control characters move a terminal's cursor, end a line of a log, or turn the direction of what
     follows.

@@ -1,4 +1,4 @@
-"""int8 per row, symmetric: how matrices are stored.
+"""Symmetric int8 quantisation of matrices, row by row.
 
 Owns the arithmetic only. w ≈ q · s with q in [-127, 127] and one scale s per row (first
 dimension). A scale has 16 significant bits, so q · s (7 + 16 bits) is exact in float32;

@@ -134,7 +134,7 @@ def _layout(entries: Mapping[str, TensorEntry]) -> dict[str, str]:
 
 
 def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """All that is missing, unexpected or different, as one line; empty when nothing is."""
+    """Everything that is missing, unexpected or different, on one line; empty if nothing is."""
     problems = [f"{name} is missing" for name in expected if name not in found]
     problems += [f"{name} is unexpected" for name in found if name not in expected]
     problems += [

@@ -83,7 +83,7 @@ def _read_model(path: Path) -> PieceModel:
 
 @contextmanager
 def _reading_pieces(path: Path) -> Iterator[None]:
-    """Whatever SentencePiece raises over the pieces of a file is an error of this file."""
+    """Context in which whatever SentencePiece raises is an error of one of its files."""
     try:
         yield
     except DragomanError:
@@ -94,12 +94,12 @@ def _reading_pieces(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_table(path: Path, model: PieceModel) -> Mapping[str, int]:
-    """The table of a file; the model's own numbering where the file says no more than that."""
+def _read_table(path: Path, pieces: PieceModel) -> Mapping[str, int]:
+    """The table of a file; the numbering of the pieces themselves where the file has just that."""
     try:
         data = read_limited(path, MAX_VOCABULARY_BYTES)
-        if is_own_table(data, model):
-            return OwnTable(model)
+        if is_own_table(data, pieces):
+            return OwnTable(pieces)
         value = parse_json(data)
     except ConfigError as error:
         raise CheckpointError(path, str(error)) from error

@@ -1,4 +1,4 @@
-"""The files of a checkpoint against what config.json says of them: sizes first, checksums then.
+"""Verification of a checkpoint's files: their sizes against config.json, then their checksums.
 
 Owns how large each can be. The comparison itself is `model.checkpoint.checksums`.
 """
@@ -18,7 +18,7 @@ MAX_TOKENIZER_BYTES = 128 * 2**20
 MAX_VOCABULARY_BYTES = 128 * 2**20
 MAX_HEADER_BYTES = 32 * 2**20
 MAX_OTHER_BYTES = 128 * 2**20
-"""Of all files that are listed and have no part in the checkpoint."""
+"""Of all files together that are listed and that config.json does not name."""
 
 _ELEMENT_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
@@ -51,7 +51,7 @@ def verify_parts(directory: Path, manifest: Manifest, listed: Mapping[str, str])
 
 
 def num_weight_bytes(manifest: Manifest) -> int:
-    """What the tensors take in the file, without its header."""
+    """Bytes of all tensors in the weight file, without its header."""
     return sum(
         math.prod(entry.shape) * _ELEMENT_BYTES[entry.dtype]
         + (0 if entry.quantisation is None else 4 * entry.shape[0])

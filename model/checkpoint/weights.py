@@ -1,4 +1,4 @@
-"""A checkpoint in and out: safetensors, every tensor checked, written atomically.
+"""Reading and writing of whole checkpoints: every tensor checked, the directory replaced at once.
 
 Owns the correspondence between the network's `state_dict` and model.safetensors, and the
 directory as a whole: `save_checkpoint` and `load_checkpoint`. What config.json says is
@@ -50,7 +50,7 @@ _TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizerParts:
-    """What a checkpoint stores to turn text into ids.
+    """Files and tables that a checkpoint's tokenizer is made of.
 
     Attributes:
         source_spm: Bytes of the source's SentencePiece file.

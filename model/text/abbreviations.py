@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbbreviationRules:
-    """What is known of one language; all words are lower case and without the last stop.
+    """Abbreviations of one language; all words are lower case and without the last stop.
 
     Attributes:
         closed: Never end a sentence (titles, "e.g").

@@ -38,7 +38,7 @@ _SCRIPTS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguagePair:
-    """One direction, and the pieces that tell a multilingual network about it.
+    """Direction of translation, with the pieces that ask a multilingual network for it.
 
     Attributes:
         source: BCP-47 tag in canonical case (`en`, `zh-Hans`).

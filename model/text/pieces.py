@@ -1,7 +1,7 @@
 """SentencePiece files, and the numbering of their pieces.
 
-Owns what is asked of SentencePiece, with types, and the question whether a vocabulary file says
-anything that its SentencePiece file does not.
+Owns the typed interface to SentencePiece, and the comparison of a vocabulary file with the
+numbering of its SentencePiece file.
 """
 
 import json
@@ -40,7 +40,7 @@ def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:
 
 
 def _use(processor: sentencepiece.SentencePieceProcessor) -> None:
-    """Do all that will be done: pieces that are not UTF-8 raise when a text happens upon them."""
+    """Try every piece: one that is not UTF-8 raises only when it is used."""
     ids = list(range(processor.get_piece_size()))
     processor.id_to_piece([*ids, processor.unk_id(), processor.piece_to_id(_ANY_TEXT)])
     processor.decode(ids)
@@ -49,7 +49,7 @@ def _use(processor: sentencepiece.SentencePieceProcessor) -> None:
 
 
 class PieceModel:
-    """One SentencePiece file, with types.
+    """The pieces of one SentencePiece file, with types.
 
     Encoding and decoding change nothing in it, so threads may share one.
 
@@ -110,36 +110,36 @@ class OwnTable(Mapping[str, int]):
     given back.
     """
 
-    def __init__(self, model: PieceModel) -> None:
-        self.model = model
+    def __init__(self, pieces: PieceModel) -> None:
+        self.pieces = pieces
 
     def __repr__(self) -> str:
         return f"<OwnTable of {len(self)} pieces>"
 
     def __getitem__(self, piece: str) -> int:
         """The id of a piece."""
-        index = self.model.own_id(piece)
+        index = self.pieces.own_id(piece)
         if index is None:
             raise KeyError(piece)
         return index
 
     def __iter__(self) -> Iterator[str]:
         """The pieces, by id."""
-        return map(self.model.own_piece, range(len(self.model)))
+        return map(self.pieces.own_piece, range(len(self.pieces)))
 
     def __len__(self) -> int:
         """How many pieces there are."""
-        return len(self.model)
+        return len(self.pieces)
 
 
-def is_own_table(data: bytes, model: PieceModel) -> bool:
-    """Whether a vocabulary file is the model's own numbering, written as checkpoints write it.
+def is_own_table(data: bytes, pieces: PieceModel) -> bool:
+    """Whether a vocabulary file is the numbering of the pieces, as checkpoints write it.
 
     It is compared piece by piece and never held as a whole.
     """
-    begin, last = len(b"{\n"), len(model) - 1
-    for index in range(len(model)):
-        piece = json.dumps(model.own_piece(index), ensure_ascii=False)
+    begin, last = len(b"{\n"), len(pieces) - 1
+    for index in range(len(pieces)):
+        piece = json.dumps(pieces.own_piece(index), ensure_ascii=False)
         line = f"  {piece}: {index}{'' if index == last else ','}\n".encode()
         if not data.startswith(line, begin):
             return False

@@ -1,4 +1,4 @@
-"""A text on its way in and out: prepare and finish, without I/O and without torch.
+"""Text pipeline: texts to segments (`prepare`), translations to texts (`finish`); no I/O.
 
 Owns what becomes a segment, what goes to the network, what is copied, and how the answers become
 one text again. It does not find sentences (`model.text.segmenter`), does not make tokens
@@ -40,7 +40,7 @@ _LINE_BREAKS = re.compile(f"[{LINE_BREAKS}]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """What the network sees at once, or what is copied past it.
+    """A sentence, or a piece of one, that is translated at once or copied.
 
     Attributes:
         text: The characters of the source, as they came.
@@ -89,7 +89,7 @@ class PreparedText:
 
 
 class SegmentOutput(Protocol):
-    """What a search found for one segment; a session's `Hypothesis` is one."""
+    """Result of the search for one segment, such as a session's `Hypothesis`."""
 
     @property
     def token_ids(self) -> Sequence[int]:
@@ -106,7 +106,7 @@ class SegmentOutput(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedSegment:
-    """One segment's translation, and what to know of it.
+    """Translation of one segment, with its facts.
 
     Attributes:
         source: The characters of the source.

@@ -1,4 +1,4 @@
-"""Where sentences are: spans of a text, found by rules in linear time.
+"""Sentence boundaries: spans of a text, found by rules in linear time.
 
 Owns the split of a text into sentences, and the cut of a sentence that is too long for a
 network. It answers with spans and never changes a character, so whatever lies between two

@@ -18,13 +18,13 @@ class _TableSide:
     """Text and ids of one side by a table that stands apart from the SentencePiece file.
 
     Args:
-        model: Of the side.
+        pieces: SentencePiece model of the side.
         table: Piece → id.
         specials: Ids that no text has.
     """
 
-    def __init__(self, model: PieceModel, table: Mapping[str, int], specials: Set[int]) -> None:
-        self._model = model
+    def __init__(self, pieces: PieceModel, table: Mapping[str, int], specials: Set[int]) -> None:
+        self._model = pieces
         self._ids = {piece: index for piece, index in table.items() if index not in specials}
         self._pieces = {index: piece for piece, index in self._ids.items()}
 
@@ -36,7 +36,7 @@ class _TableSide:
         return [self._ids.get(piece, unknown) for piece in self._model.pieces(text)]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Text of ids, but for those that no text has."""
+        """The text of ids; those that stand for no text are left out."""
         pieces = self._pieces
         return self._model.text([pieces[index] for index in ids if index in pieces])
 
@@ -48,8 +48,8 @@ class _TableSide:
 class _OwnSide:
     """The same by the numbering of the SentencePiece file itself, which needs no table."""
 
-    def __init__(self, model: PieceModel, specials: Set[int]) -> None:
-        self._model = model
+    def __init__(self, pieces: PieceModel, specials: Set[int]) -> None:
+        self._model = pieces
         self._specials = specials
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class _OwnSide:
         return [unknown if index in specials else index for index in self._model.own_ids(text)]
 
     def text(self, ids: Iterable[int]) -> str:
-        """Text of ids, but for those that no text has."""
+        """The text of ids; those that stand for no text are left out."""
         specials, size = self._specials, len(self._model)
         return self._model.own_text(
             [index for index in ids if 0 <= index < size and index not in specials]
@@ -162,11 +162,11 @@ class Tokenizer:
 
 
 def _side(
-    model: PieceModel, table: Mapping[str, int], specials: Set[int], unknown: int
+    pieces: PieceModel, table: Mapping[str, int], specials: Set[int], unknown: int
 ) -> _TableSide | _OwnSide:
-    if isinstance(table, OwnTable) and table.model is model and model.unk_id == unknown:
-        return _OwnSide(model, specials)
-    return _TableSide(model, table, specials)
+    if isinstance(table, OwnTable) and table.pieces is pieces and pieces.unk_id == unknown:
+        return _OwnSide(pieces, specials)
+    return _TableSide(pieces, table, specials)
 
 
 def _named(

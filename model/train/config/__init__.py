@@ -1,1 +1,1 @@
-"""What describes a run."""
+"""The configuration of a training run."""

@@ -58,14 +58,14 @@ class CorpusConfig:
 
     @property
     def label(self) -> str:
-        """What tells it from the other corpora of its direction."""
+        """Its name among the corpora of its direction."""
         files = " + ".join(name for name in (self.source_file, self.target_file) if name)
         return f"{self.name} with {files}" if files else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutCorpus:
-    """Text that is scored: `<folder>/<split>/<corpus>.<language>[.gz]`.
+    """A held-out corpus, which is scored: `<folder>/<split>/<corpus>.<language>[.gz]`.
 
     Attributes:
         folder: Of a language pair, below the data folder.

@@ -1,6 +1,6 @@
 """Experiment files: one YAML file describes one training run.
 
-Owns the shape of such a file, but for its text (`data_config`) and learning rate (`schedule`), and
+Owns the shape of such a file, but for its text (`data`) and learning rate (`schedule`), and
 the limits of its values, each checked here, once. Does not own how YAML becomes dataclasses
 (`yaml_config`), nor the run.
 """

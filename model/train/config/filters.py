@@ -12,7 +12,7 @@ _MAX_MARGIN = 5.0  # nats a letter: some log 128, as if every letter had been dr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterConfig:
-    """What is left out of the training text; as it stands, nothing.
+    """Settings of the filters of training text; the defaults leave nothing out.
 
     Attributes:
         drop_blank: Leave pairs with a blank side out; otherwise a blank line is an error.

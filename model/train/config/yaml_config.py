@@ -17,11 +17,11 @@ from model.conversion import ConversionError, Location, Problem, convert, hint_a
 from model.errors import ConfigError, shown
 from model.train.config.yaml_lines import (
     KeyPlaces,
-    generic,
     key_lines,
     line_at,
     line_of,
     placed,
+    without_numbers,
 )
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def _message(problem: Problem, section: str, lines: Mapping[str, int]) -> tuple[
     """The line of a problem and its words, from the key at the top of the file on."""
     place = ".".join(filter(None, (section, problem.place)))
     if problem.is_check:
-        plain, message = generic(place), problem.text
+        plain, message = without_numbers(place), problem.text
         if plain != place and message.startswith(plain):
             message = place + message[len(plain) :]
         return line_of(message, lines) or line_at(place, lines), message

@@ -1,4 +1,4 @@
-"""Where the keys of a YAML file stand, so that an error about one can name its line.
+"""Lines of the keys of a YAML file, so that an error about a key can name its line.
 
 Owns the search for lines, the errors that name them once the file is read, and the refusal of what
 YAML forbids, or cannot mean here, and readers of YAML let pass: a key that is written twice, a
@@ -23,7 +23,7 @@ _LIST_PARTS = re.compile(r"\[\d+\]|\.pairs\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyPlaces:
-    """Where the keys of an experiment stand, for errors that come up when it is run.
+    """Lines of the keys of an experiment, for errors that come up when it is run.
 
     Attributes:
         path: Its file; None when it was not read from one, and errors then name the key alone.
@@ -35,7 +35,7 @@ class KeyPlaces:
 
     @contextmanager
     def blame(self, key: str, *exact: str) -> Iterator[None]:
-        """Have errors of the block name a key, with its file and line.
+        """Context whose errors are raised again with a key, its file and its line.
 
         Args:
             key: What they are about, such as "data.train[1]".
@@ -70,12 +70,12 @@ def placed(path: Path, line: int | None, problem: str) -> str:
     return f"{where}: {' '.join(problem.split())}"
 
 
-def generic(path: str) -> str:
-    """A path as the checks of a list's item say it, which do not know its number.
+def without_numbers(place: str) -> str:
+    """A place as the checks of list items name it, which do not know their number.
 
     "data.pairs[1].train[0]" is "data.train".
     """
-    return _LIST_PARTS.sub("", path)
+    return _LIST_PARTS.sub("", place)
 
 
 def key_lines(text: str) -> dict[str, int]:
