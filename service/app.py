@@ -74,32 +74,12 @@ def create_app(
             keys file that cannot be read or is none.
     """
     if front is None:
-        metrics = Metrics(CollectorRegistry())
-        settings = settings or load_settings()
-        spans = open_tracing(settings)
-        front = Front(
-            settings,
-            metrics,
-            clock=clock,
-            on_finished=None if spans is None else spans.segments_finished,
-        )
+        front, spans = _new_front(settings or load_settings(), clock)
     settings = front.settings
     limiter = RateLimiter(clock, _secret(settings.redis_url))
     keys = _key_store(front)
     access = Access(_access_policy(settings), limiter, keys)
-    app = FastAPI(
-        title="Dragoman",
-        description=_DESCRIPTION,
-        version=distribution_version(),
-        lifespan=_lifespan(front, limiter, keys, spans),
-        # Its pages load scripts from elsewhere; `service.api.operations.docs` has its own.
-        docs_url=None,
-        redoc_url=None,
-        # A redirect would repeat the request's host and query string.
-        redirect_slashes=False,
-        # FastAPI's own spans would carry the query string, and with it texts and keys.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
-    )
+    app = _bare_app(_lifespan(front, limiter, keys, spans))
     paths = _add_routes(app, front, access)
     app.state.keys = keys  # `service.server` reloads them
     for error_type in (DragomanError, HTTPException):
@@ -117,6 +97,34 @@ def create_app(
     if spans is not None:
         spans.wrap(app, routes=paths)
     return app
+
+
+def _new_front(settings: Settings, clock: Callable[[], float]) -> "tuple[Front, Spans | None]":
+    spans = open_tracing(settings)
+    front = Front(
+        settings,
+        Metrics(CollectorRegistry()),
+        clock=clock,
+        on_finished=None if spans is None else spans.segments_finished,
+    )
+    return front, spans
+
+
+def _bare_app(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]]) -> FastAPI:
+    """An application without routes, and without what FastAPI would add of its own."""
+    return FastAPI(
+        title="Dragoman",
+        description=_DESCRIPTION,
+        version=distribution_version(),
+        lifespan=lifespan,
+        # Its pages load scripts from elsewhere; `service.api.operations.docs` has its own.
+        docs_url=None,
+        redoc_url=None,
+        # A redirect would repeat the request's host and query string.
+        redirect_slashes=False,
+        # FastAPI's own spans would carry the query string, and with it texts and keys.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+    )
 
 
 def _secret(value: SecretStr | None) -> str | None:
