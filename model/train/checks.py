@@ -1,6 +1,6 @@
-"""What is refused before a run does any work.
+"""Checks of a run before it does any work.
 
-Owns the order of these checks. What each of them looks at is another file's.
+Owns the order of the checks. What each of them compares is in the file that it is imported from.
 """
 
 import logging
@@ -34,13 +34,13 @@ def check_run(
     num_workers: int,
     places: KeyPlaces,
 ) -> None:
-    """Refuse what can be refused before any work is done.
+    """All checks that need no work to be done first.
 
     Args:
         experiment: What is to be run.
         output: Folder of the run; it need not be there.
         device: Where to train.
-        resume: The run goes on.
+        resume: The run is resumed.
         start_from: What it begins with, if anything.
         num_workers: That train together.
         places: Where the experiment's keys stand.
@@ -79,9 +79,9 @@ def check_run(
 
 
 def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces) -> None:
-    """Refuse to resume a run of another experiment, by the key that differs.
+    """Refusal to resume a run of another experiment, with the key that differs.
 
-    A run whose own file is gone or cannot be read is left to the state's fingerprint.
+    If the run's own file is missing or cannot be read, only the state's fingerprint is compared.
 
     Raises:
         TrainingError: The message names the key and both values.

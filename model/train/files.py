@@ -1,7 +1,7 @@
-"""Files that are whole or not there, and the errors of the file system, each of which names a file.
+"""Atomic writing of files, locks of folders, and file system errors that name the file.
 
-Owns how a file comes to be: written beside its place, brought to the disk, renamed; and how a
-process takes a folder for itself. Does not own what is in files, nor which of them a run has.
+Owns how a file is written (under another name, flushed to the disk, renamed) and how a process
+locks a folder. Does not own what is in files, nor which of them a run has.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ PARTIAL_SUFFIX = ".partial"
 
 @contextmanager
 def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> Iterator[Path]:
-    """Where to write a file that replaces `path` when the block ends, and only then.
+    """Path to write to; the file replaces `path` when the block ends without an error.
 
     Args:
         path: The file; its folder must exist.
@@ -43,7 +43,7 @@ def whole_file(path: Path, what: str = "", *, previous: Path | None = None) -> I
         partial.replace(path)
         flush(path.parent)
     except (OSError, RuntimeError, SafetensorError) as error:  # torch makes the second of the first
-        with suppress(OSError):  # the error before it is the one to tell
+        with suppress(OSError):  # the error before it is the one to raise
             partial.unlink()
         raise TrainingError(
             f"{unwritable(path, error, what)}; what was saved before is whole"
@@ -61,7 +61,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it; what is gone already is no error.
+    """Remove a file or a folder with its contents; a missing one is no error.
 
     Raises:
         TrainingError: It cannot be removed.
@@ -74,7 +74,7 @@ def remove(path: Path) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Try to write into a folder, of which nothing is left.
+    """Check that a folder can be written to; the probe is removed.
 
     Raises:
         TrainingError: It cannot be done.
@@ -87,7 +87,7 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def naming_files(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into one that names the file.
+    """Context that turns file system errors into one that names the file.
 
     Args:
         path: Named by errors that name none.
@@ -103,15 +103,15 @@ def naming_files(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def taken(folder: Path) -> Iterator[bool | None]:
-    """Take a folder for this process, until the end of the block or of the process.
+def locked_folder(folder: Path) -> Iterator[bool | None]:
+    """Lock of a folder for this process, until the end of the block or of the process.
 
-    The lock is on the folder itself: nothing is left of it, and whoever can read the folder can
-    take it. On a file system of several machines it may hold on each of them alone.
+    The lock is on the folder itself: nothing is left of it, and a user who can read the folder can
+    lock it. On a file system of several machines it may hold on each of them alone.
 
     Yields:
-        Whether it was to be had: False if another process has it, or it is gone; None if this file
-        system has no locks.
+        Whether it was locked: False if another process holds it, or it is missing; None if the
+        file system has no locks.
     """
     with ExitStack() as opened:
         is_ours: bool | None = False
@@ -128,7 +128,7 @@ def taken(folder: Path) -> Iterator[bool | None]:
 
 
 def unwritable(path: Path, error: Exception, what: str = "") -> TrainingError:
-    """The error that a file cannot be written, to be raised.
+    """The error to raise when a file cannot be written.
 
     Args:
         path: The file.
@@ -140,7 +140,7 @@ def unwritable(path: Path, error: Exception, what: str = "") -> TrainingError:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the system said, however a library has wrapped it."""
+    """The system's message, unwrapped from a library's error."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError) and cause.strerror:

@@ -1,4 +1,4 @@
-"""The end of a run: which weights, what they are worth, the checkpoint.
+"""The end of a run: the choice of weights, their scores, the checkpoint.
 
 Owns the choice between the best snapshot, averages of the latest ones and the moving average, on
 dev text, and the final scores. Scores are of the stored int8 weights, read back from the disk.
@@ -34,20 +34,20 @@ from model.train.saved.state import (
     snapshot_path,
     update_of,
 )
-from model.train.stopping import ShouldStop, StoppedError, leave_if, never
+from model.train.stopping import ShouldStop, StoppedError, never, raise_if_stopped
 
 LOGGER = logging.getLogger("dragoman.train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Judge:
-    """Translates and scores as the end of a run does.
+class _Evaluator:
+    """Final scoring: one search for all corpora, on the network's device.
 
     Attributes:
         experiment: What was run.
         search: For all scores.
-        should_stop: Asked whenever a segment is finished, and before every batch of a dev loss.
-        device: Where that happens.
+        should_stop: Checked after every segment, and before every batch of a dev loss.
+        device: Of the network.
     """
 
     experiment: Experiment
@@ -59,7 +59,7 @@ class _Judge:
         """Scores of a corpus.
 
         Raises:
-            StoppedError: `should_stop` said so.
+            StoppedError: `should_stop` returned true.
             TrainingError: There was not enough memory.
         """
         with naming_corpus(
@@ -72,7 +72,7 @@ class _Judge:
                 item.text.target,
                 search=self.search,
                 tokenizer=self.experiment.run.bleu_tokenizer,
-                on_finished=lambda _: leave_if(self.should_stop),
+                on_finished=lambda _: raise_if_stopped(self.should_stop),
             )
 
 
@@ -94,11 +94,11 @@ def finish_run(
         folder: Of the run, with its snapshots.
         directory: Where the checkpoint goes.
         text: Of the run. The first dev corpus of each direction chooses the weights; what else is
-            reported is looked at only when they are chosen.
+            reported is scored only after that choice.
         transformer: Gets the chosen weights.
         progress: Of the run.
         command: For the card.
-        should_stop: Asked again and again; the end can be begun anew at any time.
+        should_stop: Checked often; a stopped end can be done again.
 
     Returns:
         The final evaluations by corpus, in the card's order; None if it was stopped.
@@ -107,7 +107,7 @@ def finish_run(
         TrainingError: No snapshot is left that can be read, none has a finite score, or there was
             not enough memory.
     """
-    judge = _Judge(
+    evaluator = _Evaluator(
         experiment=experiment,
         search=SearchConfig(beam_size=experiment.run.final_beam_size),
         should_stop=should_stop,
@@ -115,7 +115,7 @@ def finish_run(
     )
     try:
         return _finish(
-            judge,
+            evaluator,
             folder=folder,
             directory=directory,
             text=text,
@@ -128,7 +128,7 @@ def finish_run(
 
 
 def _finish(
-    judge: _Judge,
+    evaluator: _Evaluator,
     *,
     folder: Path,
     directory: Path,
@@ -138,11 +138,11 @@ def _finish(
     command: str,
 ) -> dict[str, Scored]:
     transformer.eval()
-    experiment = judge.experiment
+    experiment = evaluator.experiment
     candidates = _candidates(experiment, folder, progress)
     if not candidates:
         raise TrainingError(f"{folder}: holds no snapshot to choose the weights from")
-    weights = _choose(judge, candidates, text=text, transformer=transformer)
+    weights = _choose(evaluator, candidates, text=text, transformer=transformer)
     transformer.load_state_dict(average_snapshots(candidates[weights]))
     scored: dict[str, Scored] = {}
 
@@ -152,7 +152,7 @@ def _finish(
             reports=text.reports,
             weights=weights,
             scores={name: item.evaluation.scores for name, item in scored.items()},
-            beam_size=judge.search.beam_size,
+            beam_size=evaluator.search.beam_size,
             compute_type=compute_type,
         )
         export_checkpoint(
@@ -164,10 +164,10 @@ def _finish(
         )
 
     write("")  # without scores; these are of the weights as they are read back
-    runnable = load_for_decoding(directory, device=judge.device)
+    runnable = load_for_decoding(directory, device=evaluator.device)
     translator = Translator(runnable)
     for name, item in text.report.items():
-        found = judge.evaluate(translator, name, item)
+        found = evaluator.evaluate(translator, name, item)
         scored[name] = Scored(text=item.text, evaluation=found)
         LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
@@ -175,7 +175,7 @@ def _finish(
 
 
 def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dict[str, list[Path]]:
-    """Snapshots to average, by a description in words."""
+    """Snapshots to average, by their description."""
     found: dict[str, list[Path]] = {}
     averages = {update_of(path) for path in list_averages(folder)[-1:]}
     if progress.best_update is not None:
@@ -199,7 +199,7 @@ def _candidates(experiment: Experiment, folder: Path, progress: Progress) -> dic
 
 
 def _choose(
-    judge: _Judge,
+    evaluator: _Evaluator,
     candidates: Mapping[str, list[Path]],
     *,
     text: RunText,
@@ -207,14 +207,14 @@ def _choose(
 ) -> str:
     """The candidate that is best by the run's metric, the mean over the directions.
 
-    One whose files cannot be read, or whose value is not finite, loses to any other.
+    One whose files cannot be read, or whose value is not finite, is not chosen.
 
     Raises:
         TrainingError: None can be read, or no value is finite.
     """
     values: dict[str, float] = {}
     failures: list[TrainingError] = []
-    values_of = _dev_losses if judge.experiment.run.metric == "loss" else _dev_scores
+    values_of = _dev_losses if evaluator.experiment.run.metric == "loss" else _dev_scores
     for name, paths in candidates.items():
         try:
             tensors = average_snapshots(paths)
@@ -224,7 +224,7 @@ def _choose(
             continue
         transformer.load_state_dict(tensors)
         try:
-            value = mean(values_of(judge, name, text=text, transformer=transformer))
+            value = mean(values_of(evaluator, name, text=text, transformer=transformer))
         except DecodingError as error:
             LOGGER.warning("%s: %s", name, error)
             value = -math.inf
@@ -239,36 +239,36 @@ def _choose(
 
 
 def _dev_losses(
-    judge: _Judge, candidate: str, *, text: RunText, transformer: Transformer
+    evaluator: _Evaluator, candidate: str, *, text: RunText, transformer: Transformer
 ) -> list[float]:
     """Of each direction, negated, so that larger is better.
 
     Raises:
-        StoppedError: The judge was asked to stop.
+        StoppedError: `should_stop` returned true.
         TrainingError: There was not enough memory.
     """
-    run = judge.experiment.run
+    run = evaluator.experiment.run
     values = []
-    for name in choosing_names(judge.experiment):
+    for name in choosing_names(evaluator.experiment):
         pairs = text.report[name].pairs
         assert pairs is not None  # the metric is the loss
-        with naming_dev_loss(name, run, judge.device):
-            loss = dev_loss(transformer, pairs, run, judge.should_stop)
+        with naming_dev_loss(name, run, evaluator.device):
+            loss = dev_loss(transformer, pairs, run, evaluator.should_stop)
         LOGGER.info("%s: %s loss %.4f", candidate, name, loss)
         values.append(-loss)
     return values
 
 
 def _dev_scores(
-    judge: _Judge, candidate: str, *, text: RunText, transformer: Transformer
+    evaluator: _Evaluator, candidate: str, *, text: RunText, transformer: Transformer
 ) -> list[float]:
     """BLEU or chrF of each direction."""
-    experiment = judge.experiment
+    experiment = evaluator.experiment
     checkpoint = memory_checkpoint(experiment, text.vocabularies, transformer)
     translator = Translator(as_served(checkpoint))
     values = []
     for name in choosing_names(experiment):
-        scores = judge.evaluate(translator, name, text.report[name]).scores
+        scores = evaluator.evaluate(translator, name, text.report[name]).scores
         chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
         LOGGER.info("%s: %s %s", candidate, name, chosen)
         values.append(chosen.value)

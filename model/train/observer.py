@@ -1,7 +1,7 @@
-"""What happens around the updates of a run: progress, records, snapshots, dev scores, saves.
+"""Work around the updates of a run: progress lines, journal, snapshots, dev scores, saves.
 
-Owns when each of them happens. How they are done is `progress`, `recorder`, `keeping` and
-`validation`.
+Owns when each is done. How they are done is `records.progress`, `records.recorder`,
+`saved.retention` and `loop.validation`.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from model.train.records.recorder import RunRecorder
 from model.train.records.time_left import TimeLeft
 from model.train.saved.retention import RunFiles
 from model.train.saved.state import Progress
-from model.train.stopping import ShouldStop, StoppedError, leave_if
+from model.train.stopping import ShouldStop, StoppedError, raise_if_stopped
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -33,10 +33,10 @@ _FIXED_OF_RUN = ("batch_tokens", "update_freq", "seed")
 
 
 def fingerprint(experiment: Experiment) -> str:
-    """Identifies what must not change between a save and a resume.
+    """Hash of the settings that must not change between a save and a resume.
 
     A longer run, another schedule, other intervals of saving or other dev text do not change it.
-    What the files of text hold is not looked at here: `model.train.data.corpora` compares it.
+    The contents of text files are not part of it: `model.train.data.corpora` compares them.
     """
     run = experiment.run
     fixed = (
@@ -50,7 +50,7 @@ def fingerprint(experiment: Experiment) -> str:
 
 
 def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, str] | None:
-    """The first key that `fingerprint` covers and in which a run's own experiment is another.
+    """The first key of `fingerprint` whose value differs from that of the run's own experiment.
 
     Returns:
         The key and the two values in words; None if there is no such key.
@@ -67,10 +67,10 @@ def fixed_difference(experiment: Experiment, of_run: Experiment) -> tuple[str, s
 
 
 def comparable(progress: Progress, *, scoring: str) -> Progress:
-    """What a run is resumed with: without a best score that a later one must not be compared to.
+    """The progress to resume with: without a best score that was measured in another way.
 
-    A score that was measured with other text, another metric or another search is forgotten, with
-    a warning; patience begins anew. The snapshot it was of is kept for the choice at the end,
+    A score that was measured with other text, another metric or another search is dropped, with a
+    warning; patience begins anew. The snapshot it was of is kept for the choice at the end,
     which scores it once more, until a snapshot has a score of the new kind.
 
     Args:
@@ -92,7 +92,7 @@ def comparable(progress: Progress, *, scoring: str) -> Progress:
 
 
 class RunObserver:
-    """Watches one run.
+    """Observer of one run on the first worker.
 
     Args:
         experiment: Its intervals are used.
@@ -100,10 +100,10 @@ class RunObserver:
         transformer: Scored.
         validator: Scores the network.
         progress: Where the run begins.
-        reporter: Says what happens.
-        recorder: Writes it down.
-        time_left: Gets to know how long scores and saves take.
-        should_stop: Asked again and again while dev text is scored.
+        reporter: Gets the progress.
+        recorder: Gets the journal's entries.
+        time_left: Gets the duration of scores and saves.
+        should_stop: Checked often while dev text is scored.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class RunObserver:
         return progress
 
     def first(self, progress: Progress) -> Progress:
-        """Leave a state before the first update, so that a run can be resumed from then on.
+        """Save a state before the first update, so that a run can be resumed from then on.
 
         A run that was stopped while it scored a snapshot makes it again, before anything else.
         """
@@ -159,11 +159,11 @@ class RunObserver:
         return progress
 
     def last(self, progress: Progress, *, is_over: bool) -> Progress:
-        """Leave a state and, if the run is over, a snapshot of its last update.
+        """Save a state and, if the run is over, a snapshot of its last update.
 
         A run that was only stopped gets no snapshot that it would not have had otherwise. One
         that is there and was not scored comes from a run that ended while it scored it; if this
-        one is asked to stop, it leaves it so too.
+        one is stopped, it stays so too.
         """
         is_scored = progress.scored_update == progress.update
         if is_over and not (is_scored and self._files.has_snapshot(progress.update)):
@@ -194,10 +194,10 @@ class RunObserver:
         return progress.update % self._experiment.run.snapshot_every_updates == 0 and not is_scored
 
     def _snapshot(self, progress: Progress) -> Progress:
-        """Write a snapshot and score it; if it is to stop, the progress does not know of it."""
+        """Write a snapshot and score it; if it is stopped, the progress stays as it was."""
         try:
             with self._time_left.evaluating():
-                leave_if(self._should_stop)
+                raise_if_stopped(self._should_stop)
                 self._files.snapshot(progress.update)
                 with self._files.scored_weights():
                     scores = self._validator.score(self._transformer, self._should_stop)
@@ -216,9 +216,9 @@ class RunObserver:
 
     def _note_scores(self, progress: Progress, scores: Mapping[str, DevScore]) -> None:
         known = {
-            record.text("corpus")
-            for record in self._recorder.records
-            if record.event == "evaluation" and record.update == progress.update
+            entry.text("corpus")
+            for entry in self._recorder.entries
+            if entry.event == "evaluation" and entry.update == progress.update
         }
         for name, score in scores.items():
             fields: dict[str, Value] = {

@@ -1,6 +1,6 @@
-"""How a run ended, in its journal and its report: come to its end, stopped, or with an error.
+"""Outcome of a run (complete, stopped or failed) in its journal and its report.
 
-Owns that each of them is written down. What a report looks like is `report`'s.
+Owns that each of them is recorded. The form of a report is `model.train.records.report`'s.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from model.train.saved.state import Progress
 
 
 class RunOutcome:
-    """Writes down how one run ended.
+    """Recorder of one run's outcome.
 
     Args:
         experiment: What was run.
@@ -50,9 +50,9 @@ class RunOutcome:
         self._write_report(progress, scored=scored)
 
     def write_error(self, progress: Progress, error: Exception) -> None:
-        """Record what ended the run, and write the report.
+        """Record the error that ended the run, and write the report.
 
-        What cannot be written is added to the error as a note: the error itself is what is told.
+        A failure to write is added to the error as a note.
         """
         text = str(error)
         if not isinstance(error, DragomanError):  # its words alone may not say what it is
@@ -76,7 +76,7 @@ class RunOutcome:
     ) -> None:
         facts = ReportFacts(
             progress=progress,
-            records=self._recorder.records,
+            entries=self._recorder.entries,
             reports=self._reports,
             has_curves=self._recorder.draw(),
             card=None if scored is None else read_card(self._folder / CHECKPOINT_FOLDER),

@@ -1,7 +1,7 @@
 """One training run, from an experiment file to a checkpoint that can be served.
 
-Owns the order of things: checks, text, vocabulary, network, resume, loop, end. Each of them is
-another file's.
+Owns the order: checks, text, vocabulary, network, resume, loop, end. Each of them is in a file of
+its own.
 """
 
 import logging
@@ -34,7 +34,7 @@ from model.train.records.recorder import RunRecorder
 from model.train.records.report import write_experiment
 from model.train.records.time_left import TimeLeft
 from model.train.saved.averaging import MovingAverage
-from model.train.saved.retention import CHECKPOINT_FOLDER, RunFiles, forget_retired, opened_folder
+from model.train.saved.retention import CHECKPOINT_FOLDER, RunFiles, opened_folder, remove_retired
 from model.train.saved.state import Progress
 from model.train.start import copy_start_vocabularies, load_start_weights
 from model.train.stopping import ShouldStop, StoppedError, never
@@ -62,20 +62,20 @@ def train(
         experiment: What to run.
         data_folder: Holds the language pairs' folders.
         output: Gets the vocabulary, the tokenised text, states, snapshots, the checkpoint, the
-            journal and the report; made if missing.
+            journal and the report; created if missing.
         resume: Go on from `output`'s state; otherwise `output` must hold none. A run that was
             over is only finished again.
         device: Where to train.
         command: What was typed, for the report; the card has the one that began the run.
         start_from: Folder of another run, or a checkpoint directory, whose vocabulary and
-            (latest) weights this one begins with; the optimiser begins anew. Not looked at
-            when resuming, as a line of the log says.
+            (latest) weights this one begins with; the optimiser begins anew. Ignored when
+            resuming, which is logged.
         cache: Folder that keeps tokenised text, for other runs too; None for the run's own.
-        group: The workers that train together; None is one alone.
+        group: The workers that train together; None is a single worker.
         places: Where the experiment's keys stand, for errors to name.
-        should_stop: Asked on the first worker, again and again: while text is prepared, where
-            there may be no state to go on from, between updates and while dev text is scored,
-            where it is saved first.
+        should_stop: Checked often on the first worker: while text is prepared, where there may be
+            no state to resume from yet, and between updates and while dev text is scored,
+            where the state is saved first.
 
     Returns:
         Whether the run came to its end and there is a checkpoint.
@@ -87,7 +87,7 @@ def train(
         DataError: Text is missing, misaligned or empty.
         TrainingError: The run diverged, its state does not fit, another process trains in
             `output`, an update runs out of memory, or a file cannot be written; on the others
-            (`FirstWorkerError`), the first worker came to an error, which it tells.
+            (`FirstWorkerError`), the first worker failed and reports why.
     """
     group, places = group or Group(), places or KeyPlaces()
     if resume and start_from is not None and group.is_first:
@@ -99,7 +99,7 @@ def train(
         start_from = None
     with ExitStack() as held:
         try:
-            with group.first_goes_first(device):
+            with group.first_worker_first(device):
                 if group.is_first:
                     check_run(
                         experiment,
@@ -143,7 +143,7 @@ def train(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What trains a network, and what is done with it meanwhile."""
+    """The parts of a run: network, trainer, files, dev scoring."""
 
     transformer: Transformer
     trainer: Trainer
@@ -159,12 +159,12 @@ def _begin(
     start_from: Path | None,
     group: Group,
 ) -> Transformer:
-    """The network as a new run begins with it: the same weights on all workers."""
+    """The network of a new run, with the same weights on all workers."""
     torch.manual_seed(experiment.run.seed)
     transformer = build_network(experiment, text.vocabularies).to(device)
     if start_from is not None:
         load_start_weights(start_from, transformer)
-    group.share(transformer.state_dict().values())
+    group.broadcast(transformer.state_dict().values())
     return transformer
 
 
@@ -198,7 +198,7 @@ def _run(
     group: Group,
     should_stop: ShouldStop,
 ) -> bool:
-    """Train, choose weights, write down what came of it; whether the run came to its end."""
+    """Train, choose weights, record the outcome; whether the run completed."""
     outcome = RunOutcome(experiment, output, reports=text.reports, recorder=recorder)
     scored = None
     try:
@@ -218,7 +218,7 @@ def _run(
         outcome.write_error(parts.trainer.progress, error)
         raise
     try:
-        forget_retired(output)
+        remove_retired(output)
     except TrainingError as error:
         LOGGER.warning("%s", error)  # the run is over all the same
     return scored is not None
@@ -232,9 +232,9 @@ def _train(
     group: Group,
     should_stop: ShouldStop,
 ) -> bool:
-    """Train until the run is over or stopped, which of the two is returned, and save.
+    """Train until the run is over or stopped, and save; whether it is over.
 
-    A run whose last update could not be scored, since it was asked to stop, is not over.
+    A run that was stopped before its last update was scored is not over.
     """
     trainer = parts.trainer
     progress, fraction = trainer.progress, trainer.fraction()
@@ -313,7 +313,7 @@ def _prepare(
     resume: bool,
     group: Group,
 ) -> _Parts:
-    """A trainer where the run begins or goes on, and what it is watched with."""
+    """The parts of a run, at its beginning or where it is resumed."""
     optimiser = build_optimiser(transformer, experiment.optimiser)
     average = None
     if experiment.optimiser.ema_decay:
@@ -328,10 +328,10 @@ def _prepare(
     )
     progress = Progress()
     if resume:
-        with group.first_goes_first(next(transformer.parameters()).device):
+        with group.first_worker_first(next(transformer.parameters()).device):
             progress = files.restore()
         if group.is_first:
-            files.forget_later(progress)
+            files.remove_later(progress)
     validator = Validator(experiment, text.vocabularies, text.dev)
     if group.is_first:
         progress = comparable(progress, scoring=validator.scoring())

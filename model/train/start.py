@@ -1,7 +1,7 @@
-"""Where a run begins when it does not begin anew: with the vocabulary and weights of another.
+"""Start of a run from the vocabulary and weights of another.
 
-Owns the two things that can be begun with: the folder of a run (its latest snapshot) and a
-checkpoint directory (its int8 rows widened, a start as good as the weights they were made of).
+Owns the two kinds of start: the folder of a run (its latest snapshot) and a checkpoint directory
+(its int8 rows widened, a start as good as the weights they were made of).
 """
 
 from dataclasses import replace
@@ -50,7 +50,7 @@ NETWORK_SHAPE = (
 
 
 def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
-    """Compare what a run begins with to the experiment, before anything is done.
+    """Check that a start fits the experiment, before anything is done.
 
     Args:
         start: Folder of a run, or a checkpoint directory.
@@ -60,7 +60,7 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
     Raises:
         ConfigError: The vocabulary is of another kind or size, or a run's was trained otherwise.
         DataError: There is no such folder, or no vocabulary, or it is joint where the experiment's
-            is not; or the system does not tell what is there.
+            is not; or the system does not let it be read.
         TrainingError: There are no weights, or they are of another network; the message names
             the first difference.
         CheckpointError: The checkpoint is damaged.
@@ -85,11 +85,11 @@ def check_start(start: Path, experiment: Experiment, places: KeyPlaces) -> None:
 
 
 def copy_start_vocabularies(config: VocabularyConfig, start: Path, folder: Path) -> None:
-    """Copy the vocabulary that a run begins with into its folder.
+    """Copy the start's vocabulary into a run's folder.
 
     Args:
         config: Joint or not; `start`'s is the same.
-        start: Folder of a run, or a checkpoint directory, that `check_start` let pass.
+        start: Folder of a run, or a checkpoint directory, that `check_start` has accepted.
         folder: Gets `joint.spm`, or `source.spm` and `target.spm`.
 
     Raises:
@@ -111,7 +111,7 @@ def copy_start_vocabularies(config: VocabularyConfig, start: Path, folder: Path)
 
 
 def load_start_weights(start: Path, transformer: Transformer) -> None:
-    """Give a network the weights that a run begins with.
+    """Load the start's weights into a network.
 
     Args:
         start: Folder of a run, or a checkpoint directory.
@@ -138,7 +138,7 @@ def _is_checkpoint(folder: Path) -> bool:
 def _find_vocabularies(
     start: Path, config: VocabularyConfig, manifest: Manifest | None, places: KeyPlaces
 ) -> tuple[Path, ...]:
-    """The vocabulary files to begin with: one if it is joint, else the source's and the target's.
+    """The start's vocabulary files: one if it is joint, else the source's and the target's.
 
     Raises:
         DataError: One is missing, or there is another number of them.
@@ -163,7 +163,7 @@ def _find_vocabularies(
 
 
 def _check_pieces(path: Path, config: VocabularyConfig, places: KeyPlaces) -> int:
-    """The size of a vocabulary, if it is what the experiment says.
+    """The size of a vocabulary, checked against the experiment.
 
     Raises:
         ConfigError: It is of another kind or size.
@@ -187,7 +187,7 @@ def _check_pieces(path: Path, config: VocabularyConfig, places: KeyPlaces) -> in
 def _compare_vocabularies(
     start: Path, wanted: VocabularyConfig, path: Path, places: KeyPlaces
 ) -> None:
-    """Refuse what the vocabulary was not trained with: nothing of it would come true.
+    """Refusal of vocabulary settings that differ from those the vocabulary was trained with.
 
     Of a checkpoint's vocabulary only the kind, the size and whether it is joint are known.
     """

@@ -1,6 +1,6 @@
-"""Stopping in the middle of work that takes long: text is prepared, dev text scored, a run ended.
+"""Stopping of long work: preparation of text, scoring of dev text, the end of a run.
 
-Owns the question, how often it is asked, and what is raised. Does not own signals, which are the
+Owns the check, how often it is made, and the exception. Does not own signals, which are the
 command's, nor the stop between two updates (`model.train.loop.trainer`).
 """
 
@@ -10,41 +10,41 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ShouldStop = Callable[[], bool]
-"""Whether to stop; once it has said so it goes on saying so."""
+"""Whether to stop; once true, it stays true."""
 
 LINES_AT_ONCE = 10_000
-"""How many lines pass between two questions: less than a second of any work on them."""
+"""Lines between two checks: less than a second of any work on them."""
 
 
 class StoppedError(Exception):
-    """Work was asked to stop and did, leaving nothing half done.
+    """Work was stopped on request, and nothing is left half done.
 
-    Not a `DragomanError`: nothing is wrong, and nobody adds the place of a key to it.
+    Not a `DragomanError`: nothing is wrong, and no key's place is added to it.
     """
 
 
 def never() -> bool:
-    """Work that nobody can stop asks this."""
+    """The check of work that cannot be stopped: always false."""
     return False
 
 
-def leave_if(should_stop: ShouldStop) -> None:
-    """Ask once.
+def raise_if_stopped(should_stop: ShouldStop) -> None:
+    """Check once.
 
     Raises:
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     if should_stop():
         raise StoppedError
 
 
 def until_stopped(lines: Iterable[T], should_stop: ShouldStop) -> Iterator[T]:
-    """The same lines; asks before the first one and then every `LINES_AT_ONCE`.
+    """The same lines, with a check before the first one and then every `LINES_AT_ONCE`.
 
     Raises:
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     for number, line in enumerate(lines):
         if number % LINES_AT_ONCE == 0:
-            leave_if(should_stop)
+            raise_if_stopped(should_stop)
         yield line

@@ -39,7 +39,7 @@ def build_parser() -> argparse.ArgumentParser:
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
-        tell = getattr(command, "tell_error", _tell_error)
+        tell = getattr(command, "print_error", _tell_error)
         outlives = frozenset({"stdout", "stderr"} if command in {serve, train} else ())
         subparser.set_defaults(run=command.run, tell=tell, may_be_closed=outlives)
     return parser

@@ -1,7 +1,7 @@
 """`dragoman train`: one experiment file in, one checkpoint out.
 
-Owns the flags, the environment, the signals, and what is said where there is no terminal: JSON
-lines, but for errors that nobody foresaw. The training is `model.train`.
+Owns the flags, the environment, the signals, and the log: lines on a terminal, JSON elsewhere,
+except for unexpected exceptions. The training is `model.train`.
 """
 
 import argparse
@@ -69,11 +69,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; SIGTERM and the first Ctrl-C stop it soon, once the state is saved.
+    """Train; SIGTERM and the first Ctrl-C stop the run soon, once the state is saved.
 
     Returns:
-        0 when the run came to its end, 130 when it was stopped and can go on. That is the first
-        worker's status; the others' is 0, so that torchrun lets the first one speak, and blames it.
+        0 when the run completed, 130 when it was stopped and can be resumed. That is the first
+        worker's status; the others' is 0, so that torchrun reports the first worker's failure.
 
     Raises:
         ConfigError: The experiment file or the flags are impossible.
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
     stop_request = _StopRequest()
     try:
         with stop_request, joined_group(os.environ, device) as group:
-            with group.first_goes_first(device):  # what is wrong for all of them is told once
+            with group.first_worker_first(device):  # an error that all have is reported once
                 experiment, places = read_placed_experiment(arguments.experiment)
                 set_threads(arguments)
                 _keep_experiment(arguments.experiment, experiment, output)
@@ -122,48 +122,51 @@ def run(arguments: argparse.Namespace) -> int:
     if not is_complete:
         resume = f"stopped; go on with --resume (the state is in {output})"
         again = f"stopped before there is a state in {output}; go on with the same command"
-        _tell(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
+        _print_last(sys.stderr, logging.INFO, "stopped", resume if has_state(output) else again)
         return 130
     print(_text(str(output / CHECKPOINT_FOLDER)))
     return 0
 
 
-def tell_error(error: DragomanError) -> None:
-    """Say what ended the run: a line for people, elsewhere an event of the log."""
-    line = f"dragoman: {error}" if _is_for_people(sys.stderr) else str(error)
-    _tell(sys.stderr, logging.ERROR, "error", line)
+def print_error(error: DragomanError) -> None:
+    """Print the error that ended the run: a line on a terminal, elsewhere an event of the log."""
+    line = f"dragoman: {error}" if _is_terminal(sys.stderr) else str(error)
+    _print_last(sys.stderr, logging.ERROR, "error", line)
 
 
 class _EventFormatter(JsonFormatter):
     """One event of a training run as one line of JSON.
 
-    An event with a name has fields; any other line is a "note" with its text.
+    An event with a name has fields; any other line is a "note" with its text, and fields if any.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its newline."""
         name = getattr(record, "event", "note")
-        fields = getattr(record, "fields", {"text": record.getMessage()})
+        text = {"text": record.getMessage()}
+        fields = getattr(record, "fields", text)
+        if not hasattr(record, "event"):
+            fields = {**text, **fields}
         changed = {"msg": name, "args": None, "fields": fields}
         return super().format(logging.makeLogRecord({**record.__dict__, **changed}))
 
 
-def _is_for_people(stream: TextIO) -> bool:
-    """Whether what is said there are lines for people; elsewhere it is JSON."""
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether the log is lines for a terminal; elsewhere it is JSON."""
     return stream.isatty()
 
 
 def _configure_logging(stream: TextIO) -> None:
     handler = logging.StreamHandler(stream)
     plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    handler.setFormatter(plain if _is_for_people(stream) else _EventFormatter())
+    handler.setFormatter(plain if _is_terminal(stream) else _EventFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.captureWarnings(capture=True)
 
 
-def _tell(stream: TextIO, level: int, event: str, text: str) -> None:
-    """Say the last word of a run, whatever has become of the logging."""
-    if _is_for_people(stream):
+def _print_last(stream: TextIO, level: int, event: str, text: str) -> None:
+    """Print the last line of a run, even after logging has ended."""
+    if _is_terminal(stream):
         line = text
     else:
         facts = {"levelno": level, "levelname": logging.getLevelName(level), "name": _LOGGER}
@@ -173,15 +176,15 @@ def _tell(stream: TextIO, level: int, event: str, text: str) -> None:
 
 
 def _keep_experiment(path: Path, experiment: "Experiment", output: Path) -> None:
-    """Refuse a run that would write its experiment over the file that was named, comments and all.
+    """Refusal of a run that would write its experiment over the file it was read from.
 
     Raises:
         DataError: It would; not where that file is what a run has written.
     """
-    from model.train.records.report import EXPERIMENT_FILE, says_no_more
+    from model.train.records.report import EXPERIMENT_FILE, is_as_written
 
     place = output / EXPERIMENT_FILE
-    if not says_no_more(path.read_text(encoding="utf-8"), experiment):
+    if not is_as_written(path.read_text(encoding="utf-8"), experiment):
         ReadFiles([path]).refuse(place, place)
 
 
@@ -196,7 +199,7 @@ def _data_folder(flag: Path | None) -> Path:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command as somebody else would type it: without this machine's folders."""
+    """The command line without this machine's folders."""
     words = ["dragoman train", _portable(arguments.experiment)]
     if arguments.start_from is not None:
         words.append(f"--start-from {_portable(arguments.start_from)}")
@@ -213,12 +216,12 @@ def _portable(path: Path) -> str:
 
 
 def _text(name: str) -> str:
-    """A path that any file and any terminal takes: a question mark for a byte that is not UTF-8."""
+    """A path as text: a question mark for each byte that is not UTF-8."""
     return name.encode(errors="replace").decode()
 
 
 class _StopRequest:
-    """Remembers SIGTERM or SIGINT while it is entered; a second SIGINT interrupts at once."""
+    """Context that notes SIGTERM or SIGINT; a second SIGINT interrupts at once."""
 
     def __init__(self) -> None:
         self._is_set = False

@@ -1,1 +1,1 @@
-"""The configuration of a training run."""
+"""Description of a run: experiment files and their settings."""

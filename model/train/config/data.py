@@ -58,14 +58,14 @@ class CorpusConfig:
 
     @property
     def label(self) -> str:
-        """Its name among the corpora of its direction."""
+        """Name that no other corpus of its direction has."""
         files = " + ".join(name for name in (self.source_file, self.target_file) if name)
         return f"{self.name} with {files}" if files else self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldOutCorpus:
-    """A held-out corpus, which is scored: `<folder>/<split>/<corpus>.<language>[.gz]`.
+    """Held-out text, which is scored: `<folder>/<split>/<corpus>.<language>[.gz]`.
 
     Attributes:
         folder: Of a language pair, below the data folder.
@@ -162,14 +162,14 @@ class DirectionConfig:
 
     @property
     def dev_corpora(self) -> tuple[HeldOutCorpus, ...]:
-        """What `dev` names."""
+        """The corpora of `dev`."""
         return tuple(
             self._held_out(entry if "/" in entry else f"dev/{entry}") for entry in self.dev
         )
 
     @property
     def report_corpora(self) -> tuple[HeldOutCorpus, ...]:
-        """What `report` names."""
+        """The corpora of `report`."""
         return tuple(map(self._held_out, self.report))
 
     def _held_out(self, entry: str) -> HeldOutCorpus:
@@ -192,7 +192,7 @@ class DirectionConfig:
 
 
 def tag_piece(direction: DirectionConfig) -> str:
-    """The source piece that asks for a direction's target (Johnson et al. 2017).
+    """The source piece that names a direction's target language (Johnson et al. 2017).
 
     No text is ever encoded to it: it is a control symbol of the vocabulary.
     """
@@ -201,14 +201,14 @@ def tag_piece(direction: DirectionConfig) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """Which text is trained on and which is held out.
+    """Text of a run: training corpora, held-out corpora, and what is done to them.
 
     One direction is described by the keys of `DirectionConfig` themselves; several, which one
     network then learns together, by a list of them under `pairs`.
 
     Attributes:
         folder: As in `DirectionConfig`, like the seven keys that follow.
-        pairs: Several directions. A tag before the source tells the network the target.
+        pairs: Several directions. A tag before the source names the target language.
         temperature: T: a direction with n pairs is drawn in proportion to n^(1/T); 1 leaves them
             as they are, a large one makes all equal (Arivazhagan et al. 2019). With one direction
             it must be 1.

@@ -1,8 +1,8 @@
 """Experiment files: one YAML file describes one training run.
 
-Owns the shape of such a file, but for its text (`data`) and learning rate (`schedule`), and
-the limits of its values, each checked here, once. Does not own how YAML becomes dataclasses
-(`yaml_config`), nor the run.
+Owns the keys of such a file, except those of its text (`model.train.config.data`) and learning rate
+(`model.train.config.schedule`), and the limits of its values. Does not own how YAML becomes
+dataclasses (`model.train.config.yaml_config`), nor the run.
 """
 
 import dataclasses
@@ -101,7 +101,7 @@ class VocabularyConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
-    """The `ModelConfig` fields that an experiment may set; the vocabulary sets the rest.
+    """Fields of `ModelConfig` that an experiment may set; the vocabulary sets the rest.
 
     In a file, `preset` names the values to begin with: `model.train.config.presets`.
     """
@@ -152,7 +152,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimiserConfig:
-    """Adam, what is minimised, and what is done to gradients and weights.
+    """Adam, the loss, gradient clipping and the moving average of weights.
 
     Attributes:
         beta1: Decay of the mean of gradients.
@@ -194,7 +194,7 @@ class OptimiserConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """How long a run is, and what it leaves behind on its way.
+    """Length of a run, its batches, and when it saves and scores.
 
     Attributes:
         max_updates: The run ends after so many updates; 0 means no such limit.
@@ -295,7 +295,7 @@ class RunConfig:
 
     @property
     def snapshot_metric(self) -> Metric:
-        """What snapshots are compared by while training."""
+        """Metric that compares snapshots during training."""
         return self.metric or ("bleu" if self.score_dev else "loss")
 
 
@@ -305,7 +305,7 @@ class Experiment:
 
     Attributes:
         name: Name of the checkpoint.
-        description: One line for people.
+        description: One line of text.
         licence: Of the weights, SPDX where there is one.
         notes: Paragraphs for the card: what the checkpoint is and is not good for.
         data: Text.
@@ -373,7 +373,7 @@ def read_placed_experiment(path: Path) -> tuple[Experiment, KeyPlaces]:
 
 
 def direction_pair(experiment: Experiment, direction: DirectionConfig) -> LanguagePair:
-    """One direction as the manifest has it; with a tag where directions are listed.
+    """A direction as a pair of the manifest, with a tag where directions are listed.
 
     Raises:
         InputError: A language is not a BCP-47 tag.

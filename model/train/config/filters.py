@@ -1,4 +1,4 @@
-"""Settings of the filters: what of the training text is left out, and which scripts a language has.
+"""Settings of the filters of training text, and the scripts of each language.
 
 Does not own the filters themselves, which are `model.train.data.filtering`.
 """
@@ -12,7 +12,7 @@ _MAX_MARGIN = 5.0  # nats a letter: some log 128, as if every letter had been dr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterConfig:
-    """Settings of the filters of training text; the defaults leave nothing out.
+    """Limits beyond which a training pair is left out; the defaults leave out none.
 
     Attributes:
         drop_blank: Leave pairs with a blank side out; otherwise a blank line is an error.

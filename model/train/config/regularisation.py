@@ -10,7 +10,7 @@ from model.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegularisationConfig:
-    """How segmentations are drawn.
+    """Settings of subword sampling.
 
     Attributes:
         alpha: BPE: the probability that a merge is left out. Unigram: the power of a

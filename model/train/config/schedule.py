@@ -1,7 +1,7 @@
 """Learning rates as pure functions of the update number and of the fraction of the run used up.
 
 Owns the shapes (Noam, inverse square root, cosine, an optional linear tail to zero). Does not own
-the optimiser, nor what "the run" is: updates or minutes, the trainer decides.
+the optimiser, nor whether a run is measured in updates or minutes (`model.train.loop.trainer`).
 """
 
 import math
@@ -91,7 +91,7 @@ def learning_rate(
 
 
 def tail_factor(tail_fraction: float, fraction: float) -> float:
-    """1 until the tail begins, then a line that reaches 0 at the end of the run."""
+    """Factor of the linear tail: 1 before it begins, 0 at the end of the run."""
     if tail_fraction == 0.0:
         return 1.0
     return min(1.0, max(0.0, 1.0 - fraction) / tail_fraction)

@@ -1,1 +1,1 @@
-"""What prepares a run's text."""
+"""Preparation of a run's text, up to batches."""

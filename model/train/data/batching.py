@@ -16,7 +16,7 @@ from torch import Tensor
 from model.errors import DataError
 
 IGNORED = -100
-"""Label of a target position that carries no loss; torch's own choice where it is told none."""
+"""Label of a target position that carries no loss; torch's default."""
 
 
 class Pairs(Protocol):
@@ -77,7 +77,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPosition:
-    """Where a run stands in its data: the next batch is number `index` of epoch `epoch`."""
+    """Position in the data: the next batch is number `index` of epoch `epoch`."""
 
     epoch: int = 0
     index: int = 0
@@ -92,7 +92,7 @@ def plan_epoch(
     seed: int,
     epoch: int,
 ) -> list[NDArray[np.int64]]:
-    """Cut one epoch into batches of pair indices, in a random order.
+    """Batches of pair indices for one epoch, in a random order.
 
     Pairs are sorted by target, then source length, ties in random order; a batch is closed when
     one more pair would make either padded side larger than `max_tokens`.
@@ -153,7 +153,7 @@ def make_batch(
 
 
 class BatchStream:
-    """An endless stream of batches that knows its position.
+    """An endless stream of batches and its position.
 
     Args:
         pairs: The text.

@@ -1,8 +1,8 @@
 """The training text of a run: from files of lines to a store of token ids.
 
-Owns which files are read, in which order pairs stand, what a store depends on, and what is said
-of pairs that are left out. Lines are read as often as they are needed and never kept: what is in
-memory is one byte a pair (and eight more while duplicates are looked for). Does not own the
+Owns which files are read, the order of pairs, what a store depends on, and the report of pairs
+that are left out. Lines are read as often as they are needed and never kept: host memory holds one
+byte a pair (and eight more while duplicates are searched). Does not own the
 files of a store or the filters.
 """
 
@@ -25,10 +25,10 @@ from model.train.data.filtering import (
     CorpusReport,
     LineFilter,
     Verdict,
-    judge_tokens,
     mark_duplicates,
     pair_hash,
     report_corpus,
+    verdict_on_lengths,
 )
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
 from model.train.data.parallel import find_text, iterate_lines, iterate_parallel
@@ -49,7 +49,7 @@ TEXT_FILE = "text.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFiles:
-    """A corpus of a direction, where it lies, and the key that asks for it."""
+    """Files of a direction's corpus, and the experiment's key that names it."""
 
     key: str
     direction: DirectionConfig
@@ -59,12 +59,12 @@ class CorpusFiles:
 
     @property
     def label(self) -> str:
-        """For people."""
+        """Name in messages."""
         return f"{self.direction.name} {self.corpus.label}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedCorpora:
+class FilteredCorpora:
     """Corpora and a verdict on each of their pairs; see `model.train.data.filtering.Verdict`."""
 
     files: tuple[CorpusFiles, ...]
@@ -89,7 +89,7 @@ def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tupl
     """The files of all training corpora, direction by direction.
 
     Raises:
-        DataError: One is missing; the message names it, and the key that asks for it.
+        DataError: One is missing; the message names the file and the key.
     """
     found = []
     for prefix, direction in zip(data.keys, data.directions, strict=True):
@@ -111,21 +111,21 @@ def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tupl
     return tuple(found)
 
 
-def judge_corpora(
+def filter_corpora(
     files: Sequence[CorpusFiles],
     data: DataConfig,
     places: KeyPlaces,
     should_stop: ShouldStop = never,
-) -> JudgedCorpora:
-    """Read every line: check that it is sound and that filters keep it.
+) -> FilteredCorpora:
+    """A verdict on every line: whether it is sound, and whether the filters keep it.
 
-    Where languages are told apart every line is read twice, first to learn what they look like.
+    With `language_margin` every line is read twice, first to learn the languages' profiles.
 
     Raises:
         ConfigError: The filters cannot be used for a language.
         DataError: Text is misaligned, damaged, or nothing of a corpus is kept; the message names
-            the file, and the key that asks for it.
-        StoppedError: `should_stop` said so.
+            the file and the key.
+        StoppedError: `should_stop` returned true.
     """
     languages = None
     if data.filters.language_margin:
@@ -136,10 +136,10 @@ def judge_corpora(
         line_filter = LineFilter(
             data.filters, source=direction.source, target=direction.target, languages=languages
         )
-        verdicts += _judge_direction(own, data, line_filter, places, should_stop)
-    judged = JudgedCorpora(files=tuple(files), verdicts=tuple(verdicts))
-    _require_pairs(judged, places)
-    return judged
+        verdicts += _filter_direction(own, data, line_filter, places, should_stop)
+    filtered = FilteredCorpora(files=tuple(files), verdicts=tuple(verdicts))
+    _require_pairs(filtered, places)
+    return filtered
 
 
 def text_ingredients(
@@ -152,7 +152,7 @@ def text_ingredients(
 
     Raises:
         DataError: A file cannot be read.
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     found = {
         "data.max_length": str(data.max_length),
@@ -182,7 +182,7 @@ def open_text(
     cache: Path,
     ingredients: Mapping[str, str],
     places: KeyPlaces,
-    judged: JudgedCorpora | None = None,
+    filtered: FilteredCorpora | None = None,
     should_stop: ShouldStop = never,
 ) -> StoredPairs:
     """The tokenised training text, read from the cache or put there.
@@ -194,17 +194,17 @@ def open_text(
         cache: Folder of stores.
         ingredients: From `text_ingredients`.
         places: Where the experiment's keys stand.
-        judged: Where they were judged already.
-        should_stop: Asked again and again; a store that is not finished is thrown away.
+        filtered: The verdicts, if they are there already.
+        should_stop: Checked often; an unfinished store is removed.
 
     Raises:
-        ConfigError: As `judge_corpora`.
-        DataError: As `judge_corpora`; or no pair is short enough.
-        StoppedError: `should_stop` said so.
+        ConfigError: As `filter_corpora`.
+        DataError: As `filter_corpora`; or no pair is short enough.
+        StoppedError: `should_stop` returned true.
     """
 
     def fill(writer: StoreWriter) -> None:
-        found = judged or judge_corpora(files, data, places, should_stop)
+        found = filtered or filter_corpora(files, data, places, should_stop)
         _require_pairs(_tokenise(found, data, vocabularies, writer, should_stop), places)
 
     has_text = data.regularisation is not None
@@ -214,7 +214,7 @@ def open_text(
 def write_text_facts(
     folder: Path, ingredients: Mapping[str, str], reports: Sequence[CorpusReport]
 ) -> None:
-    """Leave `text.json` in a run's folder, unless it says so already: other workers come later.
+    """Write `text.json` into a run's folder, unless another worker has written the same.
 
     Raises:
         TrainingError: It cannot be read or written; what stood there still does.
@@ -236,8 +236,8 @@ def check_same_text(folder: Path, ingredients: Mapping[str, str]) -> None:
     """Compare the text of a run that is resumed with the text it began with.
 
     Raises:
-        TrainingError: They differ, and the message names in what; or the file that says what
-            they were is gone.
+        TrainingError: They differ, and the message names in what; or the file that describes
+            the run's text is missing.
     """
     path = folder / TEXT_FILE
     try:
@@ -287,7 +287,7 @@ def _learn_languages(
     return learn_languages(sample.lines, data.filters.language_margin, should_stop)
 
 
-def _judge_direction(
+def _filter_direction(
     files: Sequence[CorpusFiles],
     data: DataConfig,
     line_filter: LineFilter,
@@ -303,18 +303,18 @@ def _judge_direction(
         lines = until_stopped(pairs, should_stop)
         with places.blame(item.key):
             while chunk := list(islice(lines, LINES_AT_ONCE)):
-                verdicts += line_filter.judge_all(chunk).tobytes()
+                verdicts += line_filter.verdicts(chunk).tobytes()
                 if filters.drop_duplicates:
                     hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
-    judged = np.frombuffer(verdicts, dtype=np.uint8)
+    codes = np.frombuffer(verdicts, dtype=np.uint8)
     if filters.drop_duplicates:
-        mark_duplicates(judged, np.concatenate(hashes))
-    return np.split(judged, ends[1:-1])
+        mark_duplicates(codes, np.concatenate(hashes))
+    return np.split(codes, ends[1:-1])
 
 
-def _require_pairs(judged: JudgedCorpora, places: KeyPlaces) -> None:
-    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+def _require_pairs(filtered: FilteredCorpora, places: KeyPlaces) -> None:
+    for item, verdicts in zip(filtered.files, filtered.verdicts, strict=True):
         if verdicts.all():
             report = report_corpus(item.direction.name, item.corpus.label, verdicts)
             with places.blame(item.key):
@@ -322,23 +322,23 @@ def _require_pairs(judged: JudgedCorpora, places: KeyPlaces) -> None:
 
 
 def _tokenise(
-    judged: JudgedCorpora,
+    filtered: FilteredCorpora,
     data: DataConfig,
     vocabularies: Vocabularies,
     writer: StoreWriter,
     should_stop: ShouldStop,
-) -> JudgedCorpora:
+) -> FilteredCorpora:
     """Store the pairs that are short enough; the verdicts with those that are not."""
     pieces = (load_pieces(vocabularies.source_path), load_pieces(vocabularies.target_path))
     final = []
-    for item, verdicts in zip(judged.files, judged.verdicts, strict=True):
+    for item, verdicts in zip(filtered.files, filtered.verdicts, strict=True):
         tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.is_tagged else ()
         lines = until_stopped(
             iterate_parallel(item.source, item.target, may_be_blank=True), should_stop
         )
         final.append(_tokenise_corpus(lines, verdicts, data, writer, pieces=pieces, tag=tag))
         writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
-    return JudgedCorpora(files=judged.files, verdicts=tuple(final))
+    return FilteredCorpora(files=filtered.files, verdicts=tuple(final))
 
 
 def _tokenise_corpus(
@@ -375,7 +375,9 @@ def _tokenise_corpus(
         )
         for number, source, target in zip(kept, sources, targets, strict=True):
             rows = [*tag, *source, EOS_ID], [*target, EOS_ID]
-            verdict = judge_tokens(*map(len, rows), max_length=data.max_length, config=data.filters)
+            verdict = verdict_on_lengths(
+                *map(len, rows), max_length=data.max_length, config=data.filters
+            )
             if not source or not target:
                 verdict = Verdict.BLANK  # nothing that SentencePiece's normalisation keeps
             if verdict is Verdict.KEPT:

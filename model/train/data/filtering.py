@@ -1,7 +1,7 @@
-"""Which sentence pairs are not worth learning from, and how many were left out for what.
+"""Filters of sentence pairs, and counts of the pairs left out by reason.
 
-Owns the filters and their names. Lengths and ratios in tokens are asked for after tokenising,
-everything else before; does not own reading or tokenising, or how languages are told apart
+Owns the filters and their names. Lengths and ratios in tokens are checked after tokenising,
+everything else before. Does not own reading, tokenising or language identification
 (`model.train.data.languages`).
 """
 
@@ -20,7 +20,7 @@ from model.train.data.languages import LanguageProfiles
 
 
 class Verdict(IntEnum):
-    """What becomes of a pair: it is kept, or the reason why it is left out. One byte each."""
+    """Result of filtering one pair: kept, or the reason why it is left out. One byte each."""
 
     KEPT = 0
     BLANK = 1
@@ -36,21 +36,21 @@ class Verdict(IntEnum):
 
     @property
     def words(self) -> str:
-        """For people, such as "source script"; reports are stored with them."""
+        """The reason in words, such as "source script"; stored reports contain them."""
         return self.name.lower().replace("_", " ")
 
 
 class LineFilter:
-    """Judges pairs of one direction before they are tokenised.
+    """Filter of one direction's pairs before tokenising.
 
     Args:
-        config: What is asked for.
+        config: Limits of the filters.
         source: BCP-47 tag of the source.
         target: That of the target.
-        languages: What the run's languages look like, if the config asks for it.
+        languages: Profiles of the run's languages, if the config has a `language_margin`.
 
     Raises:
-        ConfigError: Scripts are asked for and that of a language is not known.
+        ConfigError: Scripts are filtered and that of a language is not known.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class LineFilter:
             tuple(script_names(tag) for tag in (source, target)) if config.min_script_share else ()
         )
 
-    def judge_all(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.uint8]:
+    def verdicts(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.uint8]:
         """(P,) the `Verdict` on each pair."""
-        verdicts = np.array([self.judge(*pair) for pair in pairs], dtype=np.uint8)
+        verdicts = np.array([self.verdict(*pair) for pair in pairs], dtype=np.uint8)
         if self._languages is not None:
             for side, reason in enumerate((Verdict.SOURCE_LANGUAGE, Verdict.TARGET_LANGUAGE)):
                 kept = np.flatnonzero(verdicts == Verdict.KEPT)
@@ -82,8 +82,8 @@ class LineFilter:
                 verdicts[kept[is_foreign]] = reason
         return verdicts
 
-    def judge(self, source: str, target: str) -> Verdict:
-        """What is known of a pair without the run's languages."""
+    def verdict(self, source: str, target: str) -> Verdict:
+        """Verdict on a pair, languages left out."""
         config = self._config
         if not source.strip() or not target.strip():
             return Verdict.BLANK
@@ -105,7 +105,7 @@ def pair_hash(source: str, target: str) -> int:
 
 
 def mark_duplicates(verdicts: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> None:
-    """Judge every kept pair but the first of its hash to be a duplicate, in place.
+    """Mark every kept pair but the first of its hash as a duplicate, in place.
 
     Args:
         verdicts: (P,) of all corpora of a direction, in their order.
@@ -118,10 +118,10 @@ def mark_duplicates(verdicts: NDArray[np.uint8], hashes: NDArray[np.uint64]) -> 
     verdicts[kept[~is_first]] = Verdict.DUPLICATE
 
 
-def judge_tokens(
+def verdict_on_lengths(
     num_source: int, num_target: int, *, max_length: int, config: FilterConfig
 ) -> Verdict:
-    """What becomes of a pair by its numbers of tokens.
+    """Verdict on a pair by its numbers of tokens.
 
     Args:
         num_source: Tokens with EOS, and with the tag if there is one.
@@ -139,7 +139,7 @@ def judge_tokens(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusReport:
-    """What became of one corpus.
+    """Counts of one corpus: pairs kept, and pairs left out by reason.
 
     Attributes:
         direction: Such as "en-zh".
@@ -164,7 +164,7 @@ class CorpusReport:
 
 
 def report_corpus(direction: str, name: str, verdicts: NDArray[np.uint8]) -> CorpusReport:
-    """Count verdicts."""
+    """The report of one corpus from its verdicts."""
     counts = dict(zip(Verdict, np.bincount(verdicts, minlength=len(Verdict)).tolist(), strict=True))
     return CorpusReport(
         direction=direction,

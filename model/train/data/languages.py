@@ -1,8 +1,8 @@
-"""Which of a run's languages a line is written in, as the run's own text tells them apart.
+"""Language identification by profiles that are learned from the run's own text.
 
-Owns what is learned of a language (its letters, three at a time), from which lines, and how much
-likelier another language must be. Needs no data of its own: each language is what most lines of
-its sides are. Does not own files, or what becomes of a line (`model.train.data.filtering`).
+Owns the profiles (trigrams of letters), the lines they are learned from, and how much likelier
+another language must be. Needs no data of its own: a language is what most lines of its sides are.
+Does not own files, or whether a line is kept (`model.train.data.filtering`).
 """
 
 import re
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.text.language import primary_language
-from model.train.stopping import ShouldStop, leave_if, never
+from model.train.stopping import ShouldStop, never, raise_if_stopped
 
 MIN_LETTERS = 10
-"""A line with fewer says nothing: names and commands look the same in many languages."""
+"""A line with fewer is not classified: names and commands look the same in many languages."""
 
 FEW_LETTERS = 40
 """A line with fewer must say as much, in all, as one that has so many."""
@@ -39,7 +39,7 @@ _CODE = re.compile(r"(?<![!-~])[!-~]*[0-9A-Za-z][/\\_@=:.<>$#{}()\[\]|0-9][0-9A-
 
 
 class LanguageSample:
-    """At most so many different lines of each language, chosen by their CRC-32.
+    """Sample of different lines of each language, chosen by their CRC-32.
 
     The choice depends on which lines there are, not on their order or how often they occur.
 
@@ -54,11 +54,11 @@ class LanguageSample:
 
     @property
     def lines(self) -> Mapping[str, tuple[str, ...]]:
-        """What was chosen, by language."""
+        """The chosen lines by language."""
         return {language: tuple(found) for language, found in self._lines.items()}
 
     def add(self, tag: str, line: str) -> None:
-        """Offer a line of the language of a tag; only its first 1,000 characters count."""
+        """Add a line of a tag's language, if it is chosen; its first 1,000 characters count."""
         language = primary_language(tag)
         line = line[:_MAX_CHARACTERS]
         found = self._lines.setdefault(language, {})
@@ -75,7 +75,7 @@ class LanguageSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageProfiles:
-    """What is known of a run's languages.
+    """Letter trigram models of a run's languages.
 
     Attributes:
         languages: L of them.
@@ -131,17 +131,17 @@ def learn_languages(
     Args:
         sample: Lines by language, as `LanguageSample` has them.
         margin: As in `LanguageProfiles.are_foreign`.
-        should_stop: Asked before every profile.
+        should_stop: Checked before every profile.
 
     Raises:
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     symbols = _common_letters(sample)
     profiles = _fit(sample, symbols)
     for _ in range(_NUM_REFITS):
         native = {}
         for language, lines in sample.items():
-            leave_if(should_stop)
+            raise_if_stopped(should_stop)
             is_native = ~profiles.are_foreign(lines, language, margin)
             native[language] = tuple(compress(lines, is_native))
         profiles = _fit(native, symbols)
@@ -222,7 +222,7 @@ def _triples(
     third = symbols[points].astype(np.int32)
     second = np.concatenate((third[:1] * 0, third[:-1]))
     first = np.concatenate((third[:1] * 0, second[:-1]))
-    first[second == 0] = 0  # words are judged apart
+    first[second == 0] = 0  # each word on its own
     ends = np.flatnonzero(points == ord("\n"))
     starts = np.concatenate((ends[:1] * 0, ends[:-1] + 1))
     return (first * _NUM_SYMBOLS + second) * _NUM_SYMBOLS + third, third != 0, starts

@@ -1,7 +1,7 @@
-"""What an epoch reads: how often each pair occurs, and in which segmentation.
+"""Composition of an epoch: how often each pair occurs, and in which segmentation.
 
-Owns the weights of corpora, the temperature over directions, and that whatever is random depends
-on nothing but the seed and the batch's position, so that a resumed run reads the same. Does not
+Owns the weights of corpora and the temperature over directions. All randomness depends on the seed
+and the batch's position alone, so that a resumed run reads the same. Does not
 own the order of batches.
 """
 
@@ -26,7 +26,7 @@ _STREAM = 2_718_281  # keeps these random numbers apart from those of the order 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixtureEntry:
-    """Neighbouring pairs that are drawn alike.
+    """Consecutive pairs with the same number of copies.
 
     Attributes:
         direction: Number of their direction.
@@ -45,8 +45,10 @@ class MixtureEntry:
         return copies * self.num_pairs
 
 
-def heat(entries: Sequence[MixtureEntry], temperature: float) -> tuple[MixtureEntry, ...]:
-    """Change copies so that a direction with n pairs an epoch has a share of n^(1/T) of them.
+def apply_temperature(
+    entries: Sequence[MixtureEntry], temperature: float
+) -> tuple[MixtureEntry, ...]:
+    """Entries with copies changed so that a direction of n pairs has a share of n^(1/T).
 
     The length of an epoch stays as it is (Arivazhagan et al. 2019, section 4.2).
 
@@ -86,7 +88,7 @@ def epoch_copies(entries: Sequence[MixtureEntry], *, seed: int, epoch: int) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """How segmentations are drawn anew.
+    """Settings of subword sampling, by side.
 
     Attributes:
         source: For the sources; None leaves them alone.
@@ -106,7 +108,7 @@ class Drawing:
 
 
 class TrainingPairs:
-    """Stored pairs as a run reads them; see `model.train.data.batching.Pairs`.
+    """Stored pairs, repeated and segmented anew; see `model.train.data.batching.Pairs`.
 
     Args:
         stored: The pairs.

@@ -47,7 +47,7 @@ def find_text(folder: Path, corpus: str, language: str) -> Path:
     """Path of one side of a corpus, plain or gzipped.
 
     Raises:
-        DataError: Neither file is there, or the system does not tell.
+        DataError: Neither file is there, or the folder cannot be read.
     """
     plain = folder / f"{corpus}.{language}"
     for path in (plain, plain.with_name(f"{plain.name}.gz")):

@@ -1,8 +1,8 @@
 """The training of SentencePiece in a process of its own.
 
-It goes on for minutes without asking anybody, in C++. Beside this process it can be stopped at any
-moment, and if the system ends it, for want of memory say, that is an error here and no end. Owns
-that process. Does not own what the options are.
+It takes minutes of C++ that cannot be interrupted. As another process it can be stopped at any
+moment, and if the system ends it, for lack of host memory for example, this process gets an error
+and goes on. Owns that process. Does not own the options.
 """
 
 import json
@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from model.errors import TrainingError
 from model.train.data import piece_worker
-from model.train.stopping import ShouldStop, leave_if, until_stopped
+from model.train.stopping import ShouldStop, raise_if_stopped, until_stopped
 
 _POLL_SECONDS = 0.2
 
@@ -28,17 +28,17 @@ def train_pieces(
         options: Of SentencePiece's trainer, all but where its lines come from and go to; numbers,
             strings and lists of them.
         lines: Text without line feeds.
-        should_stop: Asked while lines are handed over, and five times a second from then on.
+        should_stop: Checked while lines are written, and five times a second from then on.
 
     Raises:
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
         TrainingError: SentencePiece refuses the text or the options, in its own words; or the
             process was ended.
     """
     command = [sys.executable, "-P", piece_worker.__file__]
     worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
     try:
-        with suppress(BrokenPipeError):  # it has left already, and says why
+        with suppress(BrokenPipeError):  # it has ended already, and its output has the reason
             _hand_over(worker, options, until_stopped(lines, should_stop))
         output = _wait(worker, should_stop)
     finally:
@@ -46,11 +46,11 @@ def train_pieces(
         worker.wait()
         for pipe in (worker.stdin, worker.stdout):
             assert pipe is not None
-            with suppress(BrokenPipeError):  # of lines that nobody reads
+            with suppress(BrokenPipeError):  # the worker has ended and reads no more lines
                 pipe.close()
     if worker.returncode == 0:
         return output
-    leave_if(should_stop)  # a signal to all processes may have met the worker while it started
+    raise_if_stopped(should_stop)  # it may have got a signal sent to all processes
     if worker.returncode == piece_worker.REFUSED:
         raise TrainingError(output.decode())
     raise TrainingError(f"SentencePiece's process was ended by {_end(worker.returncode)}")
@@ -70,7 +70,7 @@ def _wait(worker: "subprocess.Popen[bytes]", should_stop: ShouldStop) -> bytes:
         try:
             output, _ = worker.communicate(timeout=_POLL_SECONDS)
         except subprocess.TimeoutExpired:
-            leave_if(should_stop)
+            raise_if_stopped(should_stop)
         else:
             return output
 

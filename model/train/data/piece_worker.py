@@ -1,8 +1,8 @@
 """SentencePiece's training as a program of its own, which `model.train.data.piece_training` starts.
 
 Reads options as a line of JSON and then lines of text, UTF-8, from standard input, and writes the
-model to standard output; or, leaving with `REFUSED`, what SentencePiece has to complain about.
-Imports nothing of ours, so that it can be run as a file, wherever the package lies.
+model to standard output; or, with exit status `REFUSED`, SentencePiece's error message. Imports
+nothing of this package, so that it can be run as a file.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Train once; the exit status."""
-    for number in (signal.SIGINT, signal.SIGTERM):  # they are for who started this one
+    for number in (signal.SIGINT, signal.SIGTERM):  # for the parent process, which ends this one
         signal.signal(number, signal.SIG_IGN)
-    with contextlib.suppress(AttributeError):  # Linux alone: end with who started this one
+    with contextlib.suppress(AttributeError):  # Linux alone: end with the parent process
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     options = json.loads(sys.stdin.buffer.readline())
     output = io.BytesIO()

@@ -1,6 +1,6 @@
 """Everything a run reads: training text, vocabulary, held-out text.
 
-Owns the order in which they are made ready, so that what is wrong is said before anything is
+Owns the order in which they are prepared, so that every error in them is raised before anything is
 trained. Does not own files' formats.
 """
 
@@ -16,17 +16,17 @@ from model.train.config.regularisation import RegularisationConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.corpora import (
     CorpusFiles,
-    JudgedCorpora,
+    FilteredCorpora,
     check_same_text,
+    filter_corpora,
     find_corpora,
-    judge_corpora,
     open_text,
     text_ingredients,
     write_text_facts,
 )
 from model.train.data.filtering import CorpusReport
 from model.train.data.held_out import DevText
-from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, heat
+from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, apply_temperature
 from model.train.data.parallel import ParallelText, TokenisedPairs, read_parallel, tokenise
 from model.train.data.store import StoredPairs, check_cache
 from model.train.data.subwords import SegmentDrawer
@@ -42,7 +42,7 @@ from model.train.data.vocabulary import (
 from model.train.stopping import ShouldStop, never
 
 CACHE_FOLDER = "text"
-"""Where, in a run's folder, its tokenised text lies unless another folder is named."""
+"""Folder of the tokenised text in a run's folder, unless another is given."""
 
 _VOCABULARY_KEYS = ("vocabulary.size", "vocabulary.normalisation", "data.train")
 """What keeps a vocabulary from being trained."""
@@ -50,7 +50,7 @@ _VOCABULARY_KEYS = ("vocabulary.size", "vocabulary.normalisation", "data.train")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportText:
-    """Text to score at the end.
+    """A held-out corpus that is scored at the end.
 
     Attributes:
         text: All of its lines, however many are scored while training.
@@ -65,7 +65,7 @@ class ReportText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunText:
-    """Everything a run reads, tokenised once.
+    """Everything a run reads, tokenised.
 
     Attributes:
         vocabularies: Trained on the training split only.
@@ -93,7 +93,7 @@ def read_text(
     places: KeyPlaces | None = None,
     should_stop: ShouldStop = never,
 ) -> RunText:
-    """Make ready everything a run needs; trains the vocabulary unless it is there.
+    """Everything a run needs; trains the vocabulary unless it is there.
 
     Args:
         experiment: What to read.
@@ -103,12 +103,12 @@ def read_text(
         is_resumed: The run has begun; its text must be what it was.
         cache: Folder of tokenised text; None for `output`/text.
         places: Where the experiment's keys stand.
-        should_stop: Asked again and again; all of it can be begun anew at any time.
+        should_stop: Checked often; all of it can be done again.
 
     Raises:
         DataError: Text is missing, misaligned or empty, or too little for the vocabulary, or a dev
-            corpus has only pairs that are too long; the message names the key that asks for it.
-        StoppedError: `should_stop` said so.
+            corpus has only pairs that are too long; the message names its key.
+        StoppedError: `should_stop` returned true.
         TrainingError: The run that is resumed began with other text, or a file cannot be written.
     """
     data, places = experiment.data, places or KeyPlaces()
@@ -116,16 +116,16 @@ def read_text(
         check_cache(cache)
     corpora = find_corpora(data, data_folder, places)
     held_out = _read_held_out(data, data_folder, places)
-    judged = None
+    filtered = None
     if is_vocabulary_there:
         vocabularies = vocabulary_paths(experiment.vocabulary, output)
         check_vocabularies(
             experiment.vocabulary, vocabularies, tags=_tags(experiment), places=places
         )
     else:
-        judged = judge_corpora(corpora, data, places, should_stop)
+        filtered = filter_corpora(corpora, data, places, should_stop)
         with places.blame("vocabulary", *_VOCABULARY_KEYS):
-            vocabularies = _train_vocabularies(experiment, judged, output, should_stop)
+            vocabularies = _train_vocabularies(experiment, filtered, output, should_stop)
     ingredients = text_ingredients(corpora, data, vocabularies, should_stop)
     if is_resumed:
         check_same_text(output, ingredients)
@@ -137,7 +137,7 @@ def read_text(
         cache=cache or output / CACHE_FOLDER,
         ingredients=ingredients,
         places=places,
-        judged=judged,
+        filtered=filtered,
         should_stop=should_stop,
     )
     write_text_facts(output, ingredients, stored.reports)
@@ -153,12 +153,12 @@ def read_text(
 
 
 def _held_out_name(experiment: Experiment, direction: DirectionConfig, name: str) -> str:
-    """What scores of held-out text are listed under: with its direction where those are listed."""
+    """Name of a held-out text among scores, with its direction where directions are listed."""
     return f"{direction.name}/{name}" if experiment.data.is_tagged else name
 
 
 def choosing_names(experiment: Experiment) -> tuple[str, ...]:
-    """The reported texts that choose the weights: the first dev corpus of each direction."""
+    """Names of the texts that choose the weights: the first dev corpus of each direction."""
     return tuple(
         _held_out_name(experiment, direction, direction.dev_corpora[0].name)
         for direction in experiment.data.directions
@@ -166,12 +166,12 @@ def choosing_names(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _train_vocabularies(
-    experiment: Experiment, judged: JudgedCorpora, output: Path, should_stop: ShouldStop
+    experiment: Experiment, filtered: FilteredCorpora, output: Path, should_stop: ShouldStop
 ) -> Vocabularies:
     source, target = (
         thin(
-            judged.lines(side),
-            num_lines=judged.num_kept,
+            filtered.lines(side),
+            num_lines=filtered.num_kept,
             limit=experiment.vocabulary.max_lines,
         )
         for side in ("source", "target")
@@ -193,7 +193,7 @@ def _tags(experiment: Experiment) -> tuple[str, ...]:
 def _read_held_out(
     data: DataConfig, data_folder: Path, places: KeyPlaces
 ) -> dict[tuple[DirectionConfig, str], ParallelText]:
-    """What is scored, by direction and name, such as "dev/held-out"."""
+    """Held-out text by direction and name, such as "dev/held-out"."""
     found: dict[tuple[DirectionConfig, str], ParallelText] = {}
     for key, direction in zip(data.keys, data.directions, strict=True):
         named = {
@@ -285,7 +285,10 @@ def _mixed(
     if data.regularisation is not None:
         drawing = _drawing(experiment, data.regularisation, vocabularies)
     return TrainingPairs(
-        stored, heat(entries, data.temperature), seed=experiment.run.seed, drawing=drawing
+        stored,
+        apply_temperature(entries, data.temperature),
+        seed=experiment.run.seed,
+        drawing=drawing,
     )
 
 

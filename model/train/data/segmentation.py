@@ -1,8 +1,9 @@
-"""How a word is cut into the pieces of a SentencePiece model, with room for chance.
+"""Segmentation of a word into the pieces of a SentencePiece model, sampled or best.
 
 Owns the two algorithms: merges that may be left out (BPE-dropout, Provilkov et al. 2020), and the
-lattice of a unigram model, its samples and its best paths (Kudo 2018). Without chance both give
-what SentencePiece gives. Does not own where chance comes from or how a line becomes words.
+lattice of a unigram model, its samples and its best paths (Kudo 2018). Without
+sampling both give what SentencePiece gives. Does not own the random numbers or how a line becomes
+words.
 """
 
 import heapq
@@ -16,7 +17,7 @@ _UNKNOWN_PENALTY = 10.0  # SentencePiece's: an unknown character is so much wors
 
 
 class PieceTable:
-    """The pieces of a model that stand for text, by their text.
+    """Ids and scores of a model's text pieces, by their text.
 
     Attributes:
         ids: Piece → id, without special, byte and user pieces.
@@ -73,7 +74,7 @@ def merge_pieces(
     Args:
         word: Not empty.
         scores: Of the pieces.
-        is_left_out: Asked before each merge.
+        is_left_out: Called before each merge.
     """
     parts: list[str] = list(word)
     after = [*range(1, len(parts)), -1]

@@ -1,8 +1,8 @@
 """Tokenised text in memory-mapped files: made once, read by every later run and resume.
 
-Owns the files of a store, that a store is there whole or not at all, that a damaged one is
-noticed, and that a killed run's unfinished one is removed. Does not own what a store is made of or
-what its key means (`model.train.data.corpora`).
+Owns the files of a store: a store is there whole or not at all, a damaged one is noticed, and the
+unfinished one of a killed run is removed. Does not own what a store is made of or what its key
+means (`model.train.data.corpora`).
 
 A store is a folder named by its key:
 
@@ -12,9 +12,9 @@ A store is a folder named by its key:
     target-ids.*         the same for the target
     source-text.*, target-text.*  UTF-8 bytes of the lines, where segmentations are drawn anew
 
-Until it is finished it is KEY.partial-…, locked by the process that fills it. The system takes the
-lock from a process that dies, so whatever can be locked has been left. A cache that several hosts
-share must be on a file system whose locks all of them see.
+Until it is finished it is KEY.partial-…, locked by the process that fills it. The system releases
+the locks of a process that dies, so an unfinished store that can be locked is left over. A cache
+that several hosts share must be on a file system that locks across hosts.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ from numpy.typing import NDArray
 from model.errors import DataError, TrainingError
 from model.system.paths import exists, is_folder
 from model.train.data.filtering import CorpusReport
-from model.train.files import check_writable, taken
-from model.train.stopping import ShouldStop, leave_if, never
+from model.train.files import check_writable, locked_folder
+from model.train.stopping import ShouldStop, never, raise_if_stopped
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -54,7 +54,7 @@ _TEXT_COLUMNS = ("source-text", "target-text")
 
 
 class DamagedStoreError(DataError):
-    """A store is not as it was written, and can be made again."""
+    """Error: a store is not as it was written; it can be made again."""
 
 
 class StoredPairs:
@@ -97,7 +97,7 @@ class StoredPairs:
 
 
 class StoreWriter:
-    """Fills a new store row by row; nothing is kept in memory but where rows end."""
+    """Writer of a new store, row by row; host memory holds only where rows end."""
 
     def __init__(self, folder: Path, *, has_text: bool, files: ExitStack) -> None:
         names = _ID_COLUMNS + (_TEXT_COLUMNS if has_text else ())
@@ -127,7 +127,7 @@ class StoreWriter:
 
 
 def check_cache(cache: Path) -> None:
-    """Refuse what cannot be a folder of stores, before the hours of work that would be stored.
+    """Check, before hours of work, that a folder can hold stores.
 
     Raises:
         DataError: It is no folder, or its name cannot be one's, or nothing can be written there.
@@ -149,19 +149,19 @@ def open_or_build(
     has_text: bool,
     should_stop: ShouldStop = never,
 ) -> StoredPairs:
-    """The store made of `ingredients`: as it lies in the cache, or made now.
+    """The store made of `ingredients`, from the cache or made now.
 
     Args:
         cache: Folder of stores; made if missing.
         ingredients: Everything the store depends on, by name.
         fill: Fills a new one.
         has_text: Whether lines are stored beside their ids.
-        should_stop: Asked while files are read; `fill` has to ask for itself.
+        should_stop: Checked while files are read; `fill` has checks of its own.
 
     Raises:
         DataError: The text cannot be used, the store that is there cannot be read, or there is no
             room for one.
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     key = ingredients_key(ingredients)
     folder = cache / key
@@ -191,7 +191,7 @@ def open_store(folder: Path, key: str, should_stop: ShouldStop = never) -> Store
     Raises:
         DamagedStoreError: A file is missing or is not as it was written.
         DataError: A file cannot be read.
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     path = folder / HEADER_FILE
     try:
@@ -215,12 +215,12 @@ def hash_file(path: Path, should_stop: ShouldStop = never) -> str:
 
     Raises:
         OSError: It cannot be read.
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
     """
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while piece := stream.read(_BYTES_AT_ONCE):
-            leave_if(should_stop)
+            raise_if_stopped(should_stop)
             digest.update(piece)
     return digest.hexdigest()
 
@@ -311,7 +311,7 @@ def _is_named(handle: int, folder: Path) -> bool:
 
 
 def _remove_damaged(folder: Path) -> None:
-    """Give a store the name of what a killed run left, so that nobody opens half of it."""
+    """Remove a damaged store, renamed first so that no process opens half of it."""
     aside = tempfile.mkdtemp(prefix=f"{folder.name}{_PARTIAL}", dir=folder.parent)
     try:
         with suppress(FileNotFoundError):  # another run has done the same
@@ -322,12 +322,12 @@ def _remove_damaged(folder: Path) -> None:
 
 @contextmanager
 def _partial_folder(cache: Path, key: str) -> Iterator[Path]:
-    """A folder to fill, taken by this process; gone afterwards, unless it has another name then."""
+    """A locked folder to fill; removed afterwards, unless it was renamed."""
     with ExitStack() as held:
         is_ours = False
         while not is_ours:  # another run may take it first, for one that was left
             partial = Path(tempfile.mkdtemp(prefix=f"{key}{_PARTIAL}", dir=cache))
-            is_ours = held.enter_context(taken(partial)) is not False
+            is_ours = held.enter_context(locked_folder(partial)) is not False
         try:
             yield partial
         finally:
@@ -335,9 +335,9 @@ def _partial_folder(cache: Path, key: str) -> Iterator[Path]:
 
 
 def _remove_left(cache: Path) -> None:
-    """Remove what killed runs left unfinished, whatever it was made of."""
+    """Remove the unfinished stores of killed runs."""
     for partial in cache.glob(f"{'[0-9a-f]' * _KEY_LENGTH}{_PARTIAL}*"):
-        with taken(partial) as is_ours:
+        with locked_folder(partial) as is_ours:
             if is_ours:
                 shutil.rmtree(partial, ignore_errors=True)
                 if not partial.exists():
@@ -371,7 +371,7 @@ def _build(
 def _publish(partial: Path, folder: Path) -> None:
     """Give a finished store its name, unless another run was faster."""
     mode = stat.S_IMODE((partial / HEADER_FILE).stat().st_mode)
-    partial.chmod(mode | (mode & 0o444) >> 2)  # open to those who may read its files
+    partial.chmod(mode | (mode & 0o444) >> 2)  # readable as its files are
     try:
         partial.rename(folder)
     except OSError:

@@ -1,11 +1,11 @@
 """Subword regularisation: another segmentation of a sentence each time it is read.
 
-Owns where chance comes from. SentencePiece can draw too, but from one seed it draws differently
-in every process, so that a resumed run, or a second worker, would read other rows.
+Owns the random numbers. SentencePiece can sample too, but from one seed it samples differently in
+every process, so that a resumed run, or a second worker, would read other rows.
 
-Words are drawn apart, because no piece reaches across a space. A word has `NUM_VARIANTS` variants,
-each drawn from a seed of its own when it is first needed; an occurrence picks one of them. So
-rows depend on the seed and the lines alone, and frequent words cost a look-up.
+Words are sampled one by one, because no piece reaches across a space. A word has `NUM_VARIANTS`
+variants, each drawn from a seed of its own when it is first needed; an occurrence picks one of
+them. So rows depend on the seed and the lines alone, and frequent words cost a look-up.
 """
 
 import itertools
@@ -31,7 +31,7 @@ _SPACE = "\u2581"
 
 
 class SegmentDrawer:
-    """Draws segmentations of lines by one SentencePiece model.
+    """Sampler of segmentations of lines by one SentencePiece model.
 
     Args:
         pieces: The model.

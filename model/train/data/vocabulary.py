@@ -59,7 +59,7 @@ def train_vocabularies(
     tags: Sequence[str] = (),
     should_stop: ShouldStop = never,
 ) -> Vocabularies:
-    """Train what `config` asks for into `folder`.
+    """Train the SentencePiece models of a configuration into a folder.
 
     Args:
         config: Kind and size.
@@ -67,11 +67,11 @@ def train_vocabularies(
         source: Source lines of the training split.
         target: Target lines of the training split.
         tags: Pieces that stand for no text, on the source side.
-        should_stop: Asked again and again.
+        should_stop: Checked often.
 
     Raises:
         DataError: The text cannot give so many pieces.
-        StoppedError: `should_stop` said so.
+        StoppedError: `should_stop` returned true.
         TrainingError: A file cannot be written.
     """
     vocabularies = vocabulary_paths(config, folder)
@@ -84,7 +84,7 @@ def train_vocabularies(
 
 
 def vocabulary_paths(config: VocabularyConfig, folder: Path) -> Vocabularies:
-    """Where `train_vocabularies` puts its files."""
+    """Paths that `train_vocabularies` writes."""
     names = ("joint.spm", "joint.spm") if config.is_joint else ("source.spm", "target.spm")
     return Vocabularies(source_path=folder / names[0], target_path=folder / names[1])
 
@@ -115,11 +115,11 @@ def check_vocabularies(
     tags: Sequence[str],
     places: KeyPlaces,
 ) -> None:
-    """Check that a vocabulary that was taken over has the pieces an experiment needs.
+    """Check that a copied vocabulary has the pieces an experiment needs.
 
     Raises:
         DataError: A file is missing or damaged, or lacks a tag or a user symbol; the message names
-            the key that asks for it, `data.pairs` or `vocabulary.user_symbols`.
+            its key, `data.pairs` or `vocabulary.user_symbols`.
     """
     symbols = dict.fromkeys(config.user_symbols, "vocabulary.user_symbols")
     for path, wanted in (
@@ -134,7 +134,7 @@ def check_vocabularies(
 
 
 def piece_kind(pieces: sentencepiece.SentencePieceProcessor) -> Literal["bpe", "unigram"]:
-    """What a model is, by its scores: ranks of merges, or log-probabilities."""
+    """Kind of a model, by its scores: ranks of merges, or log-probabilities."""
     scores: Iterator[float] = map(pieces.get_score, range(pieces.get_piece_size()))
     return "bpe" if all(score == int(score) for score in scores) else "unigram"
 
@@ -198,13 +198,13 @@ def _train(
                 f"{path}: the vocabulary cannot be trained: {error.strerror}"
             ) from error
     rules_path = rules.encode()
-    if rules_path:  # the file tells where its rules lay; the same text has to give the same bytes
+    if rules_path:  # it is part of the model, and the same text has to give the same bytes
         data = data.replace(rules_path, b"rules.tsv".ljust(len(rules_path), b"_"))
     write_whole(path, data)
 
 
 def _problem(config: VocabularyConfig, message: str) -> str:
-    """SentencePiece's complaint in the experiment's words, where it is a common one."""
+    """SentencePiece's error message in terms of the experiment's keys, where it is a common one."""
     too_high = re.search(r"size too high .* value <= (\d+)", message)
     if too_high:
         return (

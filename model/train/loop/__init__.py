@@ -1,1 +1,1 @@
-"""The updates of a run, and what they cost."""
+"""The training loop: updates, losses, workers, dev scores."""

@@ -1,8 +1,8 @@
-"""Several processes that train one network together, one GPU each, as `torchrun` starts them.
+"""Data-parallel training of one network in several processes, one GPU each, started by `torchrun`.
 
-Owns what they tell each other. An update's batches are dealt out to the workers and the
-gradients summed, so the number of workers changes the speed of a run and not its results
-(dropout masks aside). Rank 0 alone writes files, scores and decides when to stop.
+Owns the communication. An update's batches are divided among the workers and the gradients
+summed, so the number of workers changes the speed of a run and not its results (dropout masks
+aside). Rank 0 alone writes files, scores and decides when to stop.
 """
 
 import os
@@ -36,21 +36,21 @@ others. In milliseconds it still is a C int, which is what sockets are waited fo
 """
 
 _JOIN_TIMEOUT = timedelta(minutes=10)
-"""How long a worker waits until all of them have met."""
+"""How long a worker waits until all of them are connected."""
 
 
 class FirstWorkerError(TrainingError):
-    """Raised on the others when the first worker, or one beside it, cannot go on.
+    """Error on the other workers when the first worker, or one of them, has failed.
 
-    Whoever that is says why, and the others have nothing to add.
+    The worker that failed reports why.
     """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The workers of a run; alone, every method does nothing or gives back what it got.
+    """The workers of a run; with one worker, methods do nothing or return their argument.
 
-    Whatever needs the others raises `TrainingError` when one of them has gone.
+    Communication raises `TrainingError` when another worker has ended.
 
     Attributes:
         rank: Number of this worker, from 0.
@@ -62,11 +62,11 @@ class Group:
 
     @property
     def is_first(self) -> bool:
-        """Whether this worker writes and decides."""
+        """Whether this worker has rank 0, which writes files, scores and stops the run."""
         return self.rank == 0
 
-    def deal(self, items: Sequence[T]) -> Sequence[T]:
-        """This worker's part of `items`."""
+    def shard(self, items: Sequence[T]) -> Sequence[T]:
+        """This worker's share of `items`."""
         return items[self.rank :: self.size]
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -78,7 +78,7 @@ class Group:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         flat = torch.cat([p.grad.flatten() for p in trained if p.grad is not None])
-        with self._together():
+        with self._naming_lost_workers():
             distributed.all_reduce(flat)
         begin = 0
         for parameter in trained:
@@ -92,24 +92,24 @@ class Group:
         if self.size == 1:
             return value
         cell = torch.tensor([value], dtype=torch.float64, device=device)
-        with self._together():
+        with self._naming_lost_workers():
             distributed.all_reduce(cell)
         return cell.item()
 
-    def agree(self, value: float, device: torch.device) -> float:
-        """What the first worker says."""
+    def broadcast_number(self, value: float, device: torch.device) -> float:
+        """The first worker's value."""
         if self.size == 1:
             return value
         cell = torch.tensor([value], dtype=torch.float64, device=device)
-        with self._together():
+        with self._naming_lost_workers():
             distributed.broadcast(cell, src=0)
         return cell.item()
 
-    def share(self, tensors: Iterable[Tensor]) -> None:
+    def broadcast(self, tensors: Iterable[Tensor]) -> None:
         """Replace tensors, as many and of the same shapes on all workers, by the first worker's."""
         if self.size == 1:
             return
-        with self._together():
+        with self._naming_lost_workers():
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
@@ -124,25 +124,25 @@ class Group:
             torch.manual_seed(int(words[0]))
 
     def leave(self) -> None:
-        """Part from the others, all at once: what is left to do is the first worker's alone."""
+        """End the process group, on all workers at once; the first worker goes on alone."""
         if self.size > 1:
-            with self._together():
+            with self._naming_lost_workers():
                 distributed.barrier()
             distributed.destroy_process_group()
 
     def common_error(self, message: str) -> TrainingError:
-        """An error that all workers come to, so that it is told once: by the first.
+        """An error that all workers reach, reported once: by the first.
 
         On the others it is a `FirstWorkerError`.
         """
         return (TrainingError if self.is_first else FirstWorkerError)(message)
 
     @contextmanager
-    def _together(self) -> Iterator[None]:
-        """Around whatever needs all workers.
+    def _naming_lost_workers(self) -> Iterator[None]:
+        """Context of communication: a lost worker is one error.
 
         Raises:
-            TrainingError: One of them has gone; on all but the first, `FirstWorkerError`.
+            TrainingError: One of them has ended; on all but the first, `FirstWorkerError`.
         """
         try:
             yield
@@ -152,14 +152,14 @@ class Group:
             ) from error
 
     @contextmanager
-    def first_goes_first(self, device: torch.device) -> Iterator[None]:
-        """The first worker runs the block before the others do.
+    def first_worker_first(self, device: torch.device) -> Iterator[None]:
+        """Context that the first worker runs before the others.
 
         Raises:
-            FirstWorkerError: On the others, if it came to an error there or was asked to stop; they
-                do not run it.
+            FirstWorkerError: On the others, if it had an error there or was stopped; they do not
+                run the block.
         """
-        if not self.is_first and not self.agree(0.0, device):
+        if not self.is_first and not self.broadcast_number(0.0, device):
             raise FirstWorkerError("the first worker has ended, and says why")
         is_done = False
         try:
@@ -167,17 +167,17 @@ class Group:
             is_done = True
         finally:
             if self.is_first:
-                self.agree(float(is_done), device)
+                self.broadcast_number(float(is_done), device)
 
 
 @contextmanager
 def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterator[Group]:
-    """Join the workers that `torchrun` started, or be alone when it did not.
+    """The group of workers that `torchrun` started, or of one worker without it.
 
     Args:
-        environment: Where torchrun says who is who.
-        device: This worker's, from `local_device`. Workers on CUDA talk through NCCL, others
-            through Gloo.
+        environment: With torchrun's variables.
+        device: This worker's, from `local_device`. Workers on CUDA communicate through NCCL,
+            others through Gloo.
 
     Raises:
         ConfigError: torchrun's variables are incomplete or no numbers, or the workers cannot meet
@@ -210,7 +210,7 @@ def joined_group(environment: Mapping[str, str], device: torch.device) -> Iterat
 def _number(
     environment: Mapping[str, str], name: str, *, default: str = "0", minimum: int = 0
 ) -> int:
-    """One of torchrun's variables.
+    """Value of one of torchrun's variables.
 
     Raises:
         ConfigError: It is no whole number, or below the minimum.
@@ -228,7 +228,7 @@ def _number(
 
 
 def _join(backend: str, environment: Mapping[str, str]) -> None:
-    """Make the process group of all workers, who meet at an address and a port of rank 0.
+    """Make the process group of all workers, which connect to an address and a port of rank 0.
 
     Raises:
         ConfigError: They cannot.

@@ -2,7 +2,7 @@
 
 Owns the two ways to the same sum: from logits (plain, the definition) and from decoder states
 (fused with the output projection, so that the (N, V) logits never exist at once). Sums, not
-means: who accumulates gradients divides once by all target tokens of the update. The loss of two
+means: gradient accumulation divides once by all target tokens of the update. The loss of two
 passes over the same tokens (R-Drop) is `model.train.loop.paired_loss`.
 """
 
@@ -51,8 +51,8 @@ def projected_loss(
     """`label_smoothed_loss(hidden @ weight.T + bias, labels)` without keeping the logits.
 
     The gradients are made together with the loss, `chunk_size` tokens at a time, so that what
-    is worked on stays in the processor's cache. Where none are asked for, the loss is made by the
-    definition, as many tokens at a time.
+    is worked on stays in the processor's cache. Where no gradient is needed, the loss is made by
+    the definition, as many tokens at a time.
 
     Args:
         hidden: (N, D) decoder states of target tokens that are not padding.

@@ -1,8 +1,8 @@
-"""Whether a network can be trained in the memory there is, and what is said when it runs out.
+"""Memory that training needs at least, and errors of running out of it, on the host or the GPU.
 
-Owns the least that training must hold, compared with what the device has before any work is done.
-Only what cannot fit for certain is refused then: activations, text and other processes are not
-counted. An update that runs out of memory says so itself, and so does the scoring of a corpus.
+Owns the comparison of that least with what the device has, before any work is done: only what
+cannot fit for certain is refused, since activations, text and other processes are not counted. And
+owns the messages when an update or the scoring of a corpus runs out of memory.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ _BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
 
 
 def check_memory(experiment: Experiment, limit: int | None) -> None:
-    """Refuse a network whose weights, gradients and moments alone are more than there is room for.
+    """Refusal of a network whose weights, gradients and moments alone do not fit.
 
     Args:
-        experiment: Its network, vocabulary and optimiser are looked at.
-        limit: Bytes, from `memory_limit`; None is not known, and lets everything pass.
+        experiment: Its network, vocabulary and optimiser are counted.
+        limit: Bytes, from `memory_limit`; None is not known, and refuses nothing.
 
     Raises:
         ConfigError: The message names the keys, what they need and the limit.
@@ -83,12 +83,12 @@ def memory_limit(device: torch.device) -> int | None:
 def naming_batches(
     run: RunConfig, *, update: int, device: torch.device
 ) -> AbstractContextManager[None]:
-    """Around an update: if it runs out of memory, its tensors are let go, and the error says why.
+    """Context of an update: running out of memory frees its tensors and becomes one error.
 
     Raises:
         TrainingError: It did; the message names `run.batch_tokens`.
     """
-    return _telling(
+    return _explaining(
         f"update {update}: out of memory on {device}; run.batch_tokens is {run.batch_tokens}:"
         f" smaller batches with a larger run.update_freq (it is {run.update_freq}) read as much"
         " an update, in a run that begins anew or with --start-from"
@@ -98,13 +98,13 @@ def naming_batches(
 def naming_dev_loss(
     name: str, run: RunConfig, device: torch.device
 ) -> AbstractContextManager[None]:
-    """Around the loss of a dev corpus, as `naming_batches` around an update.
+    """Context of the loss of a dev corpus, as `naming_batches` of an update.
 
     Raises:
         TrainingError: There was not enough memory; the message names the corpus and
             `run.batch_tokens`.
     """
-    return _telling(
+    return _explaining(
         f"{name}: out of memory on {device} while its loss was computed; run.batch_tokens is"
         f" {run.batch_tokens}: smaller batches need less, in a run that begins anew or with"
         " --start-from"
@@ -114,30 +114,30 @@ def naming_dev_loss(
 def naming_corpus(
     name: str, *, key: str, beam_size: int, device: torch.device
 ) -> AbstractContextManager[None]:
-    """Around the scoring of a corpus, as `naming_batches` around an update.
+    """Context of the scoring of a corpus, as `naming_batches` of an update.
 
     Args:
         name: Of the corpus.
-        key: Of `run`, which says how many beams there are.
+        key: Key of `run` with the number of beams.
         beam_size: Its value.
         device: Where the corpus is scored.
 
     Raises:
         TrainingError: There was not enough memory; the message names corpus, key and value.
     """
-    return _telling(
+    return _explaining(
         f"{name}: out of memory on {device} while it was scored; run.{key} is {beam_size}: fewer"
         " beams need less, and --resume, which may have fewer, scores it again"
     )
 
 
 @contextmanager
-def _telling(what: str) -> Iterator[None]:
+def _explaining(what: str) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-        clear_frames(error.__traceback__)  # what writes the error down needs memory too
+        clear_frames(error.__traceback__)  # recording the error needs memory too
         problem = str(error).partition("\n")[0] or type(error).__name__
         raise TrainingError(f"{what}; {problem}") from error

@@ -1,6 +1,6 @@
-"""What an update minimises: the loss of one batch, in the run's arithmetic.
+"""The loss of one batch, in the run's precision.
 
-Owns the road from a batch to its summed loss (one pass, or two for R-Drop), the precision of a
+Owns the way from a batch to its summed loss (one pass, or two for R-Drop), the precision of a
 run and the compiled stacks. Does not own the formulas (`loss`, `paired_loss`), nor what happens to
 the gradients.
 """
@@ -30,13 +30,13 @@ _C_COMPILERS = ("cc", "gcc", "clang")
 
 
 def compute_context(device: torch.device, precision: Precision) -> torch.autocast:
-    """The precision of a run, while the context is entered."""
+    """Context with the precision of a run."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stacks:
-    """The two stacks as they are called in training: as they are, or compiled."""
+    """Encoder and decoder as training calls them: plain or compiled."""
 
     encoder: Callable[..., Tensor]
     decoder: Callable[..., Tensor]
@@ -69,7 +69,7 @@ def compiled_stacks(transformer: Transformer, *, backend: str = INDUCTOR) -> Sta
 
 
 def check_compiler(device: torch.device) -> None:
-    """Look for what torch compiles with.
+    """Check that the compiler that `torch.compile` needs is there.
 
     Raises:
         ConfigError: It is not there.
@@ -115,8 +115,8 @@ def batch_loss(
     if rdrop_alpha:
         source_ids, target_ids = source_ids.repeat(2, 1), target_ids.repeat(2, 1)  # (2B, …)
     source_mask = padding_mask(source_ids, transformer.config.pad_id)
-    memory = stacks.encoder(transformer.embed_source(source_ids), source_mask)
-    hidden = stacks.decoder(transformer.embed_target(target_ids), memory, source_mask)
+    encoded = stacks.encoder(transformer.embed_source(source_ids), source_mask)
+    hidden = stacks.decoder(transformer.embed_target(target_ids), encoded, source_mask)
     if batch.labels.device.type == "cpu" and (torch.is_grad_enabled() or not rdrop_alpha):
         return _fused_loss(
             transformer, hidden, batch.labels, smoothing=smoothing, rdrop_alpha=rdrop_alpha

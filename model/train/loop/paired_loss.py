@@ -1,4 +1,4 @@
-"""The loss of two passes over the same tokens that must agree: R-Drop (Liang et al. 2021).
+"""R-Drop (Liang et al. 2021): the loss of two passes over the same tokens with different dropout.
 
 Owns the two ways to the same sum, as `model.train.loop.loss` does for one pass: from logits (plain,
 the definition) and from decoder states (fused with the output projection, a few tokens at a time).

@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateResult:
-    """What one update was.
+    """Figures of one update.
 
     Attributes:
         update: Its number, from 1.
@@ -52,7 +52,7 @@ class UpdateResult:
 
 
 class Observer(Protocol):
-    """What happens around the updates."""
+    """Interface of the work around updates."""
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:
         """Log, save, score; returns the progress, with a new best score if there is one.
@@ -66,7 +66,7 @@ class Observer(Protocol):
 
 
 class SilentObserver:
-    """Does nothing: what all workers but the first have."""
+    """Observer of all workers but the first: does nothing."""
 
     def after_update(self, result: UpdateResult, progress: Progress, fraction: float) -> Progress:  # noqa: ARG002  # the protocol's
         """Give the progress back."""
@@ -87,7 +87,7 @@ def build_optimiser(transformer: Transformer, config: OptimiserConfig) -> torch.
 
 
 class Trainer:
-    """Trains a network on a stream of batches.
+    """Training loop of a network over a stream of batches.
 
     Args:
         transformer: The network, on its device.
@@ -153,7 +153,7 @@ class Trainer:
         while self._goes_on(should_stop):
             started = self._clock()
             result = self.update([next(self._stream) for _ in range(self._run.update_freq)])
-            elapsed = self._group.agree(self._clock() - started, self._device)
+            elapsed = self._group.broadcast_number(self._clock() - started, self._device)
             done = self.progress
             self.progress = replace(
                 done,
@@ -169,7 +169,7 @@ class Trainer:
 
     def _goes_on(self, should_stop: ShouldStop) -> bool:
         is_going_on = self.fraction() < 1.0 and not should_stop()
-        return bool(self._group.agree(float(is_going_on), self._device))
+        return bool(self._group.broadcast_number(float(is_going_on), self._device))
 
     def update(self, batches: Sequence[Batch]) -> UpdateResult:
         """One update from the exact gradient of all `batches` together.
@@ -212,7 +212,7 @@ class Trainer:
         )
 
     def accumulate(self, batches: Sequence[Batch]) -> float:
-        """Make the gradient of the mean loss over all target tokens of `batches`.
+        """Compute the gradient of the mean loss over all target tokens of `batches`.
 
         Every batch's summed loss is divided by the tokens of all of them, so that the result
         does not depend on how sentences are cut into batches, nor on how many workers share
@@ -224,7 +224,7 @@ class Trainer:
         num_target = sum(batch.num_target_tokens for batch in batches)
         config = self._optimiser_config
         losses = []
-        for batch in self._group.deal(batches):
+        for batch in self._group.shard(batches):
             with compute_context(self._device, self._run.precision):
                 loss = batch_loss(
                     self._transformer,

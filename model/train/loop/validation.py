@@ -1,7 +1,7 @@
 """Scores of a network on held-out text, while it is trained and at the end.
 
-Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own when they are asked
-for.
+Owns the dev loss, and BLEU and chrF by the decoder that serves. Does not own when they are
+computed.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ from model.train.data.vocabulary import START_ID, Vocabularies
 from model.train.loop.memory import naming_corpus, naming_dev_loss
 from model.train.loop.objective import batch_loss, compute_context
 from model.train.saved.export import language_pairs, memory_checkpoint
-from model.train.stopping import ShouldStop, leave_if, never
+from model.train.stopping import ShouldStop, never, raise_if_stopped
 
 LOGGER = logging.getLogger("dragoman.train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevScore:
-    """What one snapshot is worth on one corpus, or on the mean of some.
+    """Scores of one snapshot on one corpus, or the mean over some.
 
     Attributes:
         loss: Cross-entropy per target token without smoothing, in nats.
-        bleu: Of its translations, or None where they were not asked for; NaN where the network had
+        bleu: Of its translations, or None without `score_dev`; NaN where the network had
             no finite score for one of them.
         chrf: Likewise.
     """
@@ -48,14 +48,14 @@ class DevScore:
     chrf: float | None = None
 
     def value(self, metric: Metric) -> float:
-        """The score that a metric asks for, so that larger is better."""
+        """The score by one metric, signed so that larger is better."""
         value = {"bleu": self.bleu, "chrf": self.chrf, "loss": -self.loss}[metric]
         assert value is not None  # the experiment's own check: these metrics need `score_dev`
         return value
 
 
 def check_tokenizers(experiment: Experiment) -> None:
-    """Score a full stop, so that a missing package is not missed after hours of training.
+    """Check by scoring a full stop that BLEU's tokenizers are installed, before hours of training.
 
     Raises:
         ConfigError: BLEU's tokenizer is not installed.
@@ -66,7 +66,7 @@ def check_tokenizers(experiment: Experiment) -> None:
 
 
 class Validator:
-    """Scores networks of one experiment.
+    """Scoring of one experiment's networks on its dev text.
 
     Args:
         experiment: Says how dev text is scored.
@@ -82,9 +82,9 @@ class Validator:
         self._dev = dev
 
     def scoring(self) -> str:
-        """What must agree before the scores of two snapshots may be compared.
+        """How scores are measured; those of two snapshots are compared only if it is the same.
 
-        Words for people, and a hash of the text; of the settings that a resumed run may change,
+        Words, and a hash of the text; of the settings that a resumed run may change,
         those that the metric depends on.
         """
         run = self._experiment.run
@@ -110,10 +110,10 @@ class Validator:
 
         Args:
             transformer: The network.
-            should_stop: Asked before every batch and whenever a segment is finished.
+            should_stop: Checked before every batch and after every segment.
 
         Raises:
-            StoppedError: `should_stop` said so.
+            StoppedError: `should_stop` returned true.
             TrainingError: There was not enough memory.
         """
         was_training = transformer.training
@@ -156,7 +156,7 @@ class Validator:
         """Translate a corpus by a network in eval mode, and score it.
 
         Raises:
-            StoppedError: `should_stop` said so, whenever a segment was finished.
+            StoppedError: `should_stop` returned true after a segment.
         """
         checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
         return evaluate(
@@ -166,11 +166,11 @@ class Validator:
             dev.text.target,
             search=search,
             tokenizer=self._experiment.run.bleu_tokenizer,
-            on_finished=lambda _: leave_if(should_stop),
+            on_finished=lambda _: raise_if_stopped(should_stop),
         )
 
     def choosing(self, scores: Mapping[str, DevScore]) -> DevScore:
-        """What decides between snapshots: the mean over the directions' first corpora."""
+        """The scores that decide between snapshots: the mean over the directions' first corpora."""
         chosen = [scores[name] for name, dev in self._dev.items() if dev.is_choosing]
         bleus = [score.bleu for score in chosen if score.bleu is not None]
         chrfs = [score.chrf for score in chosen if score.chrf is not None]
@@ -194,10 +194,10 @@ def dev_loss(
         transformer: The network, in eval mode.
         pairs: N tokenised pairs.
         run: Its batches and its precision are used.
-        should_stop: Asked before every batch.
+        should_stop: Checked before every batch.
 
     Raises:
-        StoppedError: `should_stop` said so, before a batch.
+        StoppedError: `should_stop` returned true before a batch.
     """
     device = next(transformer.parameters()).device
     plan = plan_epoch(
@@ -210,7 +210,7 @@ def dev_loss(
     )
     total = 0.0
     for indices in plan:
-        leave_if(should_stop)
+        raise_if_stopped(should_stop)
         batch = make_batch(pairs, indices, pad_id=transformer.config.pad_id, start_id=START_ID).to(
             device
         )

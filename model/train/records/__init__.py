@@ -1,1 +1,1 @@
-"""What a run writes down about itself."""
+"""Journal, curves, report and card of a run."""

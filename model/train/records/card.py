@@ -1,6 +1,6 @@
-"""The card of a trained checkpoint: what it is, what it learnt from, what it is worth.
+"""The card of a trained checkpoint: its network, training data and scores.
 
-Owns the words. The figures come from the run; nothing is claimed that was not measured.
+Owns the text. The figures come from the run; nothing is claimed that was not measured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from model.train.saved.state import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardFacts:
-    """What a run knows when it ends.
+    """Facts of a finished run.
 
     Attributes:
         progress: Updates, tokens, time.

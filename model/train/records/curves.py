@@ -1,6 +1,6 @@
-"""The curves of a run as one PNG.
+"""Curves of a run as one PNG.
 
-Owns how they look. What is drawn comes from the journal. Needs the extra `train`.
+Owns how they are drawn. The points come from the journal. Needs the extra `train`.
 """
 
 from collections import defaultdict
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, LogLocator, NullFormatter, StrMethodFormatter
 
 from model.train.files import whole_file
-from model.train.records.journal import Record, scalars
+from model.train.records.journal import JournalEntry, scalars
 
 CURVES_FILE = "curves.png"
 
@@ -34,17 +34,17 @@ _COLOURS = ("#1b6ca8", "#d1742f", "#3b8f5a", "#8a4f9e", "#b0413e", "#5d7083")
 Series = dict[str, dict[str, list[tuple[int, float]]]]
 
 
-def collect(records: Iterable[Record]) -> Series:
+def collect(entries: Iterable[JournalEntry]) -> Series:
     """Points (update, value) by panel and line, in the order of the journal."""
     found: defaultdict[str, dict[str, list[tuple[int, float]]]] = defaultdict(dict)
-    for record in records:
-        for tag, value in scalars(record):
+    for entry in entries:
+        for tag, value in scalars(entry):
             panel, _, line = tag.partition("/")
-            found[panel].setdefault(line, []).append((record.update, value))
+            found[panel].setdefault(line, []).append((entry.update, value))
     return dict(found)
 
 
-def draw_curves(records: Iterable[Record], folder: Path) -> bool:
+def draw_curves(entries: Iterable[JournalEntry], folder: Path) -> bool:
     """Draw every panel that has a point into `folder`/curves.png, which is replaced whole.
 
     Returns:
@@ -53,7 +53,7 @@ def draw_curves(records: Iterable[Record], folder: Path) -> bool:
     Raises:
         TrainingError: The picture cannot be written; the one before it stays.
     """
-    series = collect(records)
+    series = collect(entries)
     panels = [panel for panel in PANELS if panel in series]
     if not panels:
         return False

@@ -1,7 +1,8 @@
 """TensorBoard events of a run, written while it trains.
 
 Owns the event file in the run's folder, which is made anew from the journal whenever the run
-begins or goes on, so that it never shows what a resume took back. Needs the extra `train`.
+begins or resumes, so that it never shows updates that a resume has dropped. Needs the
+extra `train`.
 """
 
 from collections.abc import Iterable
@@ -13,29 +14,29 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from model.train.records.journal import Record, scalars
+from model.train.records.journal import JournalEntry, scalars
 
 EVENTS_FOLDER = "tensorboard"
 """Where, in a run's folder, the events are: `tensorboard --logdir` takes it or any parent."""
 
-_VERSION = "brain.Event:2"  # what the first event of every file says
+_VERSION = "brain.Event:2"  # content of every file's first event
 
 
 class EventWriter:
-    """Writes records as events, each at once; a context manager.
+    """Writer of journal entries as TensorBoard events, each at once; a context manager.
 
     TensorBoard's own writer has a thread, which reports what it cannot write when it likes.
 
     Args:
         folder: Of the run.
-        records: What happened before.
+        entries: Those before.
         time: Now, in seconds since 1970.
 
     Raises:
         OSError: The file cannot be written; so does every method.
     """
 
-    def __init__(self, folder: Path, records: Iterable[Record], *, time: float) -> None:
+    def __init__(self, folder: Path, entries: Iterable[JournalEntry], *, time: float) -> None:
         directory = folder / EVENTS_FOLDER
         directory.mkdir(parents=True, exist_ok=True)
         for old in directory.glob("events.out.tfevents.*"):
@@ -46,8 +47,8 @@ class EventWriter:
         # A TensorBoard that has been watching drops what it read from the files before.
         began = SessionLog(status=SessionLog.START)
         self._add(Event(wall_time=time, step=0, session_log=began))
-        for record in records:
-            self.write(record)
+        for entry in entries:
+            self.write(entry)
 
     def __enter__(self) -> Self:
         return self
@@ -60,12 +61,12 @@ class EventWriter:
     ) -> None:
         self._file.close()
 
-    def write(self, record: Record) -> None:
-        """Add a record's figures at its update."""
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(record)]
+    def write(self, entry: JournalEntry) -> None:
+        """Add an entry's figures at its update."""
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(entry)]
         if values:
             summary = Summary(value=values)
-            self._add(Event(wall_time=record.time, step=record.update, summary=summary))
+            self._add(Event(wall_time=entry.time, step=entry.update, summary=summary))
 
     def _add(self, event: Event) -> None:
         self._file.write(event.SerializeToString())

@@ -1,4 +1,4 @@
-"""The journal of a run: what happened and what was measured, one JSON line an event.
+"""The journal of a run: its events and measurements, one JSON line an entry.
 
 Owns `metrics.jsonl`: its format, and that it survives a kill and a resume. Curves, TensorBoard
 events and the report are made of it and can be made again. Does not own what is measured.
@@ -21,16 +21,16 @@ LOGGER = logging.getLogger("dragoman.train")
 JOURNAL_FILE = "metrics.jsonl"
 
 Event = Literal["start", "progress", "evaluation", "score", "error"]
-"""A process begins or goes on; losses and speed of some updates; dev scores of one corpus; final
-scores of one corpus; what ended the process."""
+"""A process begins or resumes a run; losses and speed of some updates; dev scores of one corpus;
+final scores of one corpus; the error that ended the process."""
 
 Value = str | float | None
 """What a field may hold; integers are floats without a fraction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """One event.
+class JournalEntry:
+    """One event of a run.
 
     Attributes:
         event: What happened.
@@ -59,13 +59,13 @@ class Journal:
     """The journal of one run, open for writing; a context manager.
 
     A line is written at once and in one piece. On opening, what a resumed run will do again is
-    dropped: records beyond the update it resumes from, final scores, and a line that was cut
+    dropped: entries beyond the update it resumes from, final scores, and a line that was cut
     short when its process was killed, with everything behind it.
 
     Args:
         folder: Of the run.
-        update: Where the run begins or goes on.
-        is_resumed: The run goes on; otherwise the journal of another, if there is one, is dropped.
+        update: Where the run begins or is resumed.
+        is_resumed: The run is resumed; otherwise the journal of another run is dropped.
 
     Raises:
         TrainingError: The file cannot be read or written.
@@ -74,10 +74,10 @@ class Journal:
     def __init__(self, folder: Path, *, update: int, is_resumed: bool) -> None:
         self._path = folder / JOURNAL_FILE
         kept = read_journal(folder) if is_resumed else []
-        self._records = [
-            record for record in kept if record.update <= update and record.event != "score"
+        self._entries = [
+            entry for entry in kept if entry.update <= update and entry.event != "score"
         ]
-        write_whole(self._path, "".join(map(_line, self._records)).encode())
+        write_whole(self._path, "".join(map(_line, self._entries)).encode())
         try:
             self._file = self._path.open("a", encoding="utf-8", newline="\n")
         except OSError as error:
@@ -95,30 +95,30 @@ class Journal:
         self._file.close()
 
     @property
-    def records(self) -> Sequence[Record]:
-        """Everything that happened so far, in order."""
-        return self._records
+    def entries(self) -> Sequence[JournalEntry]:
+        """All entries so far, in order."""
+        return self._entries
 
     def append(
         self, event: Event, *, update: int, time: float, fields: Mapping[str, Value]
-    ) -> Record:
-        """Write down an event.
+    ) -> JournalEntry:
+        """Append an entry for an event.
 
         Raises:
             TrainingError: The file cannot be written.
         """
-        record = Record(event=event, update=update, time=time, fields=finite(fields))
+        entry = JournalEntry(event=event, update=update, time=time, fields=finite(fields))
         try:
-            self._file.write(_line(record))
+            self._file.write(_line(entry))
             self._file.flush()
         except OSError as error:
             raise unwritable(self._path, error) from error
-        self._records.append(record)
-        return record
+        self._entries.append(entry)
+        return entry
 
 
-def read_journal(folder: Path) -> list[Record]:
-    """The records of a run's journal, none if there is no journal.
+def read_journal(folder: Path) -> list[JournalEntry]:
+    """Entries of a run's journal, none if there is no journal.
 
     A damaged line and what follows it are left out, with a warning.
 
@@ -132,32 +132,32 @@ def read_journal(folder: Path) -> list[Record]:
         return []
     except OSError as error:
         raise TrainingError(f"{path}: {error.strerror or error}") from error
-    records = []
+    entries = []
     for number, line in enumerate(lines, start=1):
-        record = _parse(line)
-        if record is None:
-            LOGGER.warning("%s:%d: not a whole record; left out, with what follows", path, number)
+        entry = _parse(line)
+        if entry is None:
+            LOGGER.warning("%s:%d: not a whole entry; left out, with what follows", path, number)
             break
-        records.append(record)
-    return records
+        entries.append(entry)
+    return entries
 
 
-def scalars(record: Record) -> Iterator[tuple[str, float]]:
-    """What a record adds to the curves: ("loss/train", 3.2) and so on, panel and line.
+def scalars(entry: JournalEntry) -> Iterator[tuple[str, float]]:
+    """Points of the curves in an entry: ("loss/train", 3.2) and so on, panel and line.
 
     Training losses are smoothed as the optimiser sees them, dev losses are not; perplexity, e to
     the loss, is given for these alone.
     """
-    if record.event == "progress":
+    if entry.event == "progress":
         line = "train"
         names = ("loss", "learning_rate", "gradient_norm", "tokens_per_second")
-    elif record.event == "evaluation":
-        line = record.text("corpus")
+    elif entry.event == "evaluation":
+        line = entry.text("corpus")
         names = ("loss", "perplexity", "bleu", "chrf")
     else:
         return
     for name in names:
-        value = record.number(name)
+        value = entry.number(name)
         if value is not None:
             yield f"{name}/{line}", value
 
@@ -178,12 +178,12 @@ def perplexity(loss: float) -> float:
         return math.inf
 
 
-def _line(record: Record) -> str:
-    head = {"event": record.event, "update": record.update, "time": record.time}
-    return json.dumps({**head, **record.fields}, ensure_ascii=False, allow_nan=False) + "\n"
+def _line(entry: JournalEntry) -> str:
+    head = {"event": entry.event, "update": entry.update, "time": entry.time}
+    return json.dumps({**head, **entry.fields}, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _parse(line: bytes) -> Record | None:
+def _parse(line: bytes) -> JournalEntry | None:
     try:
         found = json.loads(line)
     except ValueError:
@@ -195,4 +195,4 @@ def _parse(line: bytes) -> Record | None:
         return None
     if not all(value is None or isinstance(value, str | float | int) for value in found.values()):
         return None
-    return Record(event=event, update=update, time=time, fields=found)
+    return JournalEntry(event=event, update=update, time=time, fields=found)

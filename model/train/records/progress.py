@@ -1,7 +1,7 @@
-"""What a run says while it runs: a bar on a terminal, an event a line elsewhere.
+"""Progress output of a run: a bar on a terminal, one line an event elsewhere.
 
 Owns the figures of the updates since the last report (means, tokens a second) and the layout of
-all that is said; never prints text of a corpus. Every line is logged with its event's name and
+all lines; never prints text of a corpus. Every line is logged with its event's name and
 fields, so that a formatter can write them as JSON. Does not own the time left (`time_left`).
 """
 
@@ -22,7 +22,7 @@ LOGGER = logging.getLogger("dragoman.train")
 
 
 class ProgressReporter:
-    """Reports updates; a context manager, since a bar must be closed.
+    """Reporter of updates; a context manager, since a bar must be closed.
 
     Args:
         stream: Where the bar goes if it is a terminal.
@@ -75,7 +75,7 @@ class ProgressReporter:
             self._bar.update(fraction - self._bar.n)
 
     def report(self, progress: Progress, *, fraction: float) -> dict[str, Value]:
-        """Say where the run is and begin to count anew.
+        """Report the progress and begin to count anew.
 
         Returns:
             Fields of a "progress" event, about the updates since the last report.
@@ -107,9 +107,9 @@ class ProgressReporter:
         """A line of its own, above the bar if there is one.
 
         Args:
-            line: For people.
-            event: For programs, what happened.
-            fields: For programs, what is known of it; None repeats the line. Numbers that are
+            line: As on a terminal.
+            event: Name of the event, for JSON.
+            fields: Of the event, for JSON; None repeats the line. Numbers that are
                 not finite, which JSON does not have, become None.
         """
         if self._bar is None:
@@ -119,7 +119,7 @@ class ProgressReporter:
             self._bar.write(line, file=self._bar.fp)
 
     def _brief(self, progress: Progress, fraction: float) -> str:
-        """What fits beside a bar on eighty columns."""
+        """Short line that fits beside a bar on eighty columns."""
         left = _duration(self._time_left.seconds(progress, fraction))
         evaluation = _duration(self._time_left.seconds_to_evaluation(progress))
         return (

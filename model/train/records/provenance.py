@@ -1,6 +1,6 @@
-"""Where a run was made: commit, machine, versions.
+"""Provenance of a run: commit, machine, versions.
 
-Owns what is said of them; nothing that names a person, a network or a folder of the machine.
+Owns which facts are recorded; none names a person, a computer network or a folder of the machine.
 """
 
 import os
@@ -48,21 +48,23 @@ def source_commit(folder: Path, *, revision: str | None = None) -> str | None:
     """The git commit that the sources in a folder are of, "-dirty" if tracked files differ.
 
     None without git, and where git does not keep these very files: a package that is installed
-    inside somebody's repository is not of that repository's commit.
+    inside another project's repository is not of that repository's commit.
 
     Args:
         folder: Of the sources.
-        revision: What to say instead of None, as a build says it; anything but a commit's name,
-            such as "unknown", says nothing.
+        revision: Commit that the build names, used instead of None; anything but a commit's name,
+            such as "unknown", is ignored.
     """
     git = shutil.which("git")
-    if git is not None and _ask(git, folder, "ls-files", "*.py"):
-        return _ask(git, folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*")
+    if git is not None and _run_git(git, folder, "ls-files", "*.py"):
+        return _run_git(
+            git, folder, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"
+        )
     named = _REVISION.fullmatch(revision or "")
     return None if named is None else f"{named[1][:12]}{named[2] or ''}"
 
 
-def _ask(git: str, folder: Path, *arguments: str) -> str | None:
+def _run_git(git: str, folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(  # noqa: S603  # git itself, constant arguments
             [git, *arguments],

@@ -1,7 +1,7 @@
-"""Keeps what a run measures: the journal, and what is drawn from it while the run goes on.
+"""Recorder of a run: the journal, and TensorBoard events and curves made from it during the run.
 
-Owns that journal, TensorBoard events and curves agree, and that a run trains without the packages
-that draw. Does not own what is measured, nor what is said on the terminal.
+Owns that the three agree, and that a run trains without the packages that draw. Does not own what
+is measured, nor the output on the terminal.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from model.errors import TrainingError
 from model.train.files import reason_of, unwritable
-from model.train.records.journal import JOURNAL_FILE, Event, Journal, Record, Value
+from model.train.records.journal import JOURNAL_FILE, Event, Journal, JournalEntry, Value
 
 if TYPE_CHECKING:
     from model.train.records.events import EventWriter
@@ -24,12 +24,12 @@ _DRAW_EVERY_SECONDS = 60.0
 
 
 class RunRecorder:
-    """Records one run; a context manager.
+    """Journal, events and curves of one run; a context manager.
 
     Args:
         folder: Of the run.
-        update: Where the run begins or goes on.
-        is_resumed: It goes on.
+        update: Where the run begins or is resumed.
+        is_resumed: It is resumed.
         clock: Seconds since 1970.
     """
 
@@ -38,7 +38,7 @@ class RunRecorder:
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._draw_curves: Callable[[Sequence[Record], Path], bool] | None = None
+        self._draw_curves: Callable[[Sequence[JournalEntry], Path], bool] | None = None
         self._drawn_at = clock()
         self._events: EventWriter | None = None
         self._open_events = ExitStack()
@@ -63,50 +63,50 @@ class RunRecorder:
             failure = unwritable(self._folder / JOURNAL_FILE, problem)
             if error is None:
                 raise failure from problem
-            error.add_note(str(failure))  # what ended the run is what is told
+            error.add_note(str(failure))  # the error that ended the run is the one to raise
 
     @property
-    def records(self) -> Sequence[Record]:
-        """Everything that happened so far, in order."""
-        return self._journal.records
+    def entries(self) -> Sequence[JournalEntry]:
+        """All entries so far, in order."""
+        return self._journal.entries
 
     def first_command(self) -> str:
-        """What the run was begun with: a resume says less, such as nothing of `--start-from`."""
-        return next(record.text("command") for record in self.records if record.event == "start")
+        """The command that began the run; that of a resume lacks flags such as `--start-from`."""
+        return next(entry.text("command") for entry in self.entries if entry.event == "start")
 
     def note(self, event: Event, *, update: int, fields: Mapping[str, Value]) -> None:
-        """Write down an event.
+        """Record an event.
 
         Raises:
             TrainingError: The journal cannot be written. TensorBoard events that cannot be are
                 only warned of, once.
         """
-        record = self._journal.append(event, update=update, time=self._clock(), fields=fields)
+        entry = self._journal.append(event, update=update, time=self._clock(), fields=fields)
         if self._events is not None:
             try:
-                self._events.write(record)
+                self._events.write(entry)
             except OSError as error:  # no reason to end a run: the journal has the figures
                 LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
                 self._close_events()
 
     def draw_if_due(self) -> None:
-        """Draw the curves so far, unless that was done a moment ago."""
+        """Draw the curves so far, unless they were drawn within the last interval."""
         if self._clock() - self._drawn_at >= _DRAW_EVERY_SECONDS:
             self.draw()
 
     def draw(self) -> bool:
-        """Draw the curves so far; whether there are any, and the package to draw them."""
+        """Draw the curves so far; false if there are none, or no package to draw them."""
         if self._draw_curves is None:
             return False
         self._drawn_at = self._clock()
         try:
-            return self._draw_curves(self.records, self._folder)
+            return self._draw_curves(self.entries, self._folder)
         except TrainingError as error:  # likewise
             LOGGER.warning("the curves cannot be drawn: %s", error)
             return False
 
     def _close_events(self) -> None:
-        """Close the events if they are open; what of them is lost is only warned of."""
+        """Close the events if they are open; a failure is only a warning."""
         self._events = None
         try:
             self._open_events.close()
@@ -118,7 +118,7 @@ class RunRecorder:
         try:
             from model.train.records.events import EventWriter  # noqa: PLC0415  # an extra
 
-            writer = EventWriter(self._folder, self._journal.records, time=self._clock())
+            writer = EventWriter(self._folder, self._journal.entries, time=self._clock())
             self._events = self._open_events.enter_context(writer)
             stack.callback(self._close_events)
         except ImportError:

@@ -1,4 +1,4 @@
-"""The report of a run, in its folder: what was run, on what, where, and what came of it.
+"""The report of a run: experiment, machine, scores and samples.
 
 Owns `report.md`, `experiment.yaml` and the files that outside scorers read. It quotes dev text, so
 it stays in the run's folder; the card, which it repeats, goes with the checkpoint.
@@ -22,7 +22,7 @@ from model.train.data.parallel import ParallelText
 from model.train.data.reading import choosing_names
 from model.train.files import unwritable, write_whole
 from model.train.records.card import markdown_table
-from model.train.records.journal import Record, Value
+from model.train.records.journal import JournalEntry, Value
 from model.train.saved.state import Progress
 
 REPORT_FILE = "report.md"
@@ -35,7 +35,7 @@ _VERSIONS = ("python", "dragoman", "torch", "numpy", "sentencepiece", "sacrebleu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """A corpus with what the stored weights made of it."""
+    """A corpus and the evaluation of the stored weights on it."""
 
     text: ParallelText
     evaluation: Evaluation
@@ -43,20 +43,20 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFacts:
-    """What a report tells beside its experiment.
+    """Facts of a report beside its experiment.
 
     Attributes:
         progress: How far the run came.
-        records: The run's journal.
-        reports: What became of each training corpus.
+        entries: The run's journal.
+        reports: Counts of each training corpus.
         has_curves: Whether there is a picture of them.
         card: The checkpoint's card; None when the run did not come to its end.
         scored: The final evaluations by split and corpus, such as "test/newstest2019".
-        error: What ended the run, in words; None when it was stopped or came to its end.
+        error: Message of the error that ended the run; None when it was stopped or completed.
     """
 
     progress: Progress
-    records: Sequence[Record]
+    entries: Sequence[JournalEntry]
     reports: Sequence[CorpusReport]
     has_curves: bool
     card: str | None
@@ -104,8 +104,8 @@ def format_experiment(experiment: Experiment) -> str:
     return _as_yaml(json.loads(json.dumps(dataclasses.asdict(experiment))))
 
 
-def says_no_more(text: str, experiment: Experiment) -> bool:
-    """Whether a file of this text loses nothing when the experiment is written over it.
+def is_as_written(text: str, experiment: Experiment) -> bool:
+    """Whether a file with this text may be replaced by the written experiment without loss.
 
     It may be one that a run has written; it is not one with comments, or in another order.
     """
@@ -210,7 +210,7 @@ def _curves(facts: ReportFacts) -> str:
 
 
 def _samples(experiment: Experiment, facts: ReportFacts) -> str:
-    """Of the texts that chose the weights."""
+    """Samples of the texts that chose the weights."""
     if not facts.scored:
         return ""
     found = [_samples_of(name, facts.scored[name]) for name in choosing_names(experiment)]
@@ -239,19 +239,19 @@ def _samples_of(name: str, item: Scored) -> str:
 
 def _machines(facts: ReportFacts) -> str:
     rows = []
-    for record in facts.records:
-        if record.event != "start":
+    for entry in facts.entries:
+        if entry.event != "start":
             continue
         machine = (
-            f"{record.text('device')}, {record.text('processor')},"
-            f" {record.number('num_cores') or 0:.0f} cores,"
-            f" {record.number('num_threads') or 0:.0f} threads"
+            f"{entry.text('device')}, {entry.text('processor')},"
+            f" {entry.number('num_cores') or 0:.0f} cores,"
+            f" {entry.number('num_threads') or 0:.0f} threads"
         )
-        versions = ", ".join(f"{name} {record.text(name) or '?'}" for name in _VERSIONS)
-        started = datetime.fromtimestamp(record.time, UTC).isoformat(" ", "minutes")
-        commit = record.text("commit") or "not known"
-        command = f"`{record.text('command')}`"
-        rows.append((f"{record.update:,}", started, commit, machine, versions, command))
+        versions = ", ".join(f"{name} {entry.text(name) or '?'}" for name in _VERSIONS)
+        started = datetime.fromtimestamp(entry.time, UTC).isoformat(" ", "minutes")
+        commit = entry.text("commit") or "not known"
+        command = f"`{entry.text('command')}`"
+        rows.append((f"{entry.update:,}", started, commit, machine, versions, command))
     head = ("from update", "when", "git commit", "machine", "versions", "command")
     return f"## Where and with what\n\n{markdown_table(head, rows)}"
 

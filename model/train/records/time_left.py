@@ -1,7 +1,7 @@
-"""How long the rest of a run takes, judged by what its parts have taken so far.
+"""Estimate of the time that the rest of a run takes, from its parts so far.
 
-Owns the estimate and the measuring of what is no training: dev scores and saves. Does not own
-when these happen (`observer`), nor how the estimate is said (`progress`).
+Owns the estimate, and the measuring of dev scores and saves. Does not own when these are done
+(`model.train.observer`), nor how the estimate is shown (`progress`).
 """
 
 import math
@@ -14,7 +14,7 @@ from model.train.saved.state import Progress
 
 
 class TimeLeft:
-    """Estimates for one process of a run; what it has not done yet counts as nothing.
+    """Estimates for one process of a run; a part that it has not done yet counts as 0 seconds.
 
     Args:
         run: How often there are dev scores and saves.
@@ -35,20 +35,20 @@ class TimeLeft:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Around a snapshot and its scores; what they take counts if they come to their end."""
+        """Context of a snapshot and its scores, which is measured if it completes."""
         started = self._clock()
         yield
         self._evaluation_seconds = self._clock() - started
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Around a save, likewise."""
+        """Context of a save, likewise."""
         started = self._clock()
         yield
         self._save_seconds = self._clock() - started
 
     def seconds(self, progress: Progress, fraction: float) -> float:
-        """Until the last update is done, scored and saved; 0 before the first one is done.
+        """Seconds until the last update is done, scored and saved; 0 before the first one is done.
 
         Args:
             progress: Of the run.
@@ -66,18 +66,18 @@ class TimeLeft:
         )
 
     def seconds_to_evaluation(self, progress: Progress) -> float:
-        """Of training, until the next snapshot is due."""
+        """Seconds of training until the next snapshot is due."""
         num_updates = -progress.update % self._run.snapshot_every_updates
         return num_updates * self._update_seconds(progress)
 
     def _num_evaluations(self, progress: Progress, num_updates: int) -> int:
-        """Still to come: at every interval, the one that is due now among them, and at the end."""
+        """Number still to come: at every interval, one that is due now included, and the last."""
         update, every = progress.update, self._run.snapshot_every_updates
         is_due = update % every == 0 and progress.scored_update != update
         return math.ceil((update + num_updates) / every) - update // every + is_due
 
     def _num_saves(self, progress: Progress, num_updates: int) -> int:
-        """Still to come: at every interval, and at the end."""
+        """Number still to come: at every interval, and at the end."""
         every = self._run.save_every_updates or math.inf
         if update_seconds := self._update_seconds(progress):
             every = min(every, 60.0 * self._run.save_every_minutes / update_seconds)

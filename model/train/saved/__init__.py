@@ -1,1 +1,1 @@
-"""What a run keeps on the disk to go on from or to serve."""
+"""States, snapshots, averages and checkpoints of a run."""

@@ -1,4 +1,4 @@
-"""Averages of weights over the updates of one run: of its snapshots, and one that moves along.
+"""Averages of weights: over snapshots of a run, and the exponential moving average.
 
 Owns the arithmetic and which snapshots an average is made of. Does not own their scores, nor the
 files.
@@ -17,11 +17,11 @@ from model.train.saved.state import AverageState, load_snapshot
 
 
 class MovingAverage:
-    """The exponential moving average of a network's weights (Polyak averaging with a short memory).
+    """The exponential moving average of a network's weights.
 
     After update n every average moves to d · average + (1 - d) · weight with
-    d = min(decay, (1 + n) / (10 + n)): early on the memory is short, so that the random weights of
-    the beginning are soon forgotten. Sums are made in the weights' own type.
+    d = min(decay, (1 + n) / (10 + n)): early on it covers few updates, so that the random weights
+    of the beginning soon weigh little. Sums are made in the weights' own type.
 
     Args:
         network: Its parameters, wherever they are; buffers are constants and have no average.
@@ -36,7 +36,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def move(self) -> None:
-        """Take in the weights as they are after one more update."""
+        """Add the weights after one more update."""
         self._num_updates += 1
         decay = min(self._decay, (1 + self._num_updates) / (10 + self._num_updates))
         averages, weights = list(self._averages.values()), list(self._weights.values())
@@ -45,7 +45,7 @@ class MovingAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """The network has the averages for weights inside the block, and its own after it."""
+        """Context in which the network's weights are the averages."""
         own = {name: weight.detach().clone() for name, weight in self._weights.items()}
         self._fill(self._averages)
         try:
@@ -54,11 +54,11 @@ class MovingAverage:
             self._fill(own)
 
     def state(self) -> AverageState:
-        """What a resumed run needs; not a copy."""
+        """State for resuming; not a copy."""
         return AverageState(num_updates=self._num_updates, weights=self._averages)
 
     def restore(self, state: AverageState) -> None:
-        """Go on from a saved state.
+        """Restore a saved state.
 
         Raises:
             TrainingError: It is of another network.

@@ -1,7 +1,7 @@
 """A trained network as a checkpoint: in memory to be scored, on disk to be served.
 
-Owns what a run knows about its checkpoint: special tokens, languages, limits, licences. The
-format is `model.checkpoint`'s, the words of the card are `model.train.records.card`'s.
+Owns the contents of the manifest: special tokens, languages, limits, licences. The format is
+`model.checkpoint`'s, the text of the card `model.train.records.card`'s.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def language_pairs(experiment: Experiment) -> tuple[LanguagePair, ...]:
 
 
 def length_limits(experiment: Experiment) -> LengthLimits:
-    """Longer sentences were never seen in training, on either side."""
+    """Length limits of the checkpoint: those of training, on both sides."""
     longest = experiment.data.max_length
     return LengthLimits(max_source_length=longest, max_target_length=longest)
 
@@ -51,7 +51,7 @@ def corpus_licences(experiment: Experiment) -> tuple[Licence, ...]:
 def memory_checkpoint(
     experiment: Experiment, vocabularies: Vocabularies, transformer: Transformer
 ) -> Checkpoint:
-    """A checkpoint around a network that is being trained, so that the real decoder runs it."""
+    """A checkpoint in host memory around a network in training, for the decoder that serves."""
     manifest = Manifest(
         name=experiment.name,
         description=experiment.description,

@@ -1,7 +1,7 @@
-"""What of a run is on the disk, and what of it is kept.
+"""Retention of a run's files on disk: states, snapshots, averages.
 
-Owns which snapshots stay, that what a saved state speaks of stays as long as somebody may resume
-from it, and that one process at a time trains in a folder. Does not own the files' formats
+Owns which snapshots are kept (those that a saved state refers to stay as long as a run may be
+resumed from it), and that one process at a time trains in a folder. Does not own the files' formats
 (`state`), nor when something is saved.
 """
 
@@ -17,16 +17,16 @@ import torch
 from model.checkpoint.manifest import CONFIG_FILE
 from model.errors import TrainingError
 from model.nn.transformer import Transformer
-from model.train.files import PARTIAL_SUFFIX, check_writable, naming_files, remove, taken
+from model.train.files import PARTIAL_SUFFIX, check_writable, locked_folder, naming_files, remove
 from model.train.saved.averaging import MovingAverage
 from model.train.saved.state import (
     Progress,
     average_path,
+    best_update_before,
     list_averages,
     list_snapshots,
     load_snapshot,
     load_state,
-    previous_best_update,
     prune,
     save_average,
     save_snapshot,
@@ -94,7 +94,7 @@ class RunFiles:
         self._saved_best = (*self._saved_best[-1:], progress.best_update)
 
     def restore(self) -> Progress:
-        """Take up the latest state that is whole.
+        """Restore the latest state that is whole.
 
         Raises:
             TrainingError: There is none, or it belongs to another experiment.
@@ -111,11 +111,11 @@ class RunFiles:
         self._is_latest_whole = state.is_latest
         self._saved_best = (state.progress.best_update,)
         if state.is_latest:
-            self._saved_best = (previous_best_update(self._folder), *self._saved_best)
+            self._saved_best = (best_update_before(self._folder), *self._saved_best)
         return replace(state.progress, snapshot_updates=self._latest_updates(state.progress))
 
-    def forget_later(self, progress: Progress) -> None:
-        """Remove snapshots that `progress` does not know: the run will make them once more.
+    def remove_later(self, progress: Progress) -> None:
+        """Remove snapshots later than `progress`: the run will make them again.
 
         They were written after the state that a run is resumed from: they are of later updates,
         or of its own update, of which the state does not say that it was scored. Left there, they
@@ -140,7 +140,7 @@ class RunFiles:
             )
 
     def has_snapshot(self, update: int) -> bool:
-        """Whether the weights of an update are there and can be read, and so their average.
+        """Whether the snapshot of an update, and its average, are there and can be read.
 
         One that cannot be read is warned of.
         """
@@ -170,7 +170,7 @@ class RunFiles:
 
     @contextmanager
     def scored_weights(self) -> Iterator[None]:
-        """The network has the weights that dev text scores: the moving average if there is one."""
+        """Context in which the network has the weights that are scored: the average, if any."""
         if self._average is None:
             yield
         else:
@@ -178,9 +178,9 @@ class RunFiles:
                 yield
 
     def prune(self, progress: Progress) -> None:
-        """Remove old snapshots that nothing speaks of.
+        """Remove old snapshots that no state refers to.
 
-        The best one stays, and so does the one that a saved state takes for the best: the run may
+        The best one stays, and so does the best one of a saved state: the run may
         be resumed from there. Of moving averages only the latest stays besides.
 
         Raises:
@@ -192,7 +192,7 @@ class RunFiles:
         prune(list_averages(self._folder), num_kept=1, keep=keep)
 
     def _latest_updates(self, progress: Progress) -> tuple[int, ...]:
-        """Updates of the latest snapshots that are all still there.
+        """Updates of the latest snapshots without a gap between them.
 
         More files may be there: an older one that was kept as the best.
         """
@@ -210,10 +210,10 @@ def _is_known(path: Path, progress: Progress) -> bool:
     return update_of(path) < progress.update + is_scored
 
 
-def forget_retired(folder: Path) -> None:
-    """Remove checkpoints that another took the place of, left by a process that was killed then.
+def remove_retired(folder: Path) -> None:
+    """Remove replaced checkpoints that a killed process left behind.
 
-    While there is no other, they are all there is, and stay.
+    While there is no other checkpoint, they stay.
 
     Raises:
         TrainingError: One cannot be removed.
@@ -224,9 +224,9 @@ def forget_retired(folder: Path) -> None:
 
 
 def _begun(folder: Path) -> list[Path]:
-    """What a process that was killed while it wrote has left of it, its checkpoint's folder too.
+    """Unfinished files of a process that was killed while it wrote, and its checkpoint's folder.
 
-    A hidden file is somebody else's: lines that are being translated into the folder.
+    Hidden files are not the run's: another command may be writing translations into the folder.
     """
     found = [
         path
@@ -239,16 +239,16 @@ def _begun(folder: Path) -> list[Path]:
 
 @contextmanager
 def opened_folder(folder: Path) -> Iterator[None]:
-    """A run's folder, made if missing, for this process alone until the block or the process ends.
+    """A run's folder, made if missing and locked until the block or the process ends.
 
-    Where the file system has no locks nothing keeps others out.
+    A file system without locks does not keep other processes out.
 
     Raises:
         TrainingError: It cannot be made, or another process trains in it.
     """
     with naming_files(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with taken(folder) as is_ours:
+    with locked_folder(folder) as is_ours:
         if is_ours is False:
             raise TrainingError(
                 f"{folder}: another process is training in this folder; wait for it, stop it, or"
@@ -258,10 +258,10 @@ def opened_folder(folder: Path) -> Iterator[None]:
 
 
 def check_folder(folder: Path, *, has_state: bool, resume: bool) -> None:
-    """Refuse to begin a run where another one is, to resume none, or to find no place at the end.
+    """Check that a folder can hold a new run, or the run to resume, and its checkpoint.
 
     Raises:
-        TrainingError: The message says what to do; or nothing can be written there.
+        TrainingError: It cannot, and the message gives the remedy; or nothing can be written there.
     """
     if folder.is_dir():
         check_writable(folder)

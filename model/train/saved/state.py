@@ -1,4 +1,4 @@
-"""Files a run leaves behind: the state it resumes from and the snapshots of its weights.
+"""Files of a run: the state it resumes from and the snapshots of its weights.
 
 Owns their format, and that the state before the latest one stays beside it. Does not own when they
 are written, nor which snapshots are kept (`model.train.saved.retention`). Nothing read here can
@@ -52,7 +52,7 @@ _UNREADABLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run: counters, best score and position in the data.
 
     Attributes:
         update: Updates done.
@@ -60,7 +60,7 @@ class Progress:
         elapsed_seconds: Seconds of training, those before a resume included.
         num_source_tokens: Source tokens read so far, without padding.
         num_target_tokens: Target tokens learnt from so far.
-        scoring: What scores are measured with, as `Validator.scoring` says it, the metric first.
+        scoring: How scores are measured, from `Validator.scoring`, the metric first.
         best_score: Dev score of the best snapshot so far, larger is better, or None.
         best_update: Its update. After a resume that scores in another way it is there without a
             score, until the next snapshot has one.
@@ -103,7 +103,7 @@ class AverageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedState:
-    """What a resumed run begins with besides weights, moments and random generators.
+    """Contents of a state besides weights, moments and random generators.
 
     Attributes:
         progress: Counters and position in the data.
@@ -131,7 +131,7 @@ def save_state(
     average: AverageState | None = None,
     is_latest_whole: bool = True,
 ) -> None:
-    """Write everything that a resumed run needs to go on exactly as this one would.
+    """Write everything that an exact resume needs.
 
     Args:
         folder: Gets `state.pt`, replaced atomically; the one it replaces becomes
@@ -175,9 +175,9 @@ def load_state(
     fingerprint: str,
     device: torch.device,
 ) -> LoadedState:
-    """Restore what `save_state` wrote, the random generators included.
+    """Restore what `save_state` wrote, random generators included.
 
-    If the latest state is missing or damaged, the one before it is taken, and a line of the log
+    If the latest state is missing or damaged, the one before it is used, and a line of the log
     says so.
 
     Raises:
@@ -208,8 +208,8 @@ def load_state(
     )
 
 
-def previous_best_update(folder: Path) -> int | None:
-    """The best update that `state-previous.pt` speaks of; None if it speaks of none.
+def best_update_before(folder: Path) -> int | None:
+    """The best update in `state-previous.pt`, or None.
 
     Only its counters are read, none of its tensors. A file that cannot be read is warned of.
     """
@@ -241,7 +241,7 @@ def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, An
 
 
 def _check_readable(path: Path) -> None:
-    """Tell a file that may not be read from one that is damaged: this one may be whole.
+    """Raise if a file may not be read, which does not mean that it is damaged.
 
     Raises:
         TrainingError: It is there, and the system does not open it.
@@ -255,7 +255,7 @@ def _check_readable(path: Path) -> None:
 
 
 def _read_state(path: Path, device: torch.device) -> dict[str, Any]:
-    """A whole state: every byte is checked, which torch does not do by itself.
+    """A state, every byte of it checked, which torch does not do by itself.
 
     Raises:
         TrainingError: It is missing, damaged, or no state.
@@ -292,12 +292,12 @@ def _progress(path: Path, found: Mapping[str, Any]) -> Progress:
 
 
 def snapshot_path(folder: Path, update: int) -> Path:
-    """Where the snapshot of one update lies."""
+    """Path of the snapshot of one update."""
     return folder / f"snapshot-{update:08d}.safetensors"
 
 
 def average_path(folder: Path, update: int) -> Path:
-    """Where the moving average of the weights after one update lies."""
+    """Path of the moving average of the weights after one update."""
     return folder / f"ema-{update:08d}.safetensors"
 
 
@@ -311,12 +311,12 @@ def save_snapshot(folder: Path, transformer: nn.Module, update: int) -> Path:
 
 
 def save_average(folder: Path, transformer: nn.Module, update: int) -> Path:
-    """Write a network that has the averages for weights, as `save_snapshot` does."""
+    """Write a network whose weights are the averages, as `save_snapshot` does."""
     return _save_weights(average_path(folder, update), transformer)
 
 
 def list_snapshots(folder: Path) -> list[Path]:
-    """Snapshots of a run, oldest first; files that people put beside them are none."""
+    """Snapshots of a run, oldest first; other files beside them are ignored."""
     return _list_weights(folder, "snapshot")
 
 
@@ -348,7 +348,7 @@ def prune(paths: Sequence[Path], *, num_kept: int, keep: Set[int]) -> None:
 
 
 def load_latest_snapshot(folder: Path, transformer: nn.Module) -> None:
-    """Give a network the weights of a run's latest snapshot.
+    """Load a run's latest snapshot into a network.
 
     Raises:
         TrainingError: There is none, it is damaged, or it is of a network of another shape.

@@ -9,7 +9,7 @@ import torch
 
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.offline.evaluate import Score
-from model.train.records.journal import Record, read_journal
+from model.train.records.journal import JournalEntry, read_journal
 from model.train.run import train
 from model.train.saved.state import average_path, load_snapshot
 from service.cli.main import main
@@ -61,7 +61,7 @@ def evaluate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Evaluate:
     return evaluate
 
 
-def printed(record: Record) -> list[str]:
+def printed(record: JournalEntry) -> list[str]:
     """The final scores of a corpus in the journal, as `dragoman evaluate` would print them."""
     scores = []
     for field, name in (("bleu", "BLEU"), ("chrf", "chrF2")):

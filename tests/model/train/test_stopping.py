@@ -13,8 +13,8 @@ from model.train.stopping import (
     LINES_AT_ONCE,
     ShouldStop,
     StoppedError,
-    leave_if,
     never,
+    raise_if_stopped,
     until_stopped,
 )
 from support.tiny_runs import EXPERIMENT, StopAfter, write_text
@@ -23,9 +23,9 @@ NUM_LINES = 100  # of the training text
 
 
 def test_whoever_is_asked_to_stop_leaves() -> None:
-    leave_if(never)
+    raise_if_stopped(never)
     with pytest.raises(StoppedError):
-        leave_if(lambda: True)
+        raise_if_stopped(lambda: True)
 
 
 def test_lines_pass_unchanged_until_somebody_asks_to_stop() -> None:

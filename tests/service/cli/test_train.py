@@ -163,6 +163,16 @@ def test_a_warning_of_a_library_is_an_event_too() -> None:
     assert "UserWarning: odd" in event["text"]
 
 
+def test_a_line_of_the_log_without_an_event_keeps_its_text_beside_its_fields() -> None:
+    code = (
+        "import logging, sys; from service.cli import train; train._configure_logging(sys.stderr);"
+        "logging.warning('slow: %s', 'rope', extra={'fields': {'checkpoint': 'tiny'}})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=True)
+    event = json.loads(done.stderr)
+    assert (event["event"], event["text"], event["checkpoint"]) == ("note", "slow: rope", "tiny")
+
+
 def test_a_worker_leaves_the_error_to_the_first(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,18 +9,18 @@ from model.train.config.filters import FilterConfig, script_names
 from model.train.data.filtering import (
     LineFilter,
     Verdict,
-    judge_tokens,
     mark_duplicates,
     pair_hash,
     report_corpus,
     script_share,
+    verdict_on_lengths,
 )
 from model.train.data.languages import LanguageProfiles
 
 
 def reason(config: FilterConfig, source: str, target: str, *, tags: str = "en zh-Hans") -> str:
     first, second = tags.split()
-    return LineFilter(config, source=first, target=second).judge(source, target).words
+    return LineFilter(config, source=first, target=second).verdict(source, target).words
 
 
 def test_verdicts_and_their_words_are_what_stored_text_has() -> None:
@@ -100,7 +100,7 @@ def test_a_side_in_another_language_is_left_out_under_its_own_reason() -> None:
         (" ", "en b"),
         ("de a", "en " + 20 * "b"),
     ]
-    found = [Verdict(verdict).words for verdict in line_filter.judge_all(pairs)]
+    found = [Verdict(verdict).words for verdict in line_filter.verdicts(pairs)]
     assert found == [
         "kept",
         "source language",
@@ -109,9 +109,9 @@ def test_a_side_in_another_language_is_left_out_under_its_own_reason() -> None:
         "blank",
         "characters",
     ]
-    assert line_filter.judge_all([]).tolist() == []
+    assert line_filter.verdicts([]).tolist() == []
     without = LineFilter(config, source="en", target="de")
-    assert without.judge_all(pairs[:4]).tolist() == [0, 0, 0, 0]
+    assert without.verdicts(pairs[:4]).tolist() == [0, 0, 0, 0]
 
 
 def test_scripts_are_known_by_language_or_by_subtag() -> None:
@@ -144,7 +144,7 @@ def test_the_first_of_equal_pairs_stays() -> None:
 def test_lengths_and_ratios_are_of_tokens() -> None:
     config = FilterConfig(max_ratio=2.0)
     found = [
-        judge_tokens(*sizes, max_length=10, config=config).words
+        verdict_on_lengths(*sizes, max_length=10, config=config).words
         for sizes in ((10, 10), (11, 2), (2, 11), (5, 10), (4, 9), (9, 4))
     ]
     assert found == ["kept", "length", "length", "kept", "ratio", "ratio"]
@@ -182,10 +182,10 @@ def test_limits_may_be_at_either_end() -> None:
 
 
 def test_a_ratio_of_zero_is_no_limit() -> None:
-    found = judge_tokens(1, 10, max_length=10, config=FilterConfig())
+    found = verdict_on_lengths(1, 10, max_length=10, config=FilterConfig())
     assert found is Verdict.KEPT
     exact = [
-        judge_tokens(2, number, max_length=10, config=FilterConfig(max_ratio=1.5))
+        verdict_on_lengths(2, number, max_length=10, config=FilterConfig(max_ratio=1.5))
         for number in (3, 4)
     ]
     assert exact == [Verdict.KEPT, Verdict.RATIO]

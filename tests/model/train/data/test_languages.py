@@ -14,7 +14,7 @@ from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
 from model.train.config.filters import FilterConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data import languages
-from model.train.data.corpora import find_corpora, judge_corpora
+from model.train.data.corpora import filter_corpora, find_corpora
 from model.train.data.filtering import Verdict
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
 
@@ -228,7 +228,7 @@ def test_pairs_of_several_directions_are_judged_by_all_of_the_text(tmp_path: Pat
         filters=FilterConfig(language_margin=MARGIN),
     )
     places = KeyPlaces()
-    found = judge_corpora(find_corpora(data, tmp_path, places), data, places).verdicts
+    found = filter_corpora(find_corpora(data, tmp_path, places), data, places).verdicts
     said = [
         {int(number): Verdict(verdicts[number]).words for number in np.flatnonzero(verdicts)}
         for verdicts in found
@@ -258,4 +258,4 @@ def test_damaged_text_is_named_while_languages_are_learned(tmp_path: Path) -> No
     with pytest.raises(
         DataError, match=r"^a\.yaml:4: data\.train\[0\]: .*talk\.de:2: no such line"
     ):
-        judge_corpora(find_corpora(data, tmp_path, places), data, places)
+        filter_corpora(find_corpora(data, tmp_path, places), data, places)

@@ -13,7 +13,13 @@ from model.errors import DataError
 from model.train.config.experiment import VocabularyConfig
 from model.train.config.regularisation import RegularisationConfig
 from model.train.data.batching import BatchPosition, BatchStream
-from model.train.data.mixture import Drawing, MixtureEntry, TrainingPairs, epoch_copies, heat
+from model.train.data.mixture import (
+    Drawing,
+    MixtureEntry,
+    TrainingPairs,
+    apply_temperature,
+    epoch_copies,
+)
 from model.train.data.store import StoredPairs, StoreWriter, open_or_build
 from model.train.data.subwords import SegmentDrawer
 from model.train.data.vocabulary import EOS_ID, load_pieces, train_vocabularies
@@ -59,16 +65,16 @@ def test_more_than_one_copy_may_have_a_fraction_too() -> None:
 
 def test_temperature_moves_shares_towards_the_small_direction() -> None:
     entries = (entry(900, 1.0), entry(50, 2.0, direction=1))
-    assert heat(entries, 1.0) == entries
+    assert apply_temperature(entries, 1.0) == entries
     for temperature, share in ((2.0, 0.25), (1e6, 0.5)):
-        hot = heat(entries, temperature)
+        hot = apply_temperature(entries, temperature)
         sizes = [item.num_pairs * item.copies for item in hot]
         assert sum(sizes) == pytest.approx(1000)
         assert sizes[1] / 1000 == pytest.approx(share, rel=1e-4)
 
 
 def test_corpora_of_one_direction_keep_their_proportion() -> None:
-    hot = heat((entry(100, 3.0), entry(100, 1.0), entry(10, 1.0, direction=1)), 5.0)
+    hot = apply_temperature((entry(100, 3.0), entry(100, 1.0), entry(10, 1.0, direction=1)), 5.0)
     assert hot[0].copies / hot[1].copies == pytest.approx(3.0)
 
 

@@ -116,7 +116,7 @@ def test_lines_and_seed_alone_decide(vocabulary: tuple[Kind, Path]) -> None:
 
 def test_every_process_draws_the_same(vocabulary: tuple[Kind, Path]) -> None:
     program = (
-        "import sys; from test_train_regularisation import *;"
+        "import sys; from test_subwords import *;"
         "print(drawer((sys.argv[1], Path(sys.argv[2])), alpha=0.3).draw(LINES, seed=(1, 2)))"
     )
     folders = [str(Path(__file__).parent), *sys.path]

@@ -136,7 +136,7 @@ def fail_first(send: Send, group: Group) -> None:
         raise DataError("no text")
 
     try:
-        with group.first_goes_first(torch.device("cpu")):
+        with group.first_worker_first(torch.device("cpu")):
             read()
     except (DataError, FirstWorkerError) as error:
         send(str(error))
@@ -246,9 +246,9 @@ def test_leaving_a_group_ends_its_threads(learnt_by_two: list[list[Any]]) -> Non
 
 def test_batches_are_dealt_out_without_remainder() -> None:
     batches = list(range(7))
-    parts = [Group(rank=rank, size=3).deal(batches) for rank in range(3)]
+    parts = [Group(rank=rank, size=3).shard(batches) for rank in range(3)]
     assert sorted(item for part in parts for item in part) == batches
-    assert Group().deal(batches) == batches
+    assert Group().shard(batches) == batches
 
 
 def test_without_torchrun_a_worker_is_alone() -> None:

@@ -8,16 +8,16 @@ from PIL import Image
 
 from model.errors import TrainingError
 from model.train.records.curves import collect, draw_curves
-from model.train.records.journal import Record
+from model.train.records.journal import JournalEntry
 
 
-def records(num_updates: int) -> list[Record]:
+def records(num_updates: int) -> list[JournalEntry]:
     found = []
     for update in range(1, num_updates + 1):
         fields = {"loss": 9.0 / update, "learning_rate": 1e-3, "tokens_per_second": 5e3}
-        found.append(Record(event="progress", update=update, time=0.0, fields=fields))
+        found.append(JournalEntry(event="progress", update=update, time=0.0, fields=fields))
     dev = {"corpus": "talk", "loss": 2.0, "perplexity": 7.4, "bleu": 3.0}
-    return [*found, Record(event="evaluation", update=num_updates, time=0.0, fields=dev)]
+    return [*found, JournalEntry(event="evaluation", update=num_updates, time=0.0, fields=dev)]
 
 
 def test_points_are_collected_by_panel_and_line() -> None:
@@ -40,7 +40,7 @@ def test_a_curve_is_drawn_from_records(tmp_path: Path) -> None:
 
 
 def test_without_figures_there_is_no_picture(tmp_path: Path) -> None:
-    start = Record(event="start", update=0, time=0.0, fields={"device": "cpu"})
+    start = JournalEntry(event="start", update=0, time=0.0, fields={"device": "cpu"})
     assert not draw_curves([start], tmp_path)
     assert not (tmp_path / "curves.png").exists()
 

@@ -3,11 +3,11 @@ from pathlib import Path
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from model.train.records.events import EVENTS_FOLDER, EventWriter
-from model.train.records.journal import Record
+from model.train.records.journal import JournalEntry
 
 
-def progress(update: int, loss: float | None) -> Record:
-    return Record(event="progress", update=update, time=100.0 + update, fields={"loss": loss})
+def progress(update: int, loss: float | None) -> JournalEntry:
+    return JournalEntry(event="progress", update=update, time=100.0 + update, fields={"loss": loss})
 
 
 def read(folder: Path) -> dict[str, list[tuple[int, float, float]]]:
@@ -21,7 +21,7 @@ def read(folder: Path) -> dict[str, list[tuple[int, float, float]]]:
 
 def test_tensorboard_reads_every_figure_at_its_update_and_time(tmp_path: Path) -> None:
     dev = {"corpus": "talk", "loss": 1.5, "perplexity": 4.5, "bleu": 12.25, "chrf": 0.5}
-    evaluation = Record(event="evaluation", update=20, time=120.5, fields=dev)
+    evaluation = JournalEntry(event="evaluation", update=20, time=120.5, fields=dev)
     with EventWriter(tmp_path, [progress(10, 3.5)], time=100.0) as writer:
         for record in (progress(15, None), progress(20, 2.5), evaluation):
             writer.write(record)

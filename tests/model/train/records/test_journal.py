@@ -9,7 +9,7 @@ from model.errors import TrainingError
 from model.train.records.journal import (
     JOURNAL_FILE,
     Journal,
-    Record,
+    JournalEntry,
     perplexity,
     read_journal,
     scalars,
@@ -26,7 +26,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     with Journal(tmp_path, update=0, is_resumed=False) as journal:
         journal.append("start", update=0, time=1.0, fields={"commit": None, "device": "cpu"})
         journal.append("evaluation", update=5, time=2.0, fields={"corpus": "电影", "bleu": 3})
-        assert read_journal(tmp_path) == journal.records
+        assert read_journal(tmp_path) == journal.entries
     found = read_journal(tmp_path)
     assert [record.event for record in found] == ["start", "evaluation"]
     assert found[1].text("corpus") == "电影"
@@ -49,7 +49,7 @@ def test_a_resume_drops_what_will_be_done_again(tmp_path: Path) -> None:
             journal.append("progress", update=update, time=0.5, fields={})
         journal.append("score", update=20, time=0.5, fields={"bleu": 1.0})
     with Journal(tmp_path, update=20, is_resumed=True) as journal:
-        assert [record.update for record in journal.records] == [10, 20]
+        assert [record.update for record in journal.entries] == [10, 20]
         journal.append("progress", update=25, time=0.5, fields={})
     assert [(r.event, r.update) for r in read_journal(tmp_path)] == [
         ("progress", 10),
@@ -61,7 +61,7 @@ def test_a_resume_drops_what_will_be_done_again(tmp_path: Path) -> None:
 def test_a_new_run_begins_an_empty_journal(tmp_path: Path) -> None:
     write(tmp_path, 1, 2)
     with Journal(tmp_path, update=0, is_resumed=False) as journal:
-        assert not journal.records
+        assert not journal.entries
     assert read_journal(tmp_path) == []
 
 
@@ -70,7 +70,7 @@ def test_a_run_resumed_from_its_first_state_keeps_how_it_began(tmp_path: Path) -
         journal.append("start", update=0, time=1.0, fields={"command": "dragoman train a.yaml"})
         journal.append("progress", update=1, time=2.0, fields={})
     with Journal(tmp_path, update=0, is_resumed=True) as journal:
-        assert [(record.event, record.update) for record in journal.records] == [("start", 0)]
+        assert [(record.event, record.update) for record in journal.entries] == [("start", 0)]
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_a_damaged_line_and_what_follows_are_left_out_with_a_warning(
     path = tmp_path / JOURNAL_FILE
     path.write_bytes(path.read_bytes() + damage)
     with caplog.at_level(logging.WARNING), Journal(tmp_path, update=9, is_resumed=True) as journal:
-        assert [record.update for record in journal.records] == [1, 2]
+        assert [record.update for record in journal.entries] == [1, 2]
         journal.append("progress", update=10, time=0.5, fields={})
     assert [record.update for record in read_journal(tmp_path)] == [1, 2, 10]
     (warning,) = caplog.messages
-    assert f"{JOURNAL_FILE}:3: not a whole record" in warning
+    assert f"{JOURNAL_FILE}:3: not a whole entry" in warning
 
 
 def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
 
 def test_curves_are_made_of_progress_and_evaluations_only() -> None:
     def of(event: str, **fields: float | str | None) -> dict[str, float]:
-        return dict(scalars(Record(event=event, update=1, time=0.0, fields=fields)))  # type: ignore[arg-type]
+        return dict(scalars(JournalEntry(event=event, update=1, time=0.0, fields=fields)))  # type: ignore[arg-type]
 
     assert of("progress", loss=2.0, learning_rate=1e-3, epoch=4) == {
         "loss/train": 2.0,

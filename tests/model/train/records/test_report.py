@@ -11,7 +11,7 @@ from model.train.config.data import CorpusConfig, DataConfig
 from model.train.config.experiment import Experiment, RunConfig, read_experiment
 from model.train.data.filtering import CorpusReport
 from model.train.data.parallel import ParallelText
-from model.train.records.journal import Record
+from model.train.records.journal import JournalEntry
 from model.train.records.report import (
     EXPERIMENT_FILE,
     ReportFacts,
@@ -44,7 +44,7 @@ TEXT = ParallelText(
 )
 HYPOTHESES = ("一个。", "两行。", "三。")
 RECORDS = (
-    Record(
+    JournalEntry(
         event="start",
         update=0,
         time=86_400.0,
@@ -59,18 +59,18 @@ RECORDS = (
             "command": "dragoman train tiny.yaml",
         },
     ),
-    Record(event="progress", update=120, time=86_500.0, fields={"elapsed_seconds": 90.0}),
+    JournalEntry(event="progress", update=120, time=86_500.0, fields={"elapsed_seconds": 90.0}),
 )
 
 
-def facts(*, is_over: bool, records: Sequence[Record] = RECORDS) -> ReportFacts:
+def facts(*, is_over: bool, entries: Sequence[JournalEntry] = RECORDS) -> ReportFacts:
     evaluation = Evaluation(
         scores=score(HYPOTHESES, TEXT.target, tokenizer="zh"), hypotheses=HYPOTHESES
     )
     scored = Scored(text=TEXT, evaluation=evaluation)
     return ReportFacts(
         progress=Progress(update=1200, elapsed_seconds=90.0),
-        records=records,
+        entries=entries,
         reports=(
             CorpusReport(
                 direction="en-zh",
@@ -159,7 +159,7 @@ def test_a_stopped_run_has_a_report_without_scores(tmp_path: Path) -> None:
 
 def test_a_run_outside_git_says_so(tmp_path: Path) -> None:
     start = replace(RECORDS[0], fields={**RECORDS[0].fields, "commit": None})
-    write_report(tmp_path, EXPERIMENT, facts(is_over=True, records=[start]))
+    write_report(tmp_path, EXPERIMENT, facts(is_over=True, entries=[start]))
     assert "| not known | cpu" in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from model.train.config.experiment import OptimiserConfig
 from model.train.data.store import check_cache
 from model.train.loop.trainer import build_optimiser
 from model.train.saved.averaging import MovingAverage
-from model.train.saved.retention import RunFiles, check_folder, forget_retired, opened_folder
+from model.train.saved.retention import RunFiles, check_folder, opened_folder, remove_retired
 from model.train.saved.state import (
     PREVIOUS_STATE_FILE,
     STATE_FILE,
@@ -84,7 +84,7 @@ def test_snapshots_later_than_the_state_are_forgotten(tmp_path: Path) -> None:
     for update in (3, 6, 9):
         files.snapshot(update)
     (tmp_path / "snapshot-00000012.partial").write_bytes(b"half")
-    files.forget_later(Progress(update=6, scored_update=6))
+    files.remove_later(Progress(update=6, scored_update=6))
     assert updates_of(list_snapshots(tmp_path)) == [3, 6]
     assert updates_of(list_averages(tmp_path)) == [3, 6]
     assert not list(tmp_path.glob("*.partial"))
@@ -96,14 +96,14 @@ def test_a_checkpoint_that_was_only_begun_is_removed_and_nothing_else_with_it(
     for name in (".checkpoint.1f.partial", "mine.partial"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.json").write_bytes(b"{}")
-    files_of(tmp_path).forget_later(Progress())
+    files_of(tmp_path).remove_later(Progress())
     assert [path.name for path in tmp_path.iterdir()] == ["mine.partial"]
 
 
 def test_lines_that_are_being_translated_into_the_folder_stay(tmp_path: Path) -> None:
     lines = tmp_path / ".train.en.gz.1f.partial"
     lines.write_text("One.\nTwo.\n", encoding="utf-8")
-    files_of(tmp_path).forget_later(Progress())
+    files_of(tmp_path).remove_later(Progress())
     assert list(tmp_path.iterdir()) == [lines]
 
 
@@ -113,11 +113,11 @@ def test_a_checkpoint_that_was_being_replaced_goes_when_there_is_another(tmp_pat
     for folder in (old, other):
         folder.mkdir()
         (folder / "config.json").write_bytes(b"{}")
-    forget_retired(tmp_path)
+    remove_retired(tmp_path)
     assert old.exists()  # all that is left of the run's checkpoint
     place.mkdir()
     (place / "config.json").write_bytes(b"{}")
-    forget_retired(tmp_path)
+    remove_retired(tmp_path)
     assert sorted(tmp_path.iterdir()) == [other, place]
 
 
@@ -160,14 +160,14 @@ def test_what_cannot_be_removed_is_one_error_that_names_it(
     with pytest.raises(
         TrainingError, match=r"snapshot-00000009\.safetensors: cannot be used: Perm"
     ):
-        files.forget_later(Progress(update=6, scored_update=6))
+        files.remove_later(Progress(update=6, scored_update=6))
 
 
 def test_a_snapshot_that_the_state_does_not_know_as_scored_is_forgotten(tmp_path: Path) -> None:
     files = files_of(tmp_path)
     for update in (3, 6):
         files.snapshot(update)
-    files.forget_later(Progress(update=6, scored_update=3))
+    files.remove_later(Progress(update=6, scored_update=3))
     assert updates_of(list_snapshots(tmp_path)) == [3]
     assert updates_of(list_averages(tmp_path)) == [3]
 

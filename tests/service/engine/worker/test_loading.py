@@ -103,6 +103,16 @@ def test_the_arithmetic_is_described_with_its_reason(checkpoint_path):
     assert not loaded.is_slow
 
 
+def test_a_network_that_is_decoded_without_caches_is_served_and_is_slow(tmp_path):
+    network = replace(tiny_network(), position="relative")
+    directory = write_tiny_checkpoint(tmp_path / "tiny", network=network)
+    lanes, ready = load_lanes(configuration(directory), clock=ticking())
+    assert len(lanes) == 1
+    [loaded] = ready.checkpoints
+    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "positions")
+    assert loaded.is_slow
+
+
 @pytest.mark.parametrize("compute_type", ["auto", "float32"])
 @pytest.mark.parametrize("scale", [1e30, 3e36, 3e38])
 def test_weights_that_give_no_finite_score_are_refused_by_name(tmp_path, scale, compute_type):
