@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md against the sources: every file has its line, and every path it names is there."""
+"""ARCHITECTURE.md against the sources: every file has its words, and every path is there."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 QUOTED = re.findall(r"`([^`\n]+)`", PAGE)
+FILES = sorted({quoted for quoted in QUOTED if re.fullmatch(r"[a-z_0-9/]+\.(py|h|cpp)", quoted)})
 FOLDERS = [ROOT, ROOT / "model", ROOT / "model/decode", ROOT / "service", ROOT / "service/engine"]
 
 
@@ -18,10 +19,7 @@ def test_every_source_file_has_its_words() -> None:
     assert sorted(path for path in sources if path.stem not in {*named, "__init__"}) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    sorted({quoted for quoted in QUOTED if re.fullmatch(r"[a-z_0-9/]+\.(py|h|cpp)", quoted)}),
-)
+@pytest.mark.parametrize("name", FILES)
 def test_every_file_that_is_named_with_its_folder_is_there(name: str) -> None:
     if "/" in name:
         assert any((folder / name).is_file() for folder in FOLDERS)
