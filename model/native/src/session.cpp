@@ -194,11 +194,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates, float*
   watch.add_to(seconds_.embedding);
   for (int index = 0; index < num_layers_; ++index) {
     const DecoderLayer& layer = network_->decoder[index];
-    stack_.enter(num_rows, *layer.attention_norm);
-    stack_.project(num_rows, *layer.query_key_value);
-    attend_to_pasts(rows, num_rows, index);
-    stack_.add_attended(num_rows, *layer.attention_output);
-    stack_.leave(num_rows, *layer.attention_norm);
+    step_cell(rows, num_rows, index);
     watch.add_to(seconds_.self_attention);
 
     stack_.enter(num_rows, *layer.cross_norm);
@@ -218,6 +214,15 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates, float*
   if (looked != nullptr) find_most_looked_at(rows, num_rows, looked);
   watch.add_to(seconds_.output);
   team_->end();
+}
+
+void Session::step_cell(const StepRow* rows, int num_rows, int index) {
+  const DecoderLayer& layer = network_->decoder[index];
+  stack_.enter(num_rows, *layer.attention_norm);
+  stack_.project(num_rows, *layer.query_key_value);
+  attend_to_pasts(rows, num_rows, index);
+  stack_.add_attended(num_rows, *layer.attention_output);
+  stack_.leave(num_rows, *layer.attention_norm);
 }
 
 void Session::group(const StepRow* rows, int num_rows) {

@@ -94,6 +94,9 @@ class Session : private Pasts {
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
   void embed(const StepRow* rows, int num_rows);
+  // The recurrent part of a layer, its norm and residual connection included: what a row takes from
+  // what was fed to it before. Keys and values, by node, are the state of self-attention.
+  void step_cell(const StepRow* rows, int num_rows, int index);
   void attend_to_pasts(const StepRow* rows, int num_rows, int layer);
   void attend_to_memories(int num_rows, int layer, bool with_weights);
   void find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked);
