@@ -14,9 +14,10 @@ are left out, and it is said which.
 import argparse
 import json
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import chain
@@ -39,6 +40,11 @@ from benchmarks.same_outputs.text import chosen_files, read_text
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = "{:8}  {:12}  {:12}  {:8}  {:6}  {:>9}  {:>9}"
+HEAD = ("way", "direction", "checkpoint", "numbers", "search", "sentences", "differing")
+CALLS: Mapping[Way, Callable[[Plan, Deadline], Iterator[Compared]]] = {
+    "library": compare_libraries,
+    "http": compare_servers,
+}
 NUM_NAMED = 20
 """Differing lines of a setting whose numbers are written down."""
 
@@ -114,22 +120,24 @@ def described(row: Compared) -> dict[str, object]:
     }
 
 
-def main(words: Sequence[str]) -> int:
-    """Compare, print, write, judge."""
-    arguments = parse_arguments(words)
+def compare(arguments: argparse.Namespace, words: Sequence[str], deadline: Deadline) -> int:
+    """Compare, print, write, judge.
+
+    Args:
+        arguments: What `parse_arguments` makes of the words.
+        words: As they were typed.
+        deadline: When it is stopped.
+
+    Returns:
+        1 if an output differs, else 0.
+    """
     started, clock = datetime.now(UTC), time.monotonic()
-    deadline = Deadline(60 * arguments.max_minutes)
     files = chosen_files(arguments.text, os.environ.get("DRAGOMAN_DATA"))
     lines = read_text(files, arguments.limit)
     plan = made_plan(arguments, lines)
-    calls = {"library": compare_libraries, "http": compare_servers}
-    print(
-        COLUMNS.format(
-            "way", "direction", "checkpoint", "numbers", "search", "sentences", "differing"
-        )
-    )
+    print(COLUMNS.format(*HEAD))
     rows = []
-    for row in chain.from_iterable(calls[way](plan, deadline) for way in arguments.ways):
+    for row in chain.from_iterable(CALLS[way](plan, deadline) for way in arguments.ways):
         print(table_row(row), flush=True)
         rows.append(row)
     result = {
@@ -144,13 +152,21 @@ def main(words: Sequence[str]) -> int:
         "num_lines": {language: len(own) for language, own in lines.items()},
         "rows": [described(row) for row in rows],
     }
-    arguments.results.mkdir(parents=True, exist_ok=True)
     path = arguments.results / f"same-outputs-{started:%Y%m%d-%H%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     num_differing = sum(len(row.differing) for row in rows)
-    num_sentences = sum(row.num_sentences for row in rows)
-    print(f"\n{num_differing} of {num_sentences} outputs differ\n{path}")
+    print(f"\n{num_differing} of {sum(row.num_sentences for row in rows)} outputs differ\n{path}")
     return 1 if num_differing else 0
+
+
+def main(words: Sequence[str]) -> int:
+    """Compare until it is done, or a signal comes."""
+    arguments = parse_arguments(words)
+    deadline = Deadline(60 * arguments.max_minutes)
+    for number in (signal.SIGTERM, signal.SIGINT):  # servers and workers are not left behind
+        signal.signal(number, deadline.stop)
+    return compare(arguments, words, deadline)
 
 
 if __name__ == "__main__":

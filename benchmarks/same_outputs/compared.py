@@ -5,6 +5,7 @@ which is `library` and `served`.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -99,8 +100,12 @@ class Deadline:
         """
         left = self._end - self._clock()
         if left <= 0:
-            raise SystemExit("the time is over (--max-minutes); nothing is written")
+            raise SystemExit("stopped, or the time is over (--max-minutes); nothing is written")
         return left
+
+    def stop(self, *_signal: object) -> None:
+        """End it now, as the handler of a signal does."""
+        self._end = -math.inf
 
 
 def compared(

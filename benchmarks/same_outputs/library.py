@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ SEARCHES: Mapping[str, Mapping[str, object]] = {
     "greedy": {"beam_size": 1},
     "beam 4": {"beam_size": 4, "num_hypotheses": 4},
 }
+LOOK_SECONDS = 1.0
+"""How often it is looked whether the time is over."""
 
 Outputs = Mapping[tuple[str, str], list[object]]
 """By direction and search."""
@@ -57,22 +60,28 @@ def ask(checkout: Path, task: Mapping[str, object], deadline: Deadline) -> Outpu
     """
     checkpoint = checkout / "checkpoints" / str(task["checkpoint"])
     variables = {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": str(task["num_threads"])}
-    try:
-        ended = subprocess.run(
-            [sys.executable, "-P", str(WORKER)],
-            cwd=checkout,
-            env=os.environ | variables,
-            input=json.dumps({**task, "checkpoint": str(checkpoint)}),
-            capture_output=True,
-            encoding="utf-8",
-            timeout=deadline.seconds_left(),
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise SystemExit("the time is over (--max-minutes); nothing is written") from None
-    if ended.returncode != 0:
-        raise SystemExit(f"the library of {checkout} failed:\n{ended.stderr}")
-    *found, last = map(json.loads, ended.stdout.splitlines())
+    written: str | None = json.dumps({**task, "checkpoint": str(checkpoint)})
+    with subprocess.Popen(
+        [sys.executable, "-P", str(WORKER)],
+        cwd=checkout,
+        env=os.environ | variables,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        answer = None
+        try:
+            while answer is None:
+                with suppress(subprocess.TimeoutExpired):
+                    seconds = min(LOOK_SECONDS, deadline.seconds_left())
+                    answer, complaint = process.communicate(written, timeout=seconds)
+                written = None
+        finally:
+            process.kill()
+    if process.returncode != 0:
+        raise SystemExit(f"the library of {checkout} failed:\n{complaint}")
+    *found, last = map(json.loads, answer.splitlines())
     if last["places"] != [str(checkout)]:
         raise SystemExit(f"the library of {checkout} was taken from {', '.join(last['places'])}")
     return {(part["direction"], part["search"]): part["outputs"] for part in found}

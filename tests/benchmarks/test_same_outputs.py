@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.same_outputs import library, served, worker
-from benchmarks.same_outputs.__main__ import main
+from benchmarks.same_outputs.__main__ import compare, parse_arguments
 from benchmarks.same_outputs.compared import (
     Deadline,
     Direction,
@@ -103,6 +103,14 @@ def test_time_that_is_over_ends_everything() -> None:
         at_once([deadline.seconds_left, deadline.seconds_left])
 
 
+def test_a_signal_ends_everything(tmp_path: Path) -> None:
+    deadline = Deadline(math.inf)
+    deadline.stop(15, None)
+    task = {"checkpoint": "tiny", "num_threads": 1}
+    with pytest.raises(SystemExit, match="stopped"):
+        library.ask(tmp_path, task, deadline)
+
+
 @contextmanager
 def replying(status: int) -> Iterator[tuple[str, list[object]]]:
     """A server that answers each body with itself, and the bodies it got."""
@@ -163,12 +171,17 @@ def test_checkouts_with_other_weights_differ_and_one_with_itself_does_not(
     text.write_text("The cat sees the river.\nNobody paints a letter again!\n", encoding="utf-8")
     flags = ["--text", str(text), "--ways", "library", "--compute-types", "float32"]
     flags += ["--results", str(tmp_path / "results")]
-    assert main([str(old), str(old), *flags]) == 0
+
+    def status(*checkouts: Path) -> int:
+        words = [*map(str, checkouts), *flags]
+        return compare(parse_arguments(words), words, Deadline(120.0))
+
+    assert status(old, old) == 0
     (results,) = (tmp_path / "results").iterdir()
     written = json.loads(results.read_text(encoding="utf-8"))
     assert [row["num_differing"] for row in written["rows"]] == [0, 0]
     results.unlink()
-    assert main([str(old), str(new), *flags]) == 1
+    assert status(old, new) == 1
     (results,) = (tmp_path / "results").iterdir()
     written = json.loads(results.read_text(encoding="utf-8"))
     assert [row["search"] for row in written["rows"]] == ["greedy", "beam 4"]
