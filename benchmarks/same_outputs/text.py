@@ -50,6 +50,13 @@ def chosen_files(files: Sequence[Path], data: str | None) -> dict[Path, int | No
     }
 
 
+def told_name(path: Path) -> str:
+    """A file as a results file names it: a known corpus below its folder, else its name alone."""
+    below = "/".join(path.parts[-3:])
+    is_known = any(below.rpartition(".")[0] in corpora for corpora in REAL_TEXT.values())
+    return below if is_known else path.name
+
+
 def spread(lines: Sequence[str], count: int | None) -> list[str]:
     """So many of the lines, at even distances; all of them for None."""
     if count is None or count >= len(lines):

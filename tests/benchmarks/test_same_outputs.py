@@ -20,7 +20,14 @@ from benchmarks.same_outputs.compared import (
     bundled_directions,
     compared,
 )
-from benchmarks.same_outputs.text import REAL_LINES, SENTENCES, chosen_files, read_text, spread
+from benchmarks.same_outputs.text import (
+    REAL_LINES,
+    SENTENCES,
+    chosen_files,
+    read_text,
+    spread,
+    told_name,
+)
 from model.request import Hypothesis
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -73,6 +80,11 @@ def test_text_is_named_else_real_else_bundled(tmp_path: Path) -> None:
     for language in ("en", "zh", "de"):
         own = [path for path in real if path.suffix == f".{language}"]
         assert len(own) * REAL_LINES == 2_000
+
+
+def test_a_results_file_names_corpora_and_no_folder_of_a_person() -> None:
+    assert told_name(Path("/home/anna/en-zh/dev/docs-heldout.zh")) == "en-zh/dev/docs-heldout.zh"
+    assert told_name(Path("/home/anna/a.en")) == told_name(Path("/a.en")) == "a.en"
 
 
 def test_lines_are_spread_and_blank_ones_left_out(tmp_path: Path) -> None:
