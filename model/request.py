@@ -13,7 +13,9 @@ import msgspec
 from model.config import SearchConfig
 
 
-class DecodeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DecodeRequest(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One sentence to translate.
 
     Attributes:
@@ -21,11 +23,14 @@ class DecodeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         prefix_ids: What the decoder is fed before it may choose: the start token, then forced
             language tags. Neither scored nor counted in the length.
         search: How to search.
+        suppressed_ids: Target tokens that this sentence's search never chooses; what is forced
+            (the prefix, EOS at the cap) comes all the same.
     """
 
     source_ids: tuple[int, ...]
     prefix_ids: tuple[int, ...]
     search: SearchConfig
+    suppressed_ids: tuple[int, ...] = ()
 
 
 class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from model.decode.constraints import suppress
+
 _IMPOSSIBLE = float("-inf")
 _CHUNK = 64
 
@@ -88,17 +90,23 @@ class Decision:
     scores: Tensor
 
 
-def row_continuations(logits: Tensor, num: int, suppressed: Tensor | None) -> RowContinuations:
+def row_continuations(
+    logits: Tensor, num: int, suppressed: Tensor | None, mask: Tensor | None = None
+) -> RowContinuations:
     """The `num` likeliest next tokens of every row.
 
     Args:
         logits: (R, V).
         num: How many a row, M; the best C of a sentence are among the best C of its rows.
         suppressed: (N,) int64 tokens never generated; their probability mass stays theirs.
+        mask: (R, V) bool, tokens that single rows may not choose either; None where no sentence
+            has any.
     """
     log_probs = logits.log_softmax(dim=-1)
     if suppressed is not None:
         log_probs.index_fill_(1, suppressed, _IMPOSSIBLE)
+    if mask is not None:
+        suppress(log_probs, mask)
     best, tokens = wide_topk(log_probs, min(num, logits.shape[-1]))
     return RowContinuations(log_probs=best, tokens=tokens)
 

@@ -5,7 +5,7 @@ the whole prefix goes through the network at every step. Give it a float64 netwo
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -60,6 +60,8 @@ def reference_search(
     source: list[int],
     prefix: list[int],
     search: SearchConfig,
+    *,
+    suppressed_ids: Sequence[int] = (),
 ) -> list[ReferenceHypothesis]:
     next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
     running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
@@ -75,7 +77,7 @@ def reference_search(
                 allowed = {tokens.forced_first_id: 0.0}
             else:
                 allowed = dict(enumerate(log_probs))
-                for token in tokens.suppressed_ids:
+                for token in {*tokens.suppressed_ids, *suppressed_ids}:
                     del allowed[token]
             for token, log_prob in allowed.items():
                 candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from msgspec import structs
 
 from model.config import ModelConfig, SearchConfig, SpecialTokens, StoppingRule
 from model.decode.backends.base import Backend
@@ -70,6 +71,14 @@ def random_request(
     )
 
 
+def with_suppressed(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """Every other time the same, else with some words, and now and then EOS, suppressed."""
+    if rng.random() < 0.5:
+        return request
+    tokens = rng.sample(range(TOKENS.eos_id, 23), rng.randint(1, 8))
+    return structs.replace(request, suppressed_ids=tuple(tokens))
+
+
 def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
     rows = sum(request.search.beam_size for request in requests)
     return rows <= session.free_rows and len(requests) <= session.free_slots
@@ -82,14 +91,20 @@ def run_in_a_crowd(
     *,
     tokens: SpecialTokens = TOKENS,
     opener: Callable[..., Backend] = open_backend,
+    has_suppressed: bool = False,
 ) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
     """Sentences that join and leave at random steps, some of them released half-way."""
     session = DecodingSession(network, tokens=tokens, limits=LIMITS, opener=opener)
+
+    def asked() -> DecodeRequest:
+        request = random_request(rng)
+        return with_suppressed(rng, request) if has_suppressed else request
+
     running: dict[int, DecodeRequest] = {}
     done = []
     while len(done) < num_sentences:
         batch: list[DecodeRequest] = []
-        while rng.random() < 0.6 and fits(session, [*batch, request := random_request(rng)]):
+        while rng.random() < 0.6 and fits(session, [*batch, request := asked()]):
             batch.append(request)
         running |= dict(zip(session.admit(batch), batch, strict=True))
         if running and rng.random() < 0.05:
@@ -107,7 +122,12 @@ def assert_equals_reference(
 ) -> None:
     """The same hypotheses and numbers as the plain search."""
     expected = reference_search(
-        transformer, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
+        transformer,
+        TOKENS,
+        list(request.source_ids),
+        list(request.prefix_ids),
+        request.search,
+        suppressed_ids=request.suppressed_ids,
     )
     assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
     for hypothesis, reference in zip(hypotheses, expected, strict=True):

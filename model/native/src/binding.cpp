@@ -208,8 +208,8 @@ class CheckedSession {
     std::int64_t* to_looked = looked ? looked->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
     const py::gil_scoped_release free;
-    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, to_log_probs, to_best,
-                  to_looked);
+    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, to_log_probs,
+                  to_best, to_looked);
   }
 
   std::vector<double> seconds() const {
@@ -236,6 +236,8 @@ class CheckedSession {
                   "a source id or length is out of range");
     require_range(!request.prefix.empty() && all_within(request.prefix, num_targets),
                   "a prefix id is out of range");
+    require_range(all_within(request.suppressed, network_->output->num_outputs()),
+                  "a suppressed id is out of range");
     require_range(settings.max_length >= 1 &&
                       request.prefix.size() + settings.max_length <=
                           std::size_t(limits_.max_target_length),

@@ -35,7 +35,7 @@ Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidat
 }
 
 void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidates,
-                       float* log_probs, std::int64_t* tokens) {
+                       const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens) {
   const Matrix& matrix = *network_.output;
   const int num_panels = matrix.num_panels();
   const std::size_t num_ranked = std::size_t(team_.size()) * num_rows * num_candidates;
@@ -56,6 +56,7 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
     sums_[std::size_t(row) * num_panels + panel] = _mm512_reduce_add_ps(sum);
     Ranking ranked = ranking(thread, row, num_rows, num_candidates);
     if (!(peak >= ranked.logits[num_candidates - 1])) return;
+    const std::uint8_t* is_suppressed = masks ? masks[row] : network_.is_suppressed.data();
     alignas(64) float logits[kPanel];
     for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
     // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
@@ -66,7 +67,7 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
       for (; above != 0; above &= above - 1) {
         const int column = v * kLanes + __builtin_ctz(above);
         const int token = panel * kPanel + column;
-        if (token < matrix.num_outputs() && !network_.is_suppressed[token]) {
+        if (token < matrix.num_outputs() && !is_suppressed[token]) {
           ranked.insert(logits[column], token);
         }
       }

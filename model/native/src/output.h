@@ -22,9 +22,10 @@ class OutputLayer {
 
   // The `num_candidates` likeliest tokens of every row, best first, the smaller token first
   // among equals; places that no token can fill hold minus infinity and token 0.
-  // `log_probs` and `tokens` are (num_rows, num_candidates).
-  void best(const QuantisedRows& rows, int num_rows, int num_candidates, float* log_probs,
-            std::int64_t* tokens);
+  // `log_probs` and `tokens` are (num_rows, num_candidates). `masks`, if given, has for every row
+  // which tokens it may not choose, in place of the network's.
+  void best(const QuantisedRows& rows, int num_rows, int num_candidates,
+            const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens);
 
  private:
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);

@@ -66,6 +66,7 @@ class RequestTypes {
     request.rows = std::move(rows);
     request.source = source_ids_.of<std::vector<std::int32_t>>(asked);
     request.prefix = prefix_ids_.of<std::vector<std::int64_t>>(asked);
+    request.suppressed = suppressed_ids_.of<std::vector<std::int32_t>>(asked);
     request.settings = settings;
     return request;
   }
@@ -86,9 +87,10 @@ class RequestTypes {
   }
 
  private:
-  Name source_ids_{"source_ids"}, prefix_ids_{"prefix_ids"}, search_{"search"},
-      candidates_{"candidates"}, num_hypotheses_{"num_hypotheses"}, max_length_{"max_length"},
-      length_penalty_{"length_penalty"}, stopping_{"stopping"}, with_alignment_{"with_alignment"};
+  Name source_ids_{"source_ids"}, prefix_ids_{"prefix_ids"}, suppressed_ids_{"suppressed_ids"},
+      search_{"search"}, candidates_{"candidates"}, num_hypotheses_{"num_hypotheses"},
+      max_length_{"max_length"}, length_penalty_{"length_penalty"}, stopping_{"stopping"},
+      with_alignment_{"with_alignment"};
   py::module_ module_ = py::module_::import("model.request");
   py::object hypothesis_ = module_.attr("Hypothesis"), finished_ = module_.attr("FinishedSentence");
 };

@@ -92,9 +92,20 @@ void Session::admit(const std::vector<Request>& requests) {
   }
   encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(requests.size()));
   for (const Request& request : requests) {
-    running_.insert({request.name, {request.slot, Search(request.settings, tokens_, request.prefix,
-                                                         request.rows)}});
+    running_.insert({request.name,
+                     {request.slot,
+                      Search(request.settings, tokens_, request.prefix, request.rows),
+                      mask_of(request)}});
   }
+}
+
+// What a sentence may not choose, the network's own suppressed tokens included.
+std::vector<std::uint8_t> Session::mask_of(const Request& request) const {
+  std::vector<std::uint8_t> mask;
+  if (request.suppressed.empty()) return mask;
+  mask = network_->is_suppressed;
+  for (const std::int32_t token : request.suppressed) mask[token] = 1;
+  return mask;
 }
 
 void Session::release(std::int64_t name) {
@@ -125,6 +136,20 @@ int Session::lay_out_step() {
   return std::min(num_candidates, network_->output->num_outputs());
 }
 
+// The mask of every row of the step; nothing while no sentence has one of its own.
+const std::uint8_t* const* Session::lay_out_masks() {
+  const auto has_mask = [](const auto& item) { return !item.second.mask.empty(); };
+  if (std::none_of(running_.begin(), running_.end(), has_mask)) return nullptr;
+  step_masks_.clear();
+  for (const auto& [name, running] : running_) {
+    const auto& mask = running.mask.empty() ? network_->is_suppressed : running.mask;
+    for (const Search::Beam& beam : running.search.beams()) {
+      if (beam.score > -std::numeric_limits<double>::infinity()) step_masks_.push_back(mask.data());
+    }
+  }
+  return step_masks_.data();
+}
+
 std::vector<Finished> Session::step() {
   const int num = lay_out_step();
   const std::size_t num_rows = step_rows_.size();
@@ -135,8 +160,9 @@ std::vector<Finished> Session::step() {
     return item.second.search.settings().with_alignment;
   });
   if (num_rows > 0) {
-    feed(step_rows_.data(), static_cast<int>(num_rows), num, step_log_probs_.data(),
-         step_tokens_.data(), with_sources ? step_looked_.data() : nullptr);
+    feed(step_rows_.data(), static_cast<int>(num_rows), num, lay_out_masks(),
+         step_log_probs_.data(), step_tokens_.data(),
+         with_sources ? step_looked_.data() : nullptr);
   }
   Stopwatch watch;
   for (std::size_t i = 0; with_sources && i < num_rows; ++i) {
@@ -185,8 +211,9 @@ void Session::forget_past(int row, int length) {
   }
 }
 
-void Session::feed(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
-                   std::int64_t* tokens, std::int64_t* looked) {
+void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
+                   const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
+                   std::int64_t* looked) {
   team_->begin();
   Stopwatch watch;
   group(rows, num_rows);
@@ -210,7 +237,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates, float*
     watch.add_to(seconds_.feed_forward);
   }
   if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
-  output_.best(stack_.input, num_rows, num_candidates, log_probs, tokens);
+  output_.best(stack_.input, num_rows, num_candidates, masks, log_probs, tokens);
   if (looked != nullptr) find_most_looked_at(rows, num_rows, looked);
   watch.add_to(seconds_.output);
   team_->end();

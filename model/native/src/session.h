@@ -32,6 +32,7 @@ struct Request {
   std::vector<int> rows;   // where its beams will lie
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> prefix;
+  std::vector<std::int32_t> suppressed;  // tokens that its search never chooses
   SearchSettings settings;
 };
 
@@ -65,9 +66,10 @@ class Session : private Pasts {
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences);
   // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `looked` is
-  // given, the source position each row attended to most.
-  void feed(const StepRow* rows, int num_rows, int num_candidates, float* log_probs,
-            std::int64_t* tokens, std::int64_t* looked);
+  // given, the source position each row attended to most. `masks`, if given, are the rows' own.
+  void feed(const StepRow* rows, int num_rows, int num_candidates,
+            const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
+            std::int64_t* looked);
 
   const StepSeconds& seconds() const { return seconds_; }
 
@@ -90,6 +92,8 @@ class Session : private Pasts {
   Trail trail(int row, int begin, int end, bool with_sources) const override;
   void forget_past(int row, int length);
   int lay_out_step();
+  std::vector<std::uint8_t> mask_of(const Request& request) const;
+  const std::uint8_t* const* lay_out_masks();
   Memory memory(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
@@ -125,10 +129,12 @@ class Session : private Pasts {
   struct Running {
     int slot;
     Search search;
+    std::vector<std::uint8_t> mask;  // by target token: what it may not choose; empty: the network's
   };
   SpecialTokens tokens_;
   std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
   std::vector<StepRow> step_rows_;
+  std::vector<const std::uint8_t*> step_masks_;
   std::vector<std::int64_t> step_tokens_, step_looked_;
   std::vector<float> step_log_probs_;
 };

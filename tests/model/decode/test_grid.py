@@ -26,6 +26,7 @@ from support.search_cases import (
     random_request,
     run_in_a_crowd,
     small_transformer,
+    with_suppressed,
 )
 from support.traced_steps import TracedSteps
 
@@ -57,6 +58,32 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
     opener = partial(GridBackend, recorder=Rerun())
     for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40, opener=opener):
         assert_equals_reference(transformer, request, hypotheses)
+
+
+def test_tokens_are_suppressed_in_the_sentences_that_ask_for_it_and_in_no_other() -> None:
+    transformer = small_transformer(eos_bias=1.0)
+    opener = partial(GridBackend, recorder=Rerun())
+    crowd = run_in_a_crowd(transformer, random.Random(17), 80, opener=opener, has_suppressed=True)
+    for request, hypotheses in crowd:
+        assert_equals_reference(transformer, request, hypotheses)
+        chosen = {token for one in hypotheses for token in one.token_ids}
+        assert chosen.isdisjoint(request.suppressed_ids)
+    assert 20 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 60
+
+
+def test_only_while_a_sentence_has_suppressed_tokens_does_a_step_look_at_them(
+    tight_buckets: list[tuple[Grid, Bucket]],
+) -> None:
+    session = on_grid(small_transformer(eos_bias=-20.0), Rerun())
+    search = SearchConfig(beam_size=2, max_length=4)
+    plain = random_request(random.Random(31), search)
+    for request in (plain, structs.replace(plain, suppressed_ids=(5, 6)), plain):
+        session.admit([request])
+        while not session.is_idle:
+            session.step()
+    flags = [bucket.with_suppressed for _, bucket in tight_buckets]
+    third = len(flags) // 3
+    assert flags == [False] * third + [True] * third + [False] * third
 
 
 @pytest.fixture
@@ -162,7 +189,10 @@ def test_beams_are_reordered_in_the_last_column_of_a_bucket_too() -> None:
             assert_equals_reference(transformer, running[finished.slot_id], finished.hypotheses)
 
 
-def test_recorded_steps_do_what_the_step_does() -> None:
+@pytest.mark.parametrize(
+    ("has_suppressed", "num_buckets"), [(False, 2), (True, 4)], ids=["free", "suppressed"]
+)
+def test_recorded_steps_do_what_the_step_does(*, has_suppressed: bool, num_buckets: int) -> None:
     """Nothing of the sentences is baked into a recording: it serves those that come later."""
     transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
     recorder = TracedSteps()
@@ -180,11 +210,13 @@ def test_recorded_steps_do_what_the_step_does() -> None:
                 length_penalty=rng.choice([0.6, 1.0]),
             )
             request = random_request(rng, search)
+            if has_suppressed:
+                request = with_suppressed(rng, request)
             running[session.admit([request])[0]] = request
         for finished in session.step():
             assert_equals_reference(transformer, running.pop(finished.slot_id), finished.hypotheses)
             num_done += 1
-    assert recorder.num_recorded <= 2  # one slot, two slots
+    assert recorder.num_recorded <= num_buckets  # one slot, two slots; with tokens suppressed
     assert recorder.num_replayed > 40
 
 

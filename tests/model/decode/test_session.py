@@ -4,12 +4,13 @@ import random
 
 import pytest
 import torch
+from msgspec import structs
 
 from model.config import SearchConfig
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.cached import CachedNetwork
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
-from model.errors import CapacityError
+from model.errors import CapacityError, InputError
 from model.nn.transformer import Transformer
 from support.search_cases import (
     LIMITS,
@@ -53,6 +54,49 @@ def test_in_float64_a_crowd_never_changes_a_sentence(
     transformer = small_transformer(eos_bias=eos_bias, **shape)
     for request, hypotheses in run_in_a_crowd(transformer, random.Random(7), 40):
         assert_equals_reference(transformer, request, hypotheses)
+
+
+def test_tokens_are_suppressed_in_the_sentences_that_ask_for_it_and_in_no_other() -> None:
+    transformer = small_transformer(eos_bias=1.0)
+    crowd = run_in_a_crowd(transformer, random.Random(17), 80, has_suppressed=True)
+    for request, hypotheses in crowd:
+        assert_equals_reference(transformer, request, hypotheses)
+        chosen = {token for one in hypotheses for token in one.token_ids}
+        assert chosen.isdisjoint(request.suppressed_ids)
+    assert 20 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 60
+
+
+def test_without_eos_a_sentence_goes_on_to_its_cap() -> None:
+    search = SearchConfig(beam_size=2, max_length=9)
+    request = random_request(random.Random(1), search)
+    endless = structs.replace(request, suppressed_ids=(TOKENS.eos_id,))
+    (best,) = run_alone(small_transformer(eos_bias=5.0), endless)
+    assert len(best.token_ids) == search.max_length - 1
+    assert best.is_truncated
+
+
+@pytest.mark.parametrize("token", [-1, 23])
+def test_a_suppressed_token_that_does_not_exist_is_refused_and_nothing_is_admitted(
+    token: int,
+) -> None:
+    session = DecodingSession(small_transformer(), tokens=TOKENS, limits=LIMITS)
+    request = structs.replace(random_request(random.Random(1)), suppressed_ids=(5, token))
+    with pytest.raises(InputError, match=f"a suppressed id is {token}; the vocabulary has 23"):
+        session.admit([request])
+    assert session.is_idle
+    session.check_integrity()
+
+
+def test_a_plain_search_makes_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    transformer = small_transformer()
+    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
+    session.admit([structs.replace(random_request(random.Random(1)), suppressed_ids=(5,))])
+    run_until_idle(session)
+    monkeypatch.delattr("model.decode.backends.eager.cached.suppressed_mask")
+    monkeypatch.delattr("model.decode.beam_search.suppress")
+    request = random_request(random.Random(2))
+    session.admit([request])
+    assert_equals_reference(transformer, request, run_until_idle(session)[0].hypotheses)
 
 
 def test_in_float32_a_crowd_changes_a_sentence_only_at_ties() -> None:

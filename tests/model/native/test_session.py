@@ -120,10 +120,11 @@ def test_a_crowd_never_changes_a_sentence_not_by_one_bit() -> None:
         assert hypotheses == alone(network, request)
 
 
+@pytest.mark.parametrize("has_suppressed", [False, True], ids=["free", "suppressed"])
 @pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])
 @pytest.mark.parametrize("forced_first_id", [None, 7])
 def test_the_search_is_the_plain_search_over_the_same_numbers(
-    eos_bias: float, forced_first_id: int | None
+    eos_bias: float, forced_first_id: int | None, *, has_suppressed: bool
 ) -> None:
     network = pack_transformer(
         small_transformer(dtype=torch.float32, eos_bias=eos_bias),
@@ -133,13 +134,17 @@ def test_the_search_is_the_plain_search_over_the_same_numbers(
     )
     tokens = replace(TOKENS, forced_first_id=forced_first_id)
     next_log_probs = plain_network(network)
-    for request, hypotheses in run_in_a_crowd(network, random.Random(13), 60, tokens=tokens):
+    crowd = run_in_a_crowd(
+        network, random.Random(13), 60, tokens=tokens, has_suppressed=has_suppressed
+    )
+    for request, hypotheses in crowd:
         expected = reference_search(
             next_log_probs,
             tokens,
             list(request.source_ids),
             list(request.prefix_ids),
             request.search,
+            suppressed_ids=request.suppressed_ids,
         )
         assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
         for hypothesis, reference in zip(hypotheses, expected, strict=True):
@@ -394,6 +399,8 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         ({"source_ids": (3,) * 9}, "a source id or length is out"),
         ({"prefix_ids": ()}, "a prefix id is out"),
         ({"prefix_ids": (-1,)}, "a prefix id is out"),
+        ({"suppressed_ids": (23,)}, "a suppressed id is out"),
+        ({"suppressed_ids": (5, -1)}, "a suppressed id is out"),
         ({"max_length": 8}, "a target length is out"),
         ({"candidates": 1}, "a search is impossible"),
         ({"num_hypotheses": 2}, "a search is impossible"),
@@ -415,7 +422,7 @@ SEARCH: dict[str, object] = {
     "stopping": "exact",
     "with_alignment": False,
 }
-REQUEST: dict[str, object] = {"source_ids": (3, 1), "prefix_ids": (0,)}
+REQUEST: dict[str, object] = {"source_ids": (3, 1), "prefix_ids": (0,), "suppressed_ids": ()}
 
 
 def admission(

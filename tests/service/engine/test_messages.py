@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from msgspec import structs
 
 from model.config import SearchConfig
 from model.request import DecodeRequest, Hypothesis
@@ -150,6 +151,17 @@ def test_a_request_is_read_as_strictly_as_its_envelope(change, complaint):
     payload = msgspec.msgpack.encode({"type": "submit", "segments": [segment]})
     with pytest.raises(ProtocolError, match=complaint):
         front_messages().feed(framed(payload))
+
+
+def test_suppressed_ids_cross_the_socket_where_there_are_any_and_cost_no_byte_where_not():
+    constrained = structs.replace(SEGMENT.request, suppressed_ids=(3, 4))
+    plain, asking = (
+        encode_frame(Submit(segments=(structs.replace(SEGMENT, request=request),)))
+        for request in (SEGMENT.request, constrained)
+    )
+    assert b"suppressed_ids" not in plain
+    [submit] = front_messages().feed(asking)
+    assert submit.segments[0].request == constrained
 
 
 def test_a_hypothesis_is_read_as_strictly_as_its_envelope():

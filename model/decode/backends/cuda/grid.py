@@ -84,7 +84,7 @@ class Grid:
         )
         self._recordings: dict[Bucket, _Recording] = {}
         self._sent: deque[_Sent] = deque()
-        self._wished: tuple[int, int, bool] | None = None
+        self._wished: tuple[int, int, bool, bool] | None = None
         self._is_last = False
 
     @property
@@ -173,7 +173,7 @@ class Grid:
     def _bucket(self) -> Bucket:
         """The smallest bucket that holds everybody."""
         tables = self._tables
-        memory_length, num_candidates, with_sources = self._wishes()
+        memory_length, num_candidates, with_sources, with_suppressed = self._wishes()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
@@ -182,9 +182,10 @@ class Grid:
             memory_length=memory_length,
             num_candidates=num_candidates,
             with_sources=with_sources,
+            with_suppressed=with_suppressed,
         )
 
-    def _wishes(self) -> tuple[int, int, bool]:
+    def _wishes(self) -> tuple[int, int, bool, bool]:
         """What the sentences that run need, which changes only when one joins or leaves."""
         if self._wished is None:
             running = self._ledger.running
@@ -192,6 +193,7 @@ class Grid:
                 max(map(self._memory_length, running)),
                 max(2 * self._tables.width, *(item.search.candidates for item in running)),
                 any(item.search.with_alignment for item in running),
+                any(item.suppressed_ids for item in running),
             )
         return self._wished
 

@@ -70,8 +70,9 @@ class GridSearch:
         num_slots, width = bucket.num_slots, tables.width
         groups = _groups(tables, bucket)
         num_generated = tables.positions[:num_slots] - tables.prefix_lengths[:num_slots] + 1
+        mask = _suppressed(tables, bucket)
         continuations = beam_search.force(
-            beam_search.row_continuations(logits, bucket.num_candidates, self._suppressed),
+            beam_search.row_continuations(logits, bucket.num_candidates, self._suppressed, mask),
             self._forced(tables, num_generated).repeat_interleave(width),
         )
         candidates = beam_search.best_candidates(
@@ -93,6 +94,14 @@ class GridSearch:
         forced.masked_fill_(num_generated == tables.max_lengths[:num_slots] - 1, self._eos_id)
         prefixes = tables.prefixes[:num_slots].gather(1, following.unsqueeze(1)).squeeze(1)
         return torch.where(num_generated < 0, prefixes, forced)
+
+
+def _suppressed(tables: GridTables, bucket: Bucket) -> Tensor | None:
+    """(R, V) bool, the tokens that rows may not choose; None where no sentence has any."""
+    if not bucket.with_suppressed:
+        return None
+    assert tables.suppressed is not None
+    return tables.suppressed[: bucket.num_slots].repeat_interleave(tables.width, dim=0)
 
 
 def _groups(tables: GridTables, bucket: Bucket) -> beam_search.RowGroups:

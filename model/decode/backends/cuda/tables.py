@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.decode.constraints import suppressed_mask
 from model.nn.cells import StateShape
 from model.request import DecodeRequest, SessionLimits
 
@@ -36,6 +37,7 @@ class Bucket:
         memory_length: Source positions, M.
         num_candidates: Continuations a sentence considers at most, C.
         with_sources: Also say which source position each row attended to most.
+        with_suppressed: Some sentence has tokens that it may not choose.
     """
 
     num_slots: int
@@ -43,6 +45,7 @@ class Bucket:
     memory_length: int
     num_candidates: int
     with_sources: bool
+    with_suppressed: bool
 
 
 def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
@@ -71,6 +74,7 @@ class GridTables:
         prefix_lengths: (S,) int64, at least 1.
         source_lengths: (S,) int64, at least 1.
         prefixes: (S, T) int64.
+        suppressed: (S, V) bool, the tokens that a sentence may not choose; None until one has any.
     """
 
     def __init__(
@@ -118,6 +122,8 @@ class GridTables:
             torch.ones(num_slots, device=device, dtype=torch.int64) for _ in range(4)
         )
         self.source_lengths = torch.ones(num_slots, device=device, dtype=torch.int64)
+        self.suppressed: Tensor | None = None
+        self._vocab_size = config.output_size
 
     def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Numbers from the host, (N, W) int64, without waiting for the device."""
@@ -161,6 +167,17 @@ class GridTables:
         self.scores.index_copy_(0, index, start.expand(len(slots), -1))
         self.positions.index_fill_(0, index, 0)
         self.ancestors.index_fill_(0, index, value=False)
+        self._write_suppressed(index, requests)
+
+    def _write_suppressed(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
+        """Whoever joins has its own tokens suppressed, and none of the sentence's before it."""
+        suppressed_ids = [request.suppressed_ids for request in requests]
+        if self.suppressed is None and any(suppressed_ids):
+            shape = (self.num_slots, self._vocab_size)
+            self.suppressed = torch.zeros(shape, device=self.device, dtype=torch.bool)
+        if self.suppressed is not None:
+            mask = suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self.device)
+            self.suppressed.index_copy_(0, index, mask)
 
     def clear(self, slot: int) -> None:
         """Zero what a sentence left, which may not be finite: what is masked must be."""

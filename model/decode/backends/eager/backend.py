@@ -18,6 +18,7 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
+from model.decode.constraints import check_suppressed
 from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
@@ -59,6 +60,7 @@ class EagerBackend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
+        check_suppressed(requests, vocab_size=self._network.vocab_size)
         slots = [
             self._table.add(slot_id, request, step=self._step)
             for slot_id, request in zip(slot_ids, requests, strict=True)

@@ -15,6 +15,7 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import MemoryCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
+from model.decode.constraints import suppressed_mask
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
@@ -74,14 +75,21 @@ class CachedNetwork:
         )
         self._suppressed = self._ids(suppressed_ids) if suppressed_ids else None
         self._pad_id = transformer.config.pad_id
+        self._vocab_size = transformer.config.output_size
         self._layout: Layout | None = None
         self._memory_mask: Tensor | None = None
         self._memory_length = 0
+        self._suppressed_mask: Tensor | None = None  # (R, V), while a sentence has some
 
     @property
     def device(self) -> torch.device:
         """The network's."""
         return self._device
+
+    @property
+    def vocab_size(self) -> int:
+        """Target tokens."""
+        return self._vocab_size
 
     @property
     def score_dtype(self) -> torch.dtype:
@@ -109,6 +117,17 @@ class CachedNetwork:
             mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
             mask = mask.view(len(lengths), 1, 1, longest)
         self._layout, self._memory_mask, self._memory_length = layout, mask, longest
+        self._suppressed_mask = None
+        if any(slot.request.suppressed_ids for slot in layout.slots):
+            self._suppressed_mask = self._mask_of(layout)
+
+    def _mask_of(self, layout: Layout) -> Tensor:
+        """Which tokens the rows may not choose: (R, V) bool."""
+        suppressed_ids: list[tuple[int, ...]] = [()] * len(layout.groups.position)
+        for slot in layout.slots:
+            for row in slot.rows:
+                suppressed_ids[row] = slot.request.suppressed_ids
+        return suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self._device)
 
     def step(
         self, tokens: Tensor, positions: Tensor, *, step: int, watch: Stopwatch
@@ -154,7 +173,10 @@ class CachedNetwork:
             watch=watch,
         )
         continuations = beam_search.row_continuations(
-            logits.to(self._score_dtype), layout.groups.max_candidates, self._suppressed
+            logits.to(self._score_dtype),
+            layout.groups.max_candidates,
+            self._suppressed,
+            self._suppressed_mask,
         )
         watch.lap("output")
         return continuations, None if looked is None else looked.argmax(dim=-1)

@@ -1,0 +1,57 @@
+"""Constraints on a sentence's tokens, between a step's logits and the choice among them.
+
+Owns what `DecodeRequest.suppressed_ids` is to a search over tensors: a mask of the vocabulary,
+which exists only while a sentence that runs has such ids, so a search without them pays nothing.
+Forced tokens are `model.decode.beam_search.force`; the int8 kernels have masks of their own
+(`src/session.h`).
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from model.errors import InputError
+from model.request import DecodeRequest
+
+
+def check_suppressed(requests: Sequence[DecodeRequest], *, vocab_size: int) -> None:
+    """Return if every suppressed id is one of the target vocabulary's.
+
+    Raises:
+        InputError: One is not.
+    """
+    for request in requests:
+        for token in request.suppressed_ids:
+            if not 0 <= token < vocab_size:
+                raise InputError(
+                    f"a suppressed id is {token}; the vocabulary has {vocab_size} tokens",
+                    value=token,
+                    limit=vocab_size,
+                )
+
+
+def suppressed_mask(
+    suppressed_ids: Sequence[Sequence[int]], *, vocab_size: int, device: torch.device
+) -> Tensor:
+    """Where a row may not go on: (R, V) bool.
+
+    Args:
+        suppressed_ids: Of every row, R of them.
+        vocab_size: Target tokens, V.
+        device: Where the mask is needed.
+    """
+    mask = torch.zeros(len(suppressed_ids), vocab_size, dtype=torch.bool)
+    for row, tokens in enumerate(suppressed_ids):
+        mask[row, list(tokens)] = True
+    return mask.to(device)
+
+
+def suppress(log_probs: Tensor, mask: Tensor) -> None:
+    """Make tokens impossible in place; their probability mass stays theirs.
+
+    Args:
+        log_probs: (R, V).
+        mask: (R, V) bool, True where a row may not go on.
+    """
+    log_probs.masked_fill_(mask, float("-inf"))
