@@ -16,6 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
+from model.decode.constraints import check_suppressed, suppressed_mask
 from model.decode.scoring import bound_length, hypothesis_score, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.masks import lengths_mask
@@ -101,6 +102,7 @@ class PlainBackend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
+        check_suppressed(requests, vocab_size=self._transformer.config.output_size)
         lengths = [len(request.source_ids) for request in requests]
         pad_id = self._transformer.config.pad_id
         padded = pad_sequence(
@@ -157,7 +159,10 @@ class PlainBackend:
         logits, sources = self._run_network(sentences)
         self._watch.lap("output")
         continuations = beam_search.row_continuations(
-            logits.to(self._score_dtype), groups.max_candidates, self._suppressed
+            logits.to(self._score_dtype),
+            groups.max_candidates,
+            self._suppressed,
+            self._mask(sentences),
         )
         continuations = beam_search.force(continuations, self._forced_tokens(sentences))
         in_prefix = [sentence.num_generated < 0 for sentence in sentences]
@@ -175,6 +180,18 @@ class PlainBackend:
         finished = self._leave(sentences, decision)
         self._watch.lap("search")
         return finished
+
+    def _mask(self, sentences: Sequence[_Sentence]) -> Tensor | None:
+        """(R, V) bool, what single rows may not choose; None where no sentence asks for it."""
+        by_row = [
+            sentence.request.suppressed_ids
+            for sentence in sentences
+            for _ in range(sentence.search.beam_size)
+        ]
+        if not any(by_row):
+            return None
+        size = self._transformer.config.output_size
+        return suppressed_mask(by_row, vocab_size=size, device=self._device)
 
     def _groups(self, sentences: Sequence[_Sentence]) -> beam_search.RowGroups:
         """Rows of each sentence: its beams, behind those of the sentences before it."""

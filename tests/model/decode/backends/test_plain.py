@@ -44,6 +44,18 @@ def test_in_a_crowd_every_sentence_has_the_hypotheses_of_the_slow_search(
         assert_equals_reference(transformer, request, hypotheses)
 
 
+def test_suppressed_tokens_are_chosen_by_no_hypothesis_of_their_sentence() -> None:
+    transformer = small_transformer(position="rope", eos_bias=1.0)
+    crowd = run_in_a_crowd(
+        transformer, random.Random(17), 30, opener=PlainBackend, has_suppressed=True
+    )
+    for request, hypotheses in crowd:
+        assert_equals_reference(transformer, request, hypotheses)
+        chosen = {token for one in hypotheses for token in one.token_ids}
+        assert chosen.isdisjoint(request.suppressed_ids)
+    assert 5 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 25
+
+
 @pytest.mark.parametrize("position", ["sinusoidal-marian", "learned"])
 def test_it_is_an_oracle_of_the_backend_with_caches(position: str) -> None:
     """Alignments and all: the crowd is admitted, stepped and released alike."""
