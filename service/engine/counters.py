@@ -1,28 +1,28 @@
 """Arithmetic on the engine's counters: sums, and the totals of an engine that is gone.
 
-Does not own what is counted, which is `service.engine.messages.Snapshot`, nor the counting, which
-is `service.engine.worker.totals`.
+Does not own what is counted, which is `service.engine.messages.EngineCounters`, nor the counting,
+which is `service.engine.worker.totals`.
 """
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from service.engine.messages import Snapshot
+from service.engine.messages import EngineCounters
 
 
-def summed(snapshots: Sequence[Snapshot]) -> Snapshot:
-    """Several snapshots as one: each of its numbers is the sum of theirs."""
-    names = [name for name in Snapshot.__struct_fields__ if name != "rows_per_step"]
-    counts = {name: sum(getattr(snapshot, name) for snapshot in snapshots) for name in names}
-    by_bucket = zip(*(snapshot.rows_per_step for snapshot in snapshots), strict=True)
-    return Snapshot(**counts, rows_per_step=tuple(map(sum, by_bucket)))
+def summed(engines: Sequence[EngineCounters]) -> EngineCounters:
+    """Counters of several engines as one: each number is the sum of theirs."""
+    names = [name for name in EngineCounters.__struct_fields__ if name != "rows_per_step"]
+    counts = {name: sum(getattr(one, name) for one in engines) for name in names}
+    by_bucket = zip(*(one.rows_per_step for one in engines), strict=True)
+    return EngineCounters(**counts, rows_per_step=tuple(map(sum, by_bucket)))
 
 
-def only_totals(snapshot: Snapshot) -> Snapshot:
+def only_totals(counters: EngineCounters) -> EngineCounters:
     """The totals of an engine that is gone: nothing waits there, and there are no rows."""
     return replace(
-        snapshot,
+        counters,
         num_waiting=0,
         num_waiting_bulk=0,
         num_running=0,

@@ -6,7 +6,7 @@ unknown field or a wrong type is a `ProtocolError`, never a guess.
 
 A conversation: `Configure` → `Ready` or `StartFailed`; then `Submit` and `Cancel` go in and
 every submitted segment gets exactly one last word out: `Finished`, `Failed` or `Cancelled`.
-A `Snapshot` comes now and then whether there is work or not: it is the engine's sign of life.
+`EngineCounters` come now and then whether there is work or not: the engine's sign of life.
 """
 
 from typing import Generic, Literal, TypeVar
@@ -19,7 +19,7 @@ from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 5
+PROTOCOL_VERSION = 6
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -47,8 +47,8 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         admit_token_budget: Padded source tokens encoded between two steps, at most: measured
             times may allow less.
         reserved_share: Of the rows and slots, those that bulk leaves to interactive segments.
-        snapshot_interval_seconds: Shortest time between two snapshots while busy.
-        heartbeat_seconds: Longest time between two snapshots while idle.
+        counters_interval_seconds: Shortest time between two `EngineCounters` while busy.
+        heartbeat_seconds: Longest time between two `EngineCounters` while idle.
         log_level: Least severe line the engine logs.
         protocol_version: What the front speaks.
     """
@@ -62,7 +62,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     max_slots: int = 64
     admit_token_budget: int = 1024
     reserved_share: float = 0.25
-    snapshot_interval_seconds: float = 0.25
+    counters_interval_seconds: float = 0.25
     heartbeat_seconds: float = 1.0
     log_level: LogLevel = "info"
     protocol_version: int = PROTOCOL_VERSION
@@ -215,8 +215,8 @@ class Cancelled(_Message, frozen=True, kw_only=True, tag="cancelled"):
     segment_id: int
 
 
-class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
-    """Where the engine stands, its checkpoints together: totals that never go down, and gauges.
+class EngineCounters(_Message, frozen=True, kw_only=True, tag="counters"):
+    """Counters of an engine, its checkpoints together: totals that never go down, and gauges.
 
     Attributes:
         num_received: Segments submitted; the sum of finished, cancelled, failed, waiting
@@ -268,7 +268,7 @@ class Snapshot(_Message, frozen=True, kw_only=True, tag="snapshot"):
 
 
 FrontMessage = Configure | Submit | Cancel | Shutdown
-EngineMessage = Ready | StartFailed | Finished | Failed | Cancelled | Snapshot
+EngineMessage = Ready | StartFailed | Finished | Failed | Cancelled | EngineCounters
 MessageT = TypeVar("MessageT")
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 
 from model.errors import DragomanError
 from service.engine.counters import only_totals, summed
-from service.engine.messages import Snapshot
+from service.engine.messages import EngineCounters
 from service.errors import RequestError, conflict, draining, reload_failed
 from service.models.deployment import Deployment
 from service.models.registry import Routes
@@ -61,7 +61,7 @@ class Rollout:
         self._on_given_up = on_given_up
         self._may_replace = may_replace
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
-        self._past = Snapshot()  # totals of deployments that are gone
+        self._past = EngineCounters()  # totals of deployments that are gone
         self._opening: asyncio.Timeout | None = None
         self._replacing = asyncio.Lock()
         metrics.watch_engine(self._collector())
@@ -175,7 +175,7 @@ class Rollout:
 
     async def _retire(self, deployment: Deployment) -> None:
         await deployment.retire()
-        self._past = summed([self._past, only_totals(deployment.supervisor.snapshot)])
+        self._past = summed([self._past, only_totals(deployment.supervisor.counters)])
         del self._retiring[deployment]
 
     def _report_checkpoints(self) -> None:
@@ -203,11 +203,11 @@ class Rollout:
         def latest() -> Deployment | None:
             return self.routes.latest
 
-        def snapshot() -> Snapshot:
-            return summed([self._past, *(one.supervisor.snapshot for one in self.deployments)])
+        def counters() -> EngineCounters:
+            return summed([self._past, *(one.supervisor.counters for one in self.deployments)])
 
         return EngineCollector(
-            snapshot=snapshot,
+            counters=counters,
             num_pending=lambda: sum(one.supervisor.num_pending for one in self.deployments),
             max_pending=self._settings.max_pending_segments,
             is_up=lambda: (one := latest()) is not None and one.supervisor.is_ready,

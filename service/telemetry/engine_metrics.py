@@ -1,6 +1,6 @@
 """Metrics of the engine, collected when they are scraped.
 
-Owns the engine's families: its snapshots' gauges, counters and step histogram, what it said when it
+Owns the engine's families: its gauges, counters and step histogram, what it said when it
 was warm, and which checkpoints it has. Labels are bounded (the loaded checkpoints, the device, the
 arithmetic and its reasons); what its process takes of the machine is read from /proc at the scrape.
 """
@@ -18,17 +18,17 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from service.engine.messages import ROWS_BUCKETS, Ready, Snapshot
+from service.engine.messages import ROWS_BUCKETS, EngineCounters, Ready
 from service.version import distribution_version
 
 _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 
 
 class EngineCollector(Collector):
-    """The engine's snapshot, read when it is scraped.
+    """Collector of the engine's counters, read when it is scraped.
 
     Args:
-        snapshot: The latest snapshot; zeros before the first.
+        counters: The latest counters; zeros before the first.
         num_pending: Segments accepted and not yet answered.
         max_pending: How many there may be.
         is_up: 1 while the engine answers.
@@ -41,7 +41,7 @@ class EngineCollector(Collector):
     def __init__(
         self,
         *,
-        snapshot: Callable[[], Snapshot],
+        counters: Callable[[], EngineCounters],
         num_pending: Callable[[], int],
         max_pending: int,
         is_up: Callable[[], bool],
@@ -50,7 +50,7 @@ class EngineCollector(Collector):
         start_seconds: Callable[[], float | None] = lambda: None,
         is_loaded: Callable[[], Mapping[str, bool]] = dict,
     ) -> None:
-        self._snapshot = snapshot
+        self._counters = counters
         self._num_pending = num_pending
         self._max_pending = max_pending
         self._is_up = is_up
@@ -67,8 +67,8 @@ class EngineCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """One family per number."""
-        snapshot = self._snapshot()
+        """The metric families, one for each number."""
+        counters = self._counters()
         yield from self._info()
         yield _checkpoints_loaded(self._is_loaded())
         yield _gauge("engine_up", "1 while the engine answers.", float(self._is_up()))
@@ -76,10 +76,10 @@ class EngineCollector(Collector):
             "pending_segments", "Segments accepted and not yet answered.", self._num_pending()
         )
         yield _gauge("max_pending_segments", "Segments that may be pending.", self._max_pending)
-        yield from _gauges(snapshot)
-        yield _waiting(snapshot)
-        yield from _counters(snapshot)
-        yield _rows_per_step(snapshot)
+        yield from _gauges(counters)
+        yield _waiting(counters)
+        yield from _counters(counters)
+        yield _rows_per_step(counters)
         yield from self._process.collect()
 
     def _info(self) -> Iterator[_EngineFamily]:
@@ -135,51 +135,51 @@ def _slow_compute_type(ready: Ready) -> GaugeMetricFamily:
     return family
 
 
-def _gauges(snapshot: Snapshot) -> Iterator[GaugeMetricFamily]:
-    yield _gauge("queued_segments", "Segments waiting to be admitted.", snapshot.num_waiting)
-    yield _gauge("running_segments", "Segments being decoded.", snapshot.num_running)
-    yield _gauge("running_rows", "Beam rows being decoded.", snapshot.num_rows)
-    yield _gauge("max_rows", "Beam rows that can run at once.", snapshot.max_rows)
-    yield _gauge("slots_in_use", "Slots that hold a segment.", snapshot.num_slots)
-    yield _gauge("max_slots", "Slots there are.", snapshot.max_slots)
+def _gauges(counters: EngineCounters) -> Iterator[GaugeMetricFamily]:
+    yield _gauge("queued_segments", "Segments waiting to be admitted.", counters.num_waiting)
+    yield _gauge("running_segments", "Segments being decoded.", counters.num_running)
+    yield _gauge("running_rows", "Beam rows being decoded.", counters.num_rows)
+    yield _gauge("max_rows", "Beam rows that can run at once.", counters.max_rows)
+    yield _gauge("slots_in_use", "Slots that hold a segment.", counters.num_slots)
+    yield _gauge("max_slots", "Slots there are.", counters.max_slots)
 
 
-def _waiting(snapshot: Snapshot) -> GaugeMetricFamily:
-    # An engine that is gone has none waiting, whatever its last snapshot said of bulk.
-    num_bulk = min(snapshot.num_waiting_bulk, snapshot.num_waiting)
+def _waiting(counters: EngineCounters) -> GaugeMetricFamily:
+    # An engine that is gone has none waiting, whatever its last counters said of bulk.
+    num_bulk = min(counters.num_waiting_bulk, counters.num_waiting)
     family = GaugeMetricFamily(
         "dragoman_waiting_segments",
         "Segments waiting to be admitted, by priority.",
         labels=("priority",),
     )
-    family.add_metric(("interactive",), snapshot.num_waiting - num_bulk)
+    family.add_metric(("interactive",), counters.num_waiting - num_bulk)
     family.add_metric(("bulk",), num_bulk)
     return family
 
 
-def _counters(snapshot: Snapshot) -> Iterator[CounterMetricFamily]:
-    counters = (
-        ("admitted_segments", "Segments that were encoded.", snapshot.num_admitted),
-        ("encoder_batches", "Batches of segments encoded.", snapshot.num_admissions),
-        ("encoder_seconds", "Time spent encoding.", snapshot.admit_seconds),
-        ("step_seconds", "Time spent in decoding steps.", snapshot.step_seconds),
-        ("source_tokens", "Source tokens encoded.", snapshot.num_source_tokens),
+def _counters(counters: EngineCounters) -> Iterator[CounterMetricFamily]:
+    families = (
+        ("admitted_segments", "Segments that were encoded.", counters.num_admitted),
+        ("encoder_batches", "Batches of segments encoded.", counters.num_admissions),
+        ("encoder_seconds", "Time spent encoding.", counters.admit_seconds),
+        ("step_seconds", "Time spent in decoding steps.", counters.step_seconds),
+        ("source_tokens", "Source tokens encoded.", counters.num_source_tokens),
         (
             "padded_source_tokens",
             "Source tokens encoded, with what was padded: minus source_tokens it is the waste.",
-            snapshot.num_padded_source_tokens,
+            counters.num_padded_source_tokens,
         ),
     )
-    for name, documentation, value in counters:
+    for name, documentation, value in families:
         yield CounterMetricFamily(f"dragoman_{name}", documentation, value=value)
 
 
-def _rows_per_step(snapshot: Snapshot) -> HistogramMetricFamily:
+def _rows_per_step(counters: EngineCounters) -> HistogramMetricFamily:
     bounds = (*(str(float(bound)) for bound in ROWS_BUCKETS), "+Inf")
-    cumulative = accumulate(snapshot.rows_per_step)
+    cumulative = accumulate(counters.rows_per_step)
     return HistogramMetricFamily(
         "dragoman_step_rows",
         "Beam rows of a decoding step.",
         buckets=list(zip(bounds, cumulative, strict=True)),
-        sum_value=snapshot.num_row_steps,
+        sum_value=counters.num_row_steps,
     )

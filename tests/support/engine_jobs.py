@@ -51,12 +51,12 @@ async def long_running(engine: EngineClient) -> SegmentBatch:
 
 
 def assert_idle(engine: EngineClient) -> None:
-    snapshot = engine.snapshot
+    counters = engine.counters
     assert engine.num_pending == 0
-    assert (snapshot.num_waiting, snapshot.num_running) == (0, 0)
-    assert (snapshot.num_rows, snapshot.num_slots) == (0, 0)
-    answered = snapshot.num_finished + snapshot.num_cancelled + snapshot.num_failed
-    assert snapshot.num_received == answered
+    assert (counters.num_waiting, counters.num_running) == (0, 0)
+    assert (counters.num_rows, counters.num_slots) == (0, 0)
+    answered = counters.num_finished + counters.num_cancelled + counters.num_failed
+    assert counters.num_received == answered
 
 
 @contextlib.contextmanager

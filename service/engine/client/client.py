@@ -33,12 +33,12 @@ from service.engine.messages import (
     Cancel,
     Cancelled,
     Configure,
+    EngineCounters,
     EngineMessage,
     Failed,
     Finished,
     Ready,
     Shutdown,
-    Snapshot,
     StartFailed,
     Submit,
 )
@@ -56,9 +56,9 @@ class EngineClient:
     Made by `start`; an async context manager that closes on leaving.
 
     Attributes:
-        ready: What the engine said when it was warm.
+        ready: The engine's Ready message.
         start_seconds: From the start of its process to that, interpreter and imports included.
-        snapshot: The engine's latest one.
+        counters: The engine's latest ones.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class EngineClient:
     ) -> None:
         self.ready = ready
         self.start_seconds = start_seconds
-        self.snapshot = Snapshot(
+        self.counters = EngineCounters(
             max_rows=ready.max_rows * len(ready.checkpoints),
             max_slots=ready.max_slots * len(ready.checkpoints),
         )
@@ -307,8 +307,8 @@ class EngineClient:
 
     def _take(self, message: EngineMessage) -> None:
         match message:
-            case Snapshot():
-                self.snapshot = message
+            case EngineCounters():
+                self.counters = message
             case Finished() | Failed() | Cancelled():
                 self._pending.settle(message)
             case Ready() | StartFailed():

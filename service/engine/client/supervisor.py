@@ -15,7 +15,7 @@ from service.engine.client.client import EngineClient, LossReason
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
-from service.engine.messages import Ready, Snapshot
+from service.engine.messages import EngineCounters, Ready
 from service.priority import Priority
 
 _LOGGER = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Supervisor:
         self._clock = clock
         self._on_given_up = on_given_up
         self._on_outdated = on_outdated
-        self._past = Snapshot()  # totals of the engines before this one
+        self._past = EngineCounters()  # totals of the engines before this one
         self._is_exhausted = False
         self._is_retired = False
         self._keeper = asyncio.create_task(self._keep(), name="engine-keeper")
@@ -159,7 +159,7 @@ class Supervisor:
 
     @property
     def ready(self) -> Ready:
-        """What the latest engine said when it was warm."""
+        """The latest engine's Ready message."""
         return self._engine.ready
 
     @property
@@ -183,9 +183,9 @@ class Supervisor:
         return self._engine.max_pending_segments
 
     @property
-    def snapshot(self) -> Snapshot:
+    def counters(self) -> EngineCounters:
         """The totals of all engines so far, and the gauges of the one that is there."""
-        latest = self._engine.snapshot
+        latest = self._engine.counters
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
     @property
@@ -261,7 +261,7 @@ class Supervisor:
                 if num_failed >= self._budget.max_failed_starts:
                     return "failed"  # slow failures would never use up the budget of a window
                 continue
-            self._past = summed([self._past, only_totals(self._engine.snapshot)])
+            self._past = summed([self._past, only_totals(self._engine.counters)])
             self._engine = engine
             seconds = round(self._clock() - lost_at, 3)
             _LOGGER.warning("engine_restarted", extra={"fields": {"seconds": seconds}})

@@ -3,13 +3,13 @@
 Owns the sums of time and their limit; reads no clock, times are passed in.
 """
 
-from service.engine.messages import EngineMessage, Snapshot
+from service.engine.messages import EngineCounters, EngineMessage
 
 
 class Watchdog:
     """Sums of the time without a message, and of the time without progress while there was work.
 
-    The engine sends a snapshot now and then even when it is idle, so silence is a sign as well. A
+    The engine sends its counters now and then even when it is idle, so silence is a sign as well. A
     step that takes long is none, as long as it takes less than the limit.
 
     Time counts as far as it was watched: when the front itself was held up (a suspended machine,
@@ -37,7 +37,7 @@ class Watchdog:
     def heard(self, message: EngineMessage) -> None:
         """Take note of a message from the engine."""
         self._silent_seconds = 0.0
-        if not isinstance(message, Snapshot):
+        if not isinstance(message, EngineCounters):
             return
         num_answers = message.num_finished + message.num_cancelled + message.num_failed
         progress = (message.num_steps, message.num_admissions, num_answers)

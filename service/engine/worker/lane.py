@@ -6,7 +6,7 @@ its turn; a lane knows nothing of the others.
 
 from collections.abc import Sequence
 
-from service.engine.messages import Cancelled, Failed, Finished, Snapshot, SubmitSegment
+from service.engine.messages import Cancelled, EngineCounters, Failed, Finished, SubmitSegment
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler, WaitingSegment
 from service.engine.worker.totals import Totals
@@ -99,14 +99,14 @@ class Lane:
             max_rows=self._runner.max_rows,
         )
 
-    def snapshot(self) -> Snapshot:
+    def counters(self) -> EngineCounters:
         """Where the lane stands, after a look at whether all of it agrees."""
         self._runner.check_integrity()
         interactive, bulk = (
             self._scheduler.num_waiting_of(name) + self._runner.num_retries_of(name)
             for name in PRIORITIES
         )
-        return self._totals.snapshot(
+        return self._totals.counters(
             num_waiting=interactive + bulk,
             num_waiting_bulk=bulk,
             num_rows=self._runner.num_rows,

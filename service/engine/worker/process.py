@@ -51,7 +51,7 @@ class Engine:
         self._lanes = lanes
         self._configure = configure
         self._clock = clock
-        self._snapshot_at = clock()
+        self._counted_at = clock()
         self._is_serving = True
 
     @property
@@ -78,7 +78,7 @@ class Engine:
                 max_token_budget=self._configure.admit_token_budget,
                 keeps_others_waiting=any(other.is_running for other in self._lanes),
             )
-        self._channel.send(self._with_snapshot(answers))
+        self._channel.send(self._with_counters(answers))
 
     def _take(self, messages: Sequence[FrontMessage]) -> list[EngineMessage]:
         answers: list[EngineMessage] = []
@@ -106,8 +106,8 @@ class Engine:
                 )
             self._lanes[number].accept(list(group))
 
-    def _with_snapshot(self, answers: list[EngineMessage]) -> list[EngineMessage]:
-        """Put a snapshot before the answers when one is due.
+    def _with_counters(self, answers: list[EngineMessage]) -> list[EngineMessage]:
+        """Put the counters before the answers when they are due.
 
         One is due when the last work is done, and now and then in any case: the front takes an
         engine that says nothing for one that hangs. It goes first so that a front that has heard
@@ -118,13 +118,13 @@ class Engine:
         interval = (
             self._configure.heartbeat_seconds
             if is_idle
-            else self._configure.snapshot_interval_seconds
+            else self._configure.counters_interval_seconds
         )
-        is_due = now - self._snapshot_at >= interval or (is_idle and answers)
+        is_due = now - self._counted_at >= interval or (is_idle and answers)
         if not is_due:
             return answers
-        self._snapshot_at = now
-        return [summed([lane.snapshot() for lane in self._lanes]), *answers]
+        self._counted_at = now
+        return [summed([lane.counters() for lane in self._lanes]), *answers]
 
 
 def start(channel: EngineChannel, *, clock: Callable[[], float]) -> Engine:

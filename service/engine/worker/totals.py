@@ -7,12 +7,12 @@ from bisect import bisect_left
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from service.engine.messages import ROWS_BUCKETS, Snapshot
+from service.engine.messages import ROWS_BUCKETS, EngineCounters
 
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """Counts since the start, each of the name and meaning that it has in `Snapshot`.
+    """Counts since the start, each of the name and meaning that it has in `EngineCounters`.
 
     None of them ever goes down.
     """
@@ -55,7 +55,7 @@ class Totals:
         self.num_row_steps += num_rows
         self.rows_per_step[bisect_left(ROWS_BUCKETS, num_rows)] += 1
 
-    def snapshot(
+    def counters(
         self,
         *,
         num_waiting: int,
@@ -64,11 +64,11 @@ class Totals:
         num_slots: int,
         max_rows: int,
         max_slots: int,
-    ) -> Snapshot:
+    ) -> EngineCounters:
         """The totals with these gauges."""
         counts: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         counts["rows_per_step"] = tuple(self.rows_per_step)
-        return Snapshot(
+        return EngineCounters(
             **counts,
             num_waiting=num_waiting,
             num_waiting_bulk=num_waiting_bulk,

@@ -34,7 +34,7 @@ def configure(checkpoint_path: Path) -> Configure:
         max_rows=32,
         max_slots=16,
         admit_token_budget=256,
-        snapshot_interval_seconds=0.0,
+        counters_interval_seconds=0.0,
         log_level="error",
     )
 

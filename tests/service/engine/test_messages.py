@@ -12,13 +12,13 @@ from service.engine.messages import (
     Cancel,
     Cancelled,
     Configure,
+    EngineCounters,
     Failed,
     Finished,
     LoadedCheckpoint,
     Ready,
     SegmentTimings,
     Shutdown,
-    Snapshot,
     StartFailed,
     Submit,
     SubmitSegment,
@@ -85,7 +85,7 @@ FROM_ENGINE = [
     ),
     Failed(segment_id=7, code="engine_error", message="it broke"),
     Cancelled(segment_id=7),
-    Snapshot(num_received=3, num_waiting=1, num_waiting_bulk=1, max_rows=16),
+    EngineCounters(num_received=3, num_waiting=1, num_waiting_bulk=1, max_rows=16),
 ]
 
 
@@ -218,5 +218,5 @@ def test_an_oversize_message_is_not_sent(monkeypatch):
         encode_frame(StartFailed(message="x" * 101))
 
 
-def test_a_snapshot_has_a_count_for_every_bucket_and_for_what_is_above():
-    assert len(Snapshot().rows_per_step) == len(ROWS_BUCKETS) + 1
+def test_counters_have_a_count_for_every_bucket_and_for_what_is_above():
+    assert len(EngineCounters().rows_per_step) == len(ROWS_BUCKETS) + 1

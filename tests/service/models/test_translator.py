@@ -138,9 +138,9 @@ def test_cancelling_a_request_cancels_its_segments(
             await task
         await _nothing_pending(engine)
 
-    before = engine.snapshot.num_finished
+    before = engine.counters.num_finished
     runner.run(scenario())
-    assert engine.snapshot.num_finished - before < 20
+    assert engine.counters.num_finished - before < 20
 
 
 async def _nothing_pending(engine: EngineClient) -> None:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from model.config import ComputeReason
-from service.engine.messages import ROWS_BUCKETS, LoadedCheckpoint, Ready, Snapshot
+from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
 from service.labels import MAX_GONE, Served
 from service.telemetry.buckets import COARSEST_SECONDS, FINEST_SECONDS, SECONDS
 from service.telemetry.engine_metrics import EngineCollector
@@ -48,10 +48,10 @@ def metrics(registry: CollectorRegistry) -> Metrics:
 
 
 def _engine(
-    snapshot: Snapshot, *, ready: Ready | None = READY, process_id: int | None = None
+    counters: EngineCounters, *, ready: Ready | None = READY, process_id: int | None = None
 ) -> EngineCollector:
     return EngineCollector(
-        snapshot=lambda: snapshot,
+        counters=lambda: counters,
         num_pending=lambda: 3,
         max_pending=8,
         is_up=lambda: True,
@@ -78,14 +78,14 @@ def test_waiting_is_told_apart_by_priority(metrics: Metrics, registry: Collector
     def sample(name: str, priority: str) -> float | None:
         return registry.get_sample_value(f"dragoman_{name}", {"priority": priority})
 
-    metrics.watch_engine(_engine(Snapshot(num_waiting=7, num_waiting_bulk=5)))
+    metrics.watch_engine(_engine(EngineCounters(num_waiting=7, num_waiting_bulk=5)))
     assert sample("waiting_segments", "interactive") == 2
     assert sample("waiting_segments", "bulk") == 5
     assert registry.get_sample_value("dragoman_queued_segments") == 7
 
 
 def test_of_none_that_wait_none_are_bulk(metrics: Metrics, registry: CollectorRegistry) -> None:
-    metrics.watch_engine(_engine(Snapshot(num_waiting=0, num_waiting_bulk=5)))
+    metrics.watch_engine(_engine(EngineCounters(num_waiting=0, num_waiting_bulk=5)))
     for priority in ("interactive", "bulk"):
         labels = {"priority": priority}
         assert registry.get_sample_value("dragoman_waiting_segments", labels) == 0
@@ -96,7 +96,7 @@ def test_rows_per_step_is_a_cumulative_histogram(
 ) -> None:
     counts = (1, 0, 2, *(0,) * (len(ROWS_BUCKETS) - 3), 4)
     assert ROWS_BUCKETS[-1] == 4096  # what a GPU's overlay lets run at once
-    metrics.watch_engine(_engine(Snapshot(rows_per_step=counts, num_row_steps=900)))
+    metrics.watch_engine(_engine(EngineCounters(rows_per_step=counts, num_row_steps=900)))
 
     def bucket(bound: str) -> float | None:
         return registry.get_sample_value("dragoman_step_rows_bucket", {"le": bound})
@@ -110,7 +110,7 @@ def test_rows_per_step_is_a_cumulative_histogram(
 def test_the_engine_is_described_once_it_is_warm(
     metrics: Metrics, registry: CollectorRegistry
 ) -> None:
-    metrics.watch_engine(_engine(Snapshot(num_running=2, num_source_tokens=5)))
+    metrics.watch_engine(_engine(EngineCounters(num_running=2, num_source_tokens=5)))
     text = metrics.render().decode()
     for name in ("tiny", "other"):
         assert f'dragoman_info{{checkpoint="{name}",' in text
@@ -124,7 +124,7 @@ def test_the_engine_is_described_once_it_is_warm(
 def test_the_arithmetic_is_told_with_its_reason_and_whether_it_is_a_slow_one(
     metrics: Metrics, registry: CollectorRegistry
 ) -> None:
-    metrics.watch_engine(_engine(Snapshot()))
+    metrics.watch_engine(_engine(EngineCounters()))
     info = re.findall("^dragoman_info{(.*)}", metrics.render().decode(), re.MULTILINE)
     for labels, reason in zip(info, REASONS.values(), strict=True):
         assert f'compute_reason="{reason}",compute_type="float32"' in labels
@@ -178,7 +178,7 @@ def test_two_servers_in_one_process_do_not_share_instruments() -> None:
 
 
 def test_names_are_ours_in_base_units_and_documented(metrics: Metrics) -> None:
-    metrics.watch_engine(_engine(Snapshot()))
+    metrics.watch_engine(_engine(EngineCounters()))
     families = list(text_string_to_metric_families(metrics.render().decode()))
     for family in families:
         assert re.fullmatch("(dragoman|process)[a-z_]*", family.name), family.name
@@ -188,7 +188,7 @@ def test_names_are_ours_in_base_units_and_documented(metrics: Metrics) -> None:
 
 def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
     metrics.request_ended(route="unmatched", status=404, seconds=0.0)
-    metrics.watch_engine(_engine(Snapshot()))
+    metrics.watch_engine(_engine(EngineCounters()))
     families = text_string_to_metric_families(metrics.render().decode())
     labels = {name for family in families for sample in family.samples for name in sample.labels}
     known = {"route", "status", "le", "checkpoint", "device", "version", "priority", "reason"}
@@ -238,7 +238,7 @@ def test_the_memory_of_the_engines_process_is_told_while_there_is_one(
     name = "dragoman_engine_process_resident_memory_bytes"
     processes: list[int | None] = [os.getpid()]
     engine = EngineCollector(
-        snapshot=Snapshot,
+        counters=EngineCounters,
         num_pending=lambda: 0,
         max_pending=1,
         is_up=lambda: True,
@@ -345,7 +345,7 @@ def test_what_still_runs_of_a_pair_without_series_is_other(
 
 
 def test_the_parts_of_an_exposition_are_all_of_it(metrics: Metrics) -> None:
-    metrics.watch_engine(_engine(Snapshot()))
+    metrics.watch_engine(_engine(EngineCounters()))
     parts = list(metrics.render_parts())
     assert len(parts) > 20
     assert all(part.startswith(b"# HELP ") for part in parts)

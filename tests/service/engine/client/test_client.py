@@ -91,13 +91,13 @@ def test_more_jobs_than_one_message_carries_are_all_answered(run, engine, monkey
 
 def test_leaving_the_batch_cancels_it_and_the_figures_return_to_zero(run, engine):
     async def scenario() -> None:
-        num_cancelled = engine.snapshot.num_cancelled
+        num_cancelled = engine.counters.num_cancelled
         with await long_running(engine) as batch:
             pass
         assert batch.num_pending == 0
         await settled(engine)
         assert_idle(engine)
-        assert engine.snapshot.num_cancelled > num_cancelled
+        assert engine.counters.num_cancelled > num_cancelled
 
     run(scenario())
 
@@ -109,7 +109,7 @@ def test_a_caller_that_is_cancelled_takes_its_work_with_it(run, engine):
             await batch.results()
 
     async def scenario() -> None:
-        num_cancelled = engine.snapshot.num_cancelled
+        num_cancelled = engine.counters.num_cancelled
         has_started = asyncio.Event()
         caller = asyncio.create_task(request(has_started))
         await has_started.wait()
@@ -118,7 +118,7 @@ def test_a_caller_that_is_cancelled_takes_its_work_with_it(run, engine):
             await caller
         await settled(engine)
         assert_idle(engine)
-        assert engine.snapshot.num_cancelled > num_cancelled
+        assert engine.counters.num_cancelled > num_cancelled
 
     run(scenario())
 
@@ -136,13 +136,13 @@ def test_a_cancelled_segment_is_pending_until_the_engine_has_dropped_it(run, eng
 
 def test_cancelling_a_finished_batch_does_nothing(run, engine):
     async def scenario() -> None:
-        num_cancelled = engine.snapshot.num_cancelled
+        num_cancelled = engine.counters.num_cancelled
         with engine.submit([job()]) as batch:
             await batch.results()
             batch.cancel()
         batch.cancel()
         await settled(engine)
-        assert engine.snapshot.num_cancelled == num_cancelled
+        assert engine.counters.num_cancelled == num_cancelled
 
     run(scenario())
 

@@ -96,7 +96,7 @@ def test_a_lost_engine_is_replaced_and_the_totals_go_on(watched, number, reason)
     async def scenario() -> None:
         async with await watched.supervisor() as supervisor:
             before = await translate(supervisor)
-            assert supervisor.snapshot.num_finished == 1
+            assert supervisor.counters.num_finished == 1
             first = supervisor.process_id
             os.kill(first, signal.SIGSTOP)  # so that what follows is still pending at the end
             batch = supervisor.submit([JOB])
@@ -109,8 +109,8 @@ def test_a_lost_engine_is_replaced_and_the_totals_go_on(watched, number, reason)
             await ready(supervisor)
             assert supervisor.process_id != first
             assert await translate(supervisor) == before
-            assert supervisor.snapshot.num_finished == 2
-            assert supervisor.snapshot.max_rows == supervisor.ready.max_rows
+            assert supervisor.counters.num_finished == 2
+            assert supervisor.counters.max_rows == supervisor.ready.max_rows
             assert not supervisor.is_exhausted
         assert watched.losses == [reason]
         with pytest.raises(ProcessLookupError):

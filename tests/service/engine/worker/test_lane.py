@@ -127,9 +127,9 @@ def test_what_waits_to_be_tried_again_waits_in_its_class(
 ) -> None:
     waiting.num_waiting_by.update(interactive=3, bulk=50)
     running.num_retries_by.update(interactive=1, bulk=20)
-    snapshot = lane.snapshot()
-    assert (snapshot.num_waiting, snapshot.num_waiting_bulk) == (3 + 1 + 50 + 20, 50 + 20)
-    assert (snapshot.num_rows, snapshot.max_rows, snapshot.max_slots) == (6, 16, 8)
+    counters = lane.counters()
+    assert (counters.num_waiting, counters.num_waiting_bulk) == (3 + 1 + 50 + 20, 50 + 20)
+    assert (counters.num_rows, counters.max_rows, counters.max_slots) == (6, 16, 8)
 
 
 def test_a_cancelled_segment_is_forgotten_on_both_sides(lane: Lane, waiting: Waiting) -> None:

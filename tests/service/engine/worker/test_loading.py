@@ -40,9 +40,9 @@ def test_loading_warms_up_and_leaves_the_sessions_empty(checkpoint_path):
     lanes, ready = load_lanes(configure, clock=ticking())
     for lane in lanes:
         assert lane.is_idle
-        snapshot = lane.snapshot()
-        assert (snapshot.num_rows, snapshot.max_rows, snapshot.max_slots) == (0, 8, 3)
-        assert snapshot.num_steps == 0
+        counters = lane.counters()
+        assert (counters.num_rows, counters.max_rows, counters.max_slots) == (0, 8, 3)
+        assert counters.num_steps == 0
     assert (ready.device, ready.num_threads, ready.max_rows) == ("cpu", 1, 8)
     assert [loaded.name for loaded in ready.checkpoints] == ["tiny", "tiny"]
     for loaded in ready.checkpoints:

@@ -19,13 +19,13 @@ from service.engine.messages import (
     Cancel,
     Cancelled,
     Configure,
+    EngineCounters,
     EngineMessage,
     Failed,
     Finished,
     FrontMessage,
     Ready,
     Shutdown,
-    Snapshot,
     StartFailed,
     Submit,
     SubmitSegment,
@@ -89,8 +89,8 @@ class Pair:
 
 
 def is_idle(messages: list[EngineMessage]) -> bool:
-    snapshots = [message for message in messages if isinstance(message, Snapshot)]
-    return bool(snapshots) and snapshots[-1].num_waiting + snapshots[-1].num_running == 0
+    counters = [message for message in messages if isinstance(message, EngineCounters)]
+    return bool(counters) and counters[-1].num_waiting + counters[-1].num_running == 0
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def warm_pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
 
 @pytest.fixture
 def pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
-    """With a snapshot at every turn."""
+    """With counters at every turn."""
     return warm_pair(ends, configure)
 
 
@@ -154,7 +154,7 @@ def test_every_segment_gets_one_last_word(pair):
 
 def test_the_last_figures_come_before_the_last_words(pair):
     heard = pair.turn(submit(segment(1, max_length=1)))
-    assert [type(message) for message in heard] == [Snapshot, Finished]
+    assert [type(message) for message in heard] == [EngineCounters, Finished]
     assert is_idle(heard)
     assert heard[0].num_finished == 1
 
@@ -163,20 +163,20 @@ def test_totals_never_go_down_and_always_add_up(pair):
     heard = pair.turn(submit(*(segment(number, max_length=9) for number in range(30))))
     heard += pair.turn(Cancel(segment_ids=(0, 3, 29, 777)))
     heard += pair.run_out()
-    snapshots = of(Snapshot, heard)
+    counters = of(EngineCounters, heard)
     gauges = {"num_running", "num_rows", "num_slots", "max_rows", "max_slots"}
     gauges |= {"num_waiting", "num_waiting_bulk"}
-    for before, after in itertools.pairwise(snapshots):
-        for name in set(Snapshot.__struct_fields__) - gauges - {"rows_per_step"}:
+    for before, after in itertools.pairwise(counters):
+        for name in set(EngineCounters.__struct_fields__) - gauges - {"rows_per_step"}:
             assert getattr(before, name) <= getattr(after, name)
-    for snapshot in snapshots:
-        answered = snapshot.num_finished + snapshot.num_cancelled + snapshot.num_failed
-        assert snapshot.num_received == answered + snapshot.num_waiting + snapshot.num_running
-        assert sum(snapshot.rows_per_step) == snapshot.num_steps
-        assert snapshot.num_rows <= snapshot.max_rows == 32
-        assert snapshot.num_slots <= snapshot.max_slots == 16
-    assert max(snapshot.num_running for snapshot in snapshots) == 16
-    last = snapshots[-1]
+    for one in counters:
+        answered = one.num_finished + one.num_cancelled + one.num_failed
+        assert one.num_received == answered + one.num_waiting + one.num_running
+        assert sum(one.rows_per_step) == one.num_steps
+        assert one.num_rows <= one.max_rows == 32
+        assert one.num_slots <= one.max_slots == 16
+    assert max(one.num_running for one in counters) == 16
+    last = counters[-1]
     assert (last.num_received, last.num_finished, last.num_cancelled) == (30, 27, 3)
     assert last.num_source_tokens <= last.num_padded_source_tokens
 
@@ -219,7 +219,7 @@ def running_by_turn(pair: Pair, *, num_turns: int) -> list[int]:
     """Sixteen segments with sources of 10 tokens arrive; how many run after each turn."""
     many = [segment(number, max_length=60, source_ids=(*range(10, 19), 1)) for number in range(16)]
     messages = [[submit(*many)], *([] for _ in range(num_turns - 1))]
-    return [of(Snapshot, pair.turn(*said))[0].num_running for said in messages]
+    return [of(EngineCounters, pair.turn(*said))[0].num_running for said in messages]
 
 
 def test_encoding_that_was_slow_is_done_in_smaller_pieces_while_something_runs(pair):
@@ -276,32 +276,32 @@ def test_a_wide_beam_gets_in_between_narrow_ones(pair):
 
 def test_a_batch_that_fails_does_not_stop_the_loop(pair):
     poison = segment(1, source_ids=(1_000_000, 1))
-    snapshot, failure = pair.turn(submit(poison))
+    counters, failure = pair.turn(submit(poison))
     assert isinstance(failure, Failed)
     assert (failure.segment_id, failure.code) == (1, "engine_error")
-    assert snapshot.num_failed == 1
+    assert counters.num_failed == 1
     heard = pair.turn(submit(segment(2))) + pair.run_out()
     assert [word.segment_id for word in of(Finished, heard)] == [2]
 
 
 def test_a_busy_engine_reports_no_more_often_than_it_should(ends, configure):
-    pair = warm_pair(ends, msgspec.structs.replace(configure, snapshot_interval_seconds=0.25))
+    pair = warm_pair(ends, msgspec.structs.replace(configure, counters_interval_seconds=0.25))
     assert pair.turn(submit(segment(1, max_length=20))) == []
     pair.clock.now = 0.2
     assert pair.turn() == []
     pair.clock.now = 0.25
-    assert len(of(Snapshot, pair.turn())) == 1
+    assert len(of(EngineCounters, pair.turn())) == 1
     assert pair.turn() == []
     pair.clock.now = 0.5
-    assert len(of(Snapshot, pair.turn())) == 1
-    assert len(of(Snapshot, pair.run_out())) == 1  # the last one, once it is idle
+    assert len(of(EngineCounters, pair.turn())) == 1
+    assert len(of(EngineCounters, pair.run_out())) == 1  # the last one, once it is idle
 
 
 def test_an_idle_engine_says_now_and_then_that_it_is_there(ends, configure):
     pair = warm_pair(ends, msgspec.structs.replace(configure, heartbeat_seconds=0.01))
     assert pair.turn() == []  # by its own clock no time has passed
     pair.clock.now = 0.01
-    assert [type(message) for message in pair.turn()] == [Snapshot]
+    assert [type(message) for message in pair.turn()] == [EngineCounters]
     assert pair.turn() == []
 
 
@@ -315,8 +315,8 @@ def test_every_checkpoint_has_its_own_rows_and_its_turn(ends, configure):
         msgspec.structs.replace(segment(100 + number, max_length=9), checkpoint=1)
         for number in range(3)
     ]
-    snapshot = of(Snapshot, pair.turn(submit(*first, *second)))[0]
-    assert (snapshot.num_running, snapshot.max_slots, snapshot.max_rows) == (4 + 3, 8, 16)
+    counters = of(EngineCounters, pair.turn(submit(*first, *second)))[0]
+    assert (counters.num_running, counters.max_slots, counters.max_rows) == (4 + 3, 8, 16)
     order = [word.segment_id for word in of(Finished, pair.run_out())]
     assert sorted(order) == [*range(30), 100, 101, 102]
     assert set(order[:7]) >= {100, 101, 102}  # they did not wait for the 30 of the other

@@ -284,7 +284,7 @@ def test_padding_is_counted_where_there_is_any_and_only_there(
         [segment(number, source_ids=(10,) * length) for number, length in enumerate(lengths)]
     )
     runner.admit([0, 1, 2])
-    counted = totals.snapshot(
+    counted = totals.counters(
         num_waiting=0, num_waiting_bulk=0, num_rows=0, num_slots=0, max_rows=1, max_slots=1
     )
     assert counted.num_source_tokens == 20
