@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
 from model.decode.constraints import check_suppressed, suppressed_mask
-from model.decode.scoring import bound_length, hypothesis_score, stop_threshold
+from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.masks import lengths_mask
 from model.nn.transformer import Transformer
@@ -324,7 +324,7 @@ class PlainBackend:
             if num_generated < 1:
                 continue
             threshold = stop_threshold(search, [kept.score for kept in sentence.finished])
-            if best / bound_length(search, num_generated) ** search.length_penalty <= threshold:
+            if running_bound(search, best, num_generated) <= threshold:
                 self.release(sentence.slot_id)
                 wanted = tuple(sentence.finished[: search.num_hypotheses])
                 finished.append(FinishedSentence(slot_id=sentence.slot_id, hypotheses=wanted))
