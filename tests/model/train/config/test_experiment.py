@@ -308,9 +308,9 @@ def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Pat
         ("network", "num_heads: 0", "network.num_heads is 0; it must be at least 1"),
         ("network", "dropout: 1.5", r"network.dropout is 1.5; it must be in \[0, 1\)"),
         ("network", "dropout: .nan", r"network.dropout is nan; it must be in \[0, 1\)"),
-        ("network", "position: foo", "network.position is 'foo'; it must be one of sinusoidal-"),
-        ("network", "norm: foo", "network.norm is 'foo'; it must be one of layernorm, rmsnorm"),
-        ("network", "activation: foo", "network.activation is 'foo'; it must be one of relu, "),
+        ("network", "position: foo", "network.position is 'foo'; it must be 'sinusoidal-"),
+        ("network", "norm: foo", "network.norm is 'foo'; it must be 'layernorm' or 'rmsnorm'"),
+        ("network", "activation: foo", "network.activation is 'foo'; it must be 'relu', "),
         (
             "vocabulary",
             "size: 1000000000000",

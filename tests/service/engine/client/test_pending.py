@@ -7,12 +7,17 @@ import pytest
 
 from model.config import SearchConfig
 from model.errors import InputError
+from model.request import DecodeRequest
 from service.engine.client.pending import PendingSegments
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.engine.messages import Cancelled, Failed, Finished, SegmentTimings
 
-JOB = SegmentJob(source_ids=(5, 2), prefix_ids=(1,), search=SearchConfig(beam_size=1, max_length=4))
+JOB = SegmentJob(
+    request=DecodeRequest(
+        source_ids=(5, 2), prefix_ids=(1,), search=SearchConfig(beam_size=1, max_length=4)
+    )
+)
 FINISHED = Finished(
     segment_id=1,
     hypotheses=(),
