@@ -38,7 +38,12 @@ def test_what_learned_from_share_alike_text_is_share_alike(manifest: Manifest) -
 def test_other_weights_of_share_alike_text_are_a_problem() -> None:
     [german] = [manifest for manifest in MANIFESTS if manifest.name == "en-de-small"]
     assert licence_problems(replace(german, licence="CC-BY-4.0")) == [
-        "en-de-small is under CC-BY-4.0, but gnome-help under CC-BY-SA-3.0"
+        f"en-de-small is under CC-BY-4.0, but {corpus} under {licence}"
+        for corpus, licence in (
+            ("gnome-help", "CC-BY-SA-3.0"),
+            ("debian-handbook", "CC-BY-SA-3.0"),
+            ("xquad-questions", "CC-BY-SA-4.0"),
+        )
     ]
     with pytest.raises(WeightsError, match="gnome-help under CC-BY-SA"):
         notice([replace(german, licence="CC-BY-4.0")])
