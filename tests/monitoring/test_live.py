@@ -81,7 +81,9 @@ def _send_traffic(server: RunningServer) -> None:
         assert client.get("/nowhere").status_code == 404
         wish = {"texts": SENTENCES, "source": "en", "target": "zh-Hans", "timeout_seconds": 0.001}
         assert client.post("/v1/translate", json=wish).status_code == 504
-    body = json.dumps({"q": SENTENCES * 8, "source": "en", "target": "zh"}).encode()
+    # More than a fast machine does before the server has asked whether its client is there.
+    wish = {"q": [" ".join(SENTENCES * 4)] * 16, "source": "en", "target": "zh"}
+    body = json.dumps(wish).encode()
     head = "POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", server.port)) as leaving:
         leaving.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
