@@ -99,3 +99,8 @@ def test_all_fields_that_are_not_honoured_are_listed_at_once() -> None:
         " network.norm is 'rmsnorm' (only 'layernorm')"
     )
     check_honoured(replace(network, norm="layernorm", activation="gelu", d_ff=16), honoured)
+
+
+def test_both_backends_with_caches_in_pytorch_honour_the_same_networks() -> None:
+    """`opening` asks one of them what is left for the plain backend, on either device."""
+    assert EAGER_FIELDS.fields == GRID_FIELDS.fields
