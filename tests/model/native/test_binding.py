@@ -1,0 +1,114 @@
+"""The binding: what does not fit, or lacks something, is refused before a kernel runs."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from model.native import kernels
+from model.native.network import Int8Network, pack_transformer
+from support.search_cases import TOKENS, small_transformer
+
+pytestmark = pytest.mark.skipif(
+    kernels.find_problem() is not None, reason=f"no kernels here: {kernels.find_problem()}"
+)
+SEARCH: dict[str, object] = {
+    "candidates": 2,
+    "num_hypotheses": 1,
+    "max_length": 7,
+    "length_penalty": 1.0,
+    "stopping": "exact",
+    "with_alignment": False,
+}
+REQUEST: dict[str, object] = {"source_ids": (3, 1), "prefix_ids": (0,), "suppressed_ids": ()}
+
+
+def packed() -> Int8Network:
+    return pack_transformer(
+        small_transformer(dtype=torch.float32),
+        max_positions=38,
+        suppressed_ids=TOKENS.suppressed_ids,
+        num_threads=1,
+    )
+
+
+def admission(
+    *, slot: int = 0, rows: Sequence[int] = (0,), without: str = "", **changes: object
+) -> dict[str, list[object]]:
+    """One sentence as the kernels read it, by names; some of it wrong, or missing."""
+    request, search = (
+        {name: changes.get(name, value) for name, value in part.items() if name != without}
+        for part in (REQUEST, SEARCH)
+    )
+    asked = SimpleNamespace(**request, search=SimpleNamespace(**search))
+    return {"names": [0], "slots": [slot], "rows": [rows], "requests": [asked]}
+
+
+def test_what_does_not_fit_is_refused_by_the_binding() -> None:
+    network = packed()
+    make = kernels.load().session
+    limits = {"max_rows": 2, "max_slots": 2, "max_source_length": 8, "max_target_length": 8}
+    limits["eos_id"] = TOKENS.eos_id
+    with pytest.raises(ValueError, match="shorter than the session's limits"):
+        make(network.packed, network.team, **(limits | {"max_target_length": 39}))
+    session = make(network.packed, network.team, **limits)
+
+    def encode(ids: list[int], lengths: list[int], slots: list[int]) -> None:
+        session.encode(*(np.array(values, dtype=np.int32) for values in (ids, lengths, slots)))
+
+    for ids, lengths, slots in (
+        ([3, 23], [2], [0]),
+        ([3, -1], [2], [0]),
+        ([3, 4], [2], [2]),
+        ([3] * 9, [9], [0]),
+    ):
+        with pytest.raises(IndexError, match="out of range"):
+            encode(ids, lengths, slots)
+    with pytest.raises(ValueError, match="add up"):
+        encode([3, 4, 5], [2], [0])
+    results = np.empty((1, 2), dtype=np.float32), np.empty((1, 2), dtype=np.int64)
+    for values in ((23, 0, 0, 0), (1, 2, 0, 0), (1, 0, 2, 0), (1, 0, 0, 8), (1, 0, 0, -1)):
+        with pytest.raises(IndexError, match="out of range"):
+            session.feed(*(np.array([value]) for value in values), *results, None)
+    with pytest.raises(TypeError):
+        session.feed(*(np.array([0], dtype=np.int32) for _ in range(4)), *results, None)
+    session.admit(**admission())
+    for change, error in (
+        ({"slot": 2}, "a slot is out"),
+        ({"rows": []}, "a row is out"),
+        ({"rows": [0, 2]}, "a row is out"),
+        ({"source_ids": (23,)}, "a source id or length is out"),
+        ({"source_ids": (3,) * 9}, "a source id or length is out"),
+        ({"prefix_ids": ()}, "a prefix id is out"),
+        ({"prefix_ids": (-1,)}, "a prefix id is out"),
+        ({"suppressed_ids": (23,)}, "a suppressed id is out"),
+        ({"suppressed_ids": (5, -1)}, "a suppressed id is out"),
+        ({"max_length": 8}, "a target length is out"),
+        ({"candidates": 1}, "a search is impossible"),
+        ({"num_hypotheses": 2}, "a search is impossible"),
+        ({"stopping": "never"}, "stopping must be exact"),
+    ):
+        with pytest.raises((IndexError, ValueError), match=error):
+            session.admit(**admission(**change))
+    nothing: dict[str, list[object]] = {"names": [], "slots": [], "rows": [], "requests": []}
+    for one_too_few in (nothing, *(admission() | {name: []} for name in nothing)):
+        with pytest.raises(ValueError, match="at least one sentence"):
+            session.admit(**one_too_few)
+
+
+@pytest.mark.parametrize("name", [*REQUEST, *SEARCH])
+def test_a_request_that_lacks_something_is_refused_with_its_name(name: str) -> None:
+    network = packed()
+    session = kernels.load().session(
+        network.packed,
+        network.team,
+        max_rows=1,
+        max_slots=1,
+        max_source_length=8,
+        max_target_length=8,
+        eos_id=TOKENS.eos_id,
+    )
+    with pytest.raises(AttributeError, match=name):
+        session.admit(**admission(without=name))
