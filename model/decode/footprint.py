@@ -1,6 +1,6 @@
-"""The least memory that a network's sentences take when all rows and slots are in use.
+"""Limits of a checkpoint's session, and the least memory it takes when all of them are used.
 
-Owns the sum, and its comparison with what a process may have. A checkpoint from elsewhere says how
+Owns both, and its comparison with what a process may have. A checkpoint from elsewhere says how
 long sentences are; what it says must not be more than the machine has. Pure but for that question.
 """
 
@@ -14,6 +14,16 @@ from model.system.host_memory import gibibytes, host_limit
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
 _BYTES_OF_A_POSITION = 4
+
+
+def session_limits(manifest: Manifest, *, max_rows: int, max_slots: int) -> SessionLimits:
+    """Limits of a session: the checkpoint's lengths, with room for the longest prefix."""
+    return SessionLimits(
+        max_rows=max_rows,
+        max_slots=max_slots,
+        max_source_length=manifest.limits.max_source_length,
+        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
+    )
 
 
 def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:

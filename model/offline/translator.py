@@ -7,26 +7,16 @@ are alike, and continuously, so that the batch never runs empty while one senten
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
-from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
+from model.decode.footprint import session_limits
+from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import DecodingError, InputError
 from model.loading import Runnable
 from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
-
-
-def session_limits(manifest: Manifest, *, max_rows: int) -> SessionLimits:
-    """What a session of so many rows is allocated for: whatever the checkpoint allows."""
-    return SessionLimits(
-        max_rows=max_rows,
-        max_slots=max_rows,
-        max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
-    )
 
 
 class Translator:
@@ -54,7 +44,7 @@ class Translator:
         self._session = DecodingSession(
             checkpoint.network,
             tokens=manifest.tokens,
-            limits=session_limits(manifest, max_rows=max_rows),
+            limits=session_limits(manifest, max_rows=max_rows, max_slots=max_rows),
         )
 
     def translate(

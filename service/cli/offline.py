@@ -108,10 +108,10 @@ def opened_translator(
     Raises:
         CheckpointError: Its limits make caches that no memory holds.
     """
-    from model.decode.footprint import check_footprint, memory_limit
-    from model.offline.translator import Translator, session_limits
+    from model.decode.footprint import check_footprint, memory_limit, session_limits
+    from model.offline.translator import Translator
 
-    limits = session_limits(checkpoint.manifest, max_rows=max_rows)
+    limits = session_limits(checkpoint.manifest, max_rows=max_rows, max_slots=max_rows)
     try:
         check_footprint(checkpoint.manifest, limits, memory_limit(device))
     except ConfigError as error:

@@ -14,7 +14,7 @@ from model.checkpoint.checksums import fingerprint
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
-from model.decode.footprint import check_footprint, memory_limit
+from model.decode.footprint import check_footprint, memory_limit, session_limits
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
 from model.loading import Runnable, load_for_decoding
@@ -174,13 +174,7 @@ def _open_lane(
 
 
 def _session_limits(manifest: Manifest, configure: Configure) -> SessionLimits:
-    """The manifest's lengths, with room for the longest prefix."""
-    return SessionLimits(
-        max_rows=configure.max_rows,
-        max_slots=configure.max_slots,
-        max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
-    )
+    return session_limits(manifest, max_rows=configure.max_rows, max_slots=configure.max_slots)
 
 
 def _described(checkpoint: Runnable) -> LoadedCheckpoint:
