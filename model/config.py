@@ -10,7 +10,12 @@ from typing import Literal, get_args
 
 from model.errors import ConfigError
 
-Activation = Literal["relu", "gelu", "silu"]
+Activation = Literal["relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"]
+"""GELU itself; its two approximations (Hendrycks and Gimpel 2016): by tanh, as in T5, and
+x · σ(1.702 x), as in Marian; SiLU is also called swish."""
+DecoderCell = Literal["self-attention", "ssru"]
+"""What a decoder layer takes from the past by: attention, or the simpler simple recurrent unit
+(Kim et al. 2019, "From Research to Production and Back", section 3.2)."""
 NormKind = Literal["layernorm", "rmsnorm"]
 NormPlacement = Literal["post", "pre"]
 PositionKind = Literal[
@@ -57,6 +62,15 @@ class ModelConfig:
         target_vocab_size: Target vocabulary when it is not shared with the source.
         d_k: Width of one query or key head; None means d_model / num_heads.
         d_v: Width of one value head; None means d_model / num_heads.
+        decoder_d_ff: Inner width of the decoder's feed-forward layers; None means d_ff.
+        decoder_cell: The recurrent part of every decoder layer.
+        gated_feed_forward: The inner layer is activation(gate) · up, two products of its input
+            (Shazeer 2020, "GLU variants improve Transformer").
+        feed_forward_bias: The feed-forward projections have biases.
+        embedding_norm: The sum of embedding and position is normalised (mBART).
+        scale_attention: Scores are divided by √d_k; T5 has that in its weights.
+        scale_output: What enters the output projection is divided by √d_model (T5 with tied
+            embeddings).
         position: How order enters the network. "alibi", "relative" (T5 buckets) and "rope"
             act inside self-attention; the others are added to the embedding.
         position_offset: Index of the first position (M2M100 and BART start at 2).
@@ -77,6 +91,13 @@ class ModelConfig:
     num_decoder_layers: int = 6
     d_k: int | None = None
     d_v: int | None = None
+    decoder_d_ff: int | None = None
+    decoder_cell: DecoderCell = "self-attention"
+    gated_feed_forward: bool = False
+    feed_forward_bias: bool = True
+    embedding_norm: bool = False
+    scale_attention: bool = True
+    scale_output: bool = False
     activation: Activation = "relu"
     norm: NormKind = "layernorm"
     norm_placement: NormPlacement = "post"
@@ -105,7 +126,10 @@ class ModelConfig:
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             value = getattr(self, name)
             _require(0.0 <= value < 1.0, f"{name} is {value}; it must be in [0, 1)")
+        inner = self.decoder_d_ff
+        _require(inner is None or inner >= 1, f"decoder_d_ff is {inner}; it must be at least 1")
         _require_choice("activation", self.activation, Activation)
+        _require_choice("decoder_cell", self.decoder_cell, DecoderCell)
         _require_choice("norm", self.norm, NormKind)
         _require_choice("norm_placement", self.norm_placement, NormPlacement)
         _require_choice("position", self.position, PositionKind)
@@ -156,6 +180,11 @@ class ModelConfig:
     def output_size(self) -> int:
         """Number of target pieces, V."""
         return self.vocab_size if self.target_vocab_size is None else self.target_vocab_size
+
+    @property
+    def decoder_inner_width(self) -> int:
+        """Inner width of the decoder's feed-forward layers."""
+        return self.d_ff if self.decoder_d_ff is None else self.decoder_d_ff
 
     @property
     def query_width(self) -> int:

@@ -4,6 +4,7 @@ This file owns the types and what they carry. It does not own HTTP status codes 
 `service.errors`) and it does not format values of users' text: a text is named by its length.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 MAX_SHOWN_CHARACTERS = 60
@@ -74,6 +75,22 @@ class CheckpointError(DragomanError):
         self.path = path
         self.problem = one_line(problem)
         super().__init__(f"{one_line(str(path), max_characters=_MAX_PATH)}: {self.problem}")
+
+
+class ForeignModelError(DragomanError):
+    """A model of another program cannot be converted.
+
+    Attributes:
+        path: What was to be converted.
+        problems: Everything that is in the way, a sentence fragment each.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[str]) -> None:
+        self.path = path
+        self.problems = tuple(one_line(problem) for problem in problems)
+        super().__init__(
+            f"{one_line(str(path), max_characters=_MAX_PATH)}: {'; '.join(self.problems)}"
+        )
 
 
 class DataError(DragomanError):

@@ -6,7 +6,9 @@ pre-norm stack ends in a norm of its own (`model.nn.transformer`).
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
@@ -21,6 +23,8 @@ from model.nn.positions import RotaryPositions
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
+    "gelu-tanh": partial(F.gelu, approximate="tanh"),
+    "gelu-sigmoid": lambda x: x * torch.sigmoid(1.702 * x),
     "silu": F.silu,
 }
 

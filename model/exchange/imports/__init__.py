@@ -1,0 +1,1 @@
+"""Checkpoints from the models of other programs, one file a format or a family."""

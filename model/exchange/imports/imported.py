@@ -1,0 +1,114 @@
+"""What an importer makes of a foreign model: a description, text files, and each tensor's place.
+
+Owns the types between the importers, which know one format each, and the conversion, which writes
+checkpoints. An importer reads headers and small files at once; tensors it reads when they are asked
+for, one by one, so that a network is converted without ever being in memory as a whole.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+from model.checkpoint.manifest import Licence
+from model.checkpoint.weights import TokenizerParts
+from model.config import LengthLimits, ModelConfig, SpecialTokens
+from model.text.language import LanguagePair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantisedRows:
+    """A matrix that the source stores as int8 already.
+
+    Attributes:
+        quanta: int8 (rows, columns), from -127 to 127.
+        scale: float32 (rows,); the weights are quanta · scale.
+    """
+
+    quanta: Tensor
+    scale: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignTensor:
+    """One tensor of the network, still in its source.
+
+    Attributes:
+        shape: As the network has it, outputs first.
+        read: Reads it, float or quantised, with that shape; may be called more than once.
+    """
+
+    shape: tuple[int, ...]
+    read: Callable[[], Tensor | QuantisedRows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedModel:
+    """A foreign model, ready to be written as a checkpoint.
+
+    Attributes:
+        family: Of the network, for people ("marian", "m2m100", "t5").
+        format: Of the files, for people ("Hugging Face", "CTranslate2").
+        name: Suggested name of the checkpoint.
+        description: One line for people.
+        licence: Of the weights, as far as the source says; None if it does not.
+        licences: Of corpora or networks it was made of.
+        network: The shape.
+        tokens: Special ids.
+        pairs: Directions.
+        limits: Lengths.
+        tokenizer: SentencePiece files and tables.
+        tensors: By the names of the network's `state_dict`.
+        unused: Names of tensors of the source that nothing reads; a conversion fails over them.
+        notes: Sentences for the card: what differs from the original program.
+    """
+
+    family: str
+    format: str
+    name: str
+    description: str
+    licence: str | None
+    licences: tuple[Licence, ...]
+    network: ModelConfig
+    tokens: SpecialTokens
+    pairs: tuple[LanguagePair, ...]
+    limits: LengthLimits
+    tokenizer: TokenizerParts
+    tensors: Mapping[str, ForeignTensor]
+    unused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportOptions:
+    """What a person may say of a model that its files do not.
+
+    Attributes:
+        pairs: Source and target tags, canonical; empty takes what the files say.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+
+class Importer(Protocol):
+    """One format, or one family of it."""
+
+    @property
+    def name(self) -> str:
+        """For people: what `dragoman convert` says that it has found."""
+        ...
+
+    def recognises(self, source: Path) -> bool:
+        """Whether `source`, a file or a folder, is of this format, by its content; never raises."""
+        ...
+
+    def read(self, source: Path, options: ImportOptions) -> ImportedModel:
+        """Headers, options, vocabularies; no weights yet.
+
+        Raises:
+            ForeignModelError: With every problem: unsupported options, missing files, tensors that
+                are missing or have other shapes.
+        """
+        ...
