@@ -1,16 +1,18 @@
-"""A random network of base size as a checkpoint: what raw engine speed is measured with.
+"""A random network as a checkpoint: what raw engine speed is measured with.
 
-6+6 layers of width 512, 8 heads, feed-forward 2048, Marian's positions, post-norm, tied, int8 in
-the file. Its vocabulary is a SentencePiece model of exactly as many pieces: letters, and letter
-groups that real text splits into. EOS has a bias that no logit overcomes, so every search, in
-every engine, runs to its maximum length: lengths are forced.
+By default of base size: 6+6 layers of width 512, 8 heads, feed-forward 2048, Marian's positions,
+post-norm, tied, int8 in the file; `SHAPES` has those of other families. Its vocabulary is a
+SentencePiece model of exactly as many pieces: letters, and letter groups that real text splits
+into. EOS has a bias that no logit overcomes, so every search, in every engine, runs to its maximum
+length: lengths are forced.
 
-    python benchmarks/random_checkpoint.py OUTPUT [--vocabulary N] [--seed N]
+    python benchmarks/random_checkpoint.py OUTPUT [--shape NAME] [--vocabulary N] [--seed N]
 """
 
 import argparse
 import string
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice, product
 from pathlib import Path
 
@@ -19,12 +21,37 @@ from torch import nn
 
 from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
-from model.config import LengthLimits, SpecialTokens
+from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.nn.transformer import Transformer
 from model.text.language import LanguagePair
 from model.train.config.presets import preset_network
 
 VOCABULARY_SIZE = 58_101
+_STUDENT = ModelConfig(
+    vocab_size=32_000,
+    d_model=256,
+    num_heads=8,
+    d_ff=1536,
+    num_encoder_layers=6,
+    num_decoder_layers=2,
+)
+SHAPES: Mapping[str, ModelConfig] = {
+    "base": preset_network("base", vocab_size=VOCABULARY_SIZE),
+    "student": replace(_STUDENT, decoder_cell="ssru"),  # Firefox Translations, "tiny"
+    "attention-student": _STUDENT,  # of the same size, for engines without that cell
+    "nllb-600m": ModelConfig(
+        vocab_size=256_206,
+        d_model=1024,
+        num_heads=16,
+        d_ff=4096,
+        num_encoder_layers=12,
+        num_decoder_layers=12,
+        norm_placement="pre",
+        position="sinusoidal-m2m100",
+        position_offset=2,
+    ),
+}
+"""Shapes by name; all have a bias on the logits, so that EOS can be kept from being chosen."""
 MIN_VOCABULARY_SIZE, MAX_VOCABULARY_SIZE = 200, 500_000
 MAX_LENGTH = 512
 EOS_BIAS = -10_000.0
@@ -37,13 +64,16 @@ _UNIGRAM, _NORMAL, _UNKNOWN, _CONTROL = 1, 1, 2, 3
 _VARINT, _LENGTH_DELIMITED, _FIXED32 = 0, 2, 5
 
 
-def write_random_checkpoint(directory: Path, *, vocab_size: int, seed: int) -> None:
+def write_random_checkpoint(
+    directory: Path, *, vocab_size: int, seed: int, shape: str = "base"
+) -> None:
     """Write the checkpoint; equal arguments give equal files.
 
     Args:
         directory: Where it goes; its parent must exist.
         vocab_size: Pieces, specials included, from 200 to 500,000.
         seed: Of the weights.
+        shape: A name of `SHAPES`.
 
     Raises:
         ValueError: The vocabulary is too small for the letters, or too large.
@@ -51,9 +81,9 @@ def write_random_checkpoint(directory: Path, *, vocab_size: int, seed: int) -> N
     """
     save_checkpoint(
         directory,
-        transformer=_random_transformer(vocab_size, seed),
-        name=f"random-base-{vocab_size}",
-        description="Random weights of base size, for measuring speed; it translates nothing",
+        transformer=_random_transformer(replace(SHAPES[shape], vocab_size=vocab_size), seed),
+        name=f"random-{shape}-{vocab_size}",
+        description=f"Random weights of {shape} shape, for measuring speed; it translates nothing",
         licence="Apache-2.0",
         tokens=TOKENS,
         pairs=(LanguagePair(source="en", target="de"),),
@@ -84,7 +114,7 @@ def synthetic_spm(vocab_size: int) -> bytes:
     return bytes(data + _message(3, _text(1, "identity")))
 
 
-def _random_transformer(vocab_size: int, seed: int) -> Transformer:
+def _random_transformer(config: ModelConfig, seed: int) -> Transformer:
     """Starting weights, changed so that searches are as lively as those of a trained network.
 
     A random network repeats one token for ever: attention averages to a constant, and a tied table
@@ -93,7 +123,7 @@ def _random_transformer(vocab_size: int, seed: int) -> Transformer:
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        transformer = Transformer(preset_network("base", vocab_size=vocab_size)).eval()
+        transformer = Transformer(config).eval()
         for name, weight in transformer.decoder.named_parameters():
             if name.endswith("out_proj.weight"):
                 weight.mul_(0.3)
@@ -152,12 +182,18 @@ def _text(field: int, value: str) -> bytes:
 
 def main() -> None:
     """Read the flags and write."""
-    parser = argparse.ArgumentParser(description="Write a random checkpoint of base size.")
+    parser = argparse.ArgumentParser(description="Write a random checkpoint.")
     parser.add_argument("output", type=Path, help="checkpoint directory to write")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY_SIZE, help="(%(default)s)")
+    parser.add_argument("--shape", choices=tuple(SHAPES), default="base", help="(%(default)s)")
+    parser.add_argument("--vocabulary", type=int, help="pieces (those of the shape)")
     parser.add_argument("--seed", type=int, default=1, help="(%(default)s)")
     arguments = parser.parse_args()
-    write_random_checkpoint(arguments.output, vocab_size=arguments.vocabulary, seed=arguments.seed)
+    write_random_checkpoint(
+        arguments.output,
+        vocab_size=arguments.vocabulary or SHAPES[arguments.shape].vocab_size,
+        seed=arguments.seed,
+        shape=arguments.shape,
+    )
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ Owns the flags, and one directory of networks for everything that is measured.
 import argparse
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.peers import marks, memory, offline, results, served
+from benchmarks.peers import families, marks, memory, offline, results, served
 from benchmarks.peers.models import BUNDLED, write_models
 from benchmarks.peers.plan import FULL, QUICK, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
@@ -35,13 +35,26 @@ def parse_arguments() -> argparse.Namespace:
         choices=(1, 2),
         help="of every rival (one a core, at most 2); 1 to try things beside other work",
     )
+    parser.add_argument(
+        "--marian",
+        metavar="PYTHON",
+        help="an interpreter with pymarian, for `--only families`; without it Marian is left out",
+    )
     return parser.parse_args()
 
 
 def measure(
-    benchmark: str, models: Mapping[str, Path], plan: Plan, num_threads: int
+    benchmark: str,
+    models: Mapping[str, Path],
+    plan: Plan,
+    num_threads: int,
+    *,
+    marian: str | None = None,
 ) -> dict[str, object]:
     """What one benchmark adds to the header."""
+    if benchmark == "families":
+        found = families.measure(models, plan.families, num_threads, marian=marian)
+        return {"families": found}
     if benchmark == "offline":
         return {"points": offline.measure(models, plan.offline, num_threads)}
     if benchmark == "served":
@@ -60,22 +73,37 @@ def main() -> None:
     directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:
-        models = {name: Path(folder) / name for name in ("bundled", *map(str, _vocabularies(plan)))}
-        for name, path in models.items():
-            if name == "bundled":
-                write_models(path, checkpoint=BUNDLED)
-            else:
-                write_models(path, vocabulary=int(name))
-        for benchmark in arguments.only or results.BENCHMARKS:
+        wanted = arguments.only or results.BY_DEFAULT
+        models = _write_networks(Path(folder), wanted, plan, marian=arguments.marian)
+        for benchmark in wanted:
             found = results.header(benchmark, is_quick=plan.is_quick, num_threads=num_threads)
             if found["busy_percent_before"] > _MAX_BUSY_PERCENT:
                 print(f"others use {found['busy_percent_before']} % of the processors", flush=True)
             started = time.perf_counter()
-            found |= measure(benchmark, models, plan, num_threads)
+            found |= measure(benchmark, models, plan, num_threads, marian=arguments.marian)
             found["seconds"] = round(time.perf_counter() - started)
             print(results.write(found, directory), flush=True)
     for mark in marks.all_marks(results.latest(directory)):
         print(mark)
+
+
+def _write_networks(
+    folder: Path, benchmarks: Sequence[str], plan: Plan, *, marian: str | None
+) -> dict[str, Path]:
+    """The networks that these benchmarks need, by name."""
+    models = {}
+    if set(benchmarks) - {"families"}:
+        models["bundled"] = folder / "bundled"
+        write_models(models["bundled"], checkpoint=BUNDLED)
+        for vocabulary in _vocabularies(plan):
+            name = str(vocabulary)
+            models[name] = folder / name
+            write_models(models[name], vocabulary=vocabulary)
+    for family in plan.families if "families" in benchmarks else ():
+        models[family.shape] = folder / family.shape
+        interpreter = marian if family.has_marian else None
+        write_models(models[family.shape], family=family.shape, marian=interpreter)
+    return models
 
 
 def _vocabularies(plan: Plan) -> list[int]:

@@ -4,9 +4,9 @@ Owns the targets and the arithmetic. Reads results, measures nothing.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from benchmarks.peers.results import Result
+from benchmarks.peers.results import BY_DEFAULT, Result
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_FLOAT32, DRAGOMAN_INT8
 from benchmarks.peers.rounds import median
 
@@ -54,12 +54,17 @@ def all_marks(results: Mapping[str, Result]) -> list[Mark]:
     Args:
         results: By benchmark.
     """
-    kinds = {"offline": offline_marks, "served": served_marks, "memory": memory_marks}
+    kinds = {
+        "offline": offline_marks,
+        "served": served_marks,
+        "memory": memory_marks,
+        "families": family_marks,
+    }
     marks: list[Mark] = []
     for name, make in kinds.items():
         if name in results:
             marks += make(results[name])
-        else:
+        elif name in BY_DEFAULT:
             marks.append(Mark(name=f"{name}: no results", value=None, target=1.0, is_minimum=True))
     return marks
 
@@ -111,12 +116,14 @@ def offline_marks(result: Result) -> list[Mark]:
     return [*_speed_marks(points), *_bleu_marks(points)]
 
 
-def _speed_marks(points: Sequence[Result]) -> Iterator[Mark]:
+def _speed_marks(
+    points: Sequence[Result], rival: str = CTRANSLATE2, *, prefix: str = ""
+) -> Iterator[Mark]:
     for point in points:
         is_small = point["workload"] == "equal" and point["num_sentences"] < LARGE_COUNT
         yield Mark(
-            name=f"tokens/s, {point_name(point)}",
-            value=speedup(point, DRAGOMAN_INT8, CTRANSLATE2),
+            name=f"{prefix}tokens/s, {point_name(point)}",
+            value=speedup(point, DRAGOMAN_INT8, rival),
             target=SMALL_SPEEDUP if is_small else LARGE_SPEEDUP,
             is_minimum=True,
         )
@@ -166,6 +173,19 @@ def served_marks(result: Result) -> list[Mark]:
                 is_minimum=False,
             ),
         ]
+    return marks
+
+
+def family_marks(result: Result) -> list[Mark]:
+    """Speed of every family by its rivals' at their best, and memory by CTranslate2's."""
+    marks: list[Mark] = []
+    for found in result["families"]:
+        for rival in found["memory"]:
+            if rival != DRAGOMAN_INT8:
+                prefix = f"{found['family']} against {rival}: "
+                marks += _speed_marks(found["points"], rival, prefix=prefix)
+        for mark in memory_marks({"rivals": found["memory"]}):
+            marks.append(replace(mark, name=f"{found['family']}: {mark.name}"))
     return marks
 
 

@@ -3,12 +3,12 @@
 Owns the order of looks at a fresh process: libraries imported, network loaded, work done.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.peers.plan import MemoryPlan
 from benchmarks.peers.results import Result
-from benchmarks.peers.rivals import Rival, all_specs, running
+from benchmarks.peers.rivals import Rival, Spec, all_specs, running
 from benchmarks.peers.rounds import median
 from benchmarks.peers.work import Work, equal_work
 
@@ -17,21 +17,26 @@ SIZES = ("empty_bytes", "loaded_bytes", "peak_bytes")
 
 
 def measure(models: Mapping[str, Path], plan: MemoryPlan, num_threads: int) -> dict[str, Result]:
-    """Medians and raw rounds by rival; every round is a process of its own."""
+    """Of everyone, with a network of base size; see `measure_specs`."""
     work = equal_work(
         plan.num_sentences,
         vocab_size=plan.vocabulary,
         beam_size=4,
         target_length=plan.target_length,
     )
+    directory = models[str(plan.vocabulary)]
+    return measure_specs(all_specs(num_threads), directory, work, plan.num_rounds, num_threads)
+
+
+def measure_specs(
+    specs: Sequence[Spec], models: Path, work: Work, num_rounds: int, num_threads: int
+) -> dict[str, Result]:
+    """Medians and raw rounds by rival; every round is a process of its own."""
     found: dict[str, Result] = {}
-    for spec in all_specs(num_threads):
+    for spec in specs:
         rounds = []
-        for _ in range(plan.num_rounds):
-            directory = models[str(plan.vocabulary)]
-            with running(
-                [spec], models=directory, num_threads=num_threads, is_loaded=False
-            ) as rivals:
+        for _ in range(num_rounds):
+            with running([spec], models=models, num_threads=num_threads, is_loaded=False) as rivals:
                 rounds.append(look(rivals[spec.name], work))
         found[spec.name] = summarise(rounds)
         grown = found[spec.name]

@@ -142,7 +142,7 @@ def small_points(plan: OfflinePlan, specs: Sequence[Spec], vocabulary: int) -> l
                 Entry(
                     name=spec.name,
                     spec=spec,
-                    candidates=_small_candidates(spec, count),
+                    candidates=small_candidates(spec, count),
                     max_rounds=plan.max_slow_rounds if _is_slow(spec) else plan.max_rounds,
                     min_rounds=_min_rounds(spec),
                     is_warmed_by_sample=_is_slow(spec),
@@ -174,7 +174,7 @@ def file_points(plan: OfflinePlan, specs: Sequence[Spec]) -> list[Point]:
                     Entry(
                         name=spec.name,
                         spec=spec,
-                        candidates=_file_candidates(spec),
+                        candidates=file_candidates(spec),
                         max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
                         min_rounds=_min_rounds(spec),
                         is_warmed_by_sample=True,
@@ -219,7 +219,7 @@ def _text_entries(plan: OfflinePlan, specs: Sequence[Spec], beam_size: int) -> I
         entry = Entry(
             name=spec.name,
             spec=spec,
-            candidates=_file_candidates(spec),
+            candidates=file_candidates(spec),
             max_rounds=1 if spec.name == DRAGOMAN_FLOAT32 else plan.max_file_rounds,
             min_rounds=_min_rounds(spec),
             is_warmed_by_sample=True,
@@ -237,7 +237,7 @@ def _min_rounds(spec: Spec) -> int:
     return _MIN_ROUNDS if spec.name in {DRAGOMAN_INT8, CTRANSLATE2} else 1
 
 
-def _small_candidates(spec: Spec, count: int) -> list[Settings]:
+def small_candidates(spec: Spec, count: int) -> list[Settings]:
     """CTranslate2 may use its threads within a batch or beside each other, on one or two."""
     if spec.name != CTRANSLATE2:
         return [spec.settings]
@@ -256,7 +256,7 @@ def _small_candidates(spec: Spec, count: int) -> list[Settings]:
     ]
 
 
-def _file_candidates(spec: Spec) -> list[Settings]:
+def file_candidates(spec: Spec) -> list[Settings]:
     """How many at once: rows for our int8, sentences or tokens for CTranslate2."""
     if spec.name == DRAGOMAN_INT8:
         return [{"max_rows": rows} for rows in _ROWS]

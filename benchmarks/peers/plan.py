@@ -78,12 +78,39 @@ class MemoryPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyPlan:
+    """Of one family of networks, with random weights.
+
+    Attributes:
+        shape: A name of `benchmarks.random_checkpoint.SHAPES`.
+        has_marian: Marian runs such networks.
+        num_file_sentences: Of the random file.
+        counts: Sentences handed over at once.
+        target_length: Tokens with EOS of every answer.
+        max_rounds: Of every point.
+        budget_seconds: For all rounds but the first three.
+    """
+
+    shape: str
+    has_marian: bool
+    num_file_sentences: int
+    counts: tuple[int, ...] = (1, 8, 32)
+    target_length: int = 32
+    max_rounds: int = 5
+    budget_seconds: float = 240.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """All of a run."""
 
     offline: OfflinePlan
     served: ServedPlan
     memory: MemoryPlan
+    families: tuple[FamilyPlan, ...] = (
+        FamilyPlan(shape="student", has_marian=True, num_file_sentences=2_000),
+        FamilyPlan(shape="nllb-600m", has_marian=False, num_file_sentences=100),
+    )
     is_quick: bool = False
 
 
@@ -115,5 +142,16 @@ QUICK = Plan(
         tuning_clients=8,
     ),
     memory=MemoryPlan(vocabulary=32_000, num_sentences=4, target_length=8, num_rounds=1),
+    families=(
+        FamilyPlan(
+            shape="student",
+            has_marian=True,
+            num_file_sentences=24,
+            counts=(1, 4),
+            target_length=8,
+            max_rounds=1,
+            budget_seconds=20.0,
+        ),
+    ),
     is_quick=True,
 )

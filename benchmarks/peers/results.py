@@ -18,7 +18,9 @@ from benchmarks.peers.models import ROOT
 
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench-peers"
-BENCHMARKS = ("offline", "served", "memory")
+BENCHMARKS = ("offline", "served", "memory", "families")
+BY_DEFAULT = BENCHMARKS[:3]
+"""Those that a run without `--only` has; the families take as long as all of them."""
 Result = dict[str, Any]  # read from JSON: its readers know its shape
 _LOOK_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")

@@ -24,6 +24,7 @@ DRAGOMAN_INT8 = "Dragoman int8"
 DRAGOMAN_FLOAT32 = "Dragoman float32"
 CTRANSLATE2 = "CTranslate2"
 HUGGINGFACE = "Hugging Face float32"
+MARIAN = "Marian int8"
 MAX_THREADS = 2
 DEFAULT_ROWS = 128
 
@@ -40,14 +41,17 @@ class Spec:
     """Who a rival is.
 
     Attributes:
-        compute_type: Dragoman's; CTranslate2 has it in its settings.
+        engine: Which, or "marian", which has a worker of its own.
+        compute_type: Dragoman's; CTranslate2 and Marian have it in their settings.
         settings: Those it starts with.
+        python: The interpreter that it runs in.
     """
 
     name: str
-    engine: EngineName
+    engine: EngineName | Literal["marian"]
     compute_type: Literal["int8", "float32"]
     settings: Settings
+    python: str = sys.executable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +97,12 @@ def all_specs(num_threads: int) -> list[Spec]:
         Spec(name=CTRANSLATE2, engine="ctranslate2", compute_type="int8", settings=rival),
         Spec(name=HUGGINGFACE, engine="huggingface", compute_type="float32", settings={}),
     ]
+
+
+def marian_spec(python: str) -> Spec:
+    """Marian, in an interpreter that has pymarian."""
+    settings: Settings = {"compute_type": "int8", "mini_batch": 32, "maxi_batch": 1}
+    return Spec(name=MARIAN, engine="marian", compute_type="int8", settings=settings, python=python)
 
 
 class Rival:
@@ -163,9 +173,13 @@ def running(
 
 
 def _start(spec: Spec, models: Path, num_threads: int) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "benchmarks.peers.worker", spec.engine]
-    command += ["--models", str(models), "--compute-type", spec.compute_type]
-    command += ["--threads", str(num_threads)]
+    if spec.engine == "marian":
+        worker = "benchmarks/peers/marian_worker.py"
+        command = [spec.python, worker, str(models), str(num_threads)]
+    else:
+        command = [spec.python, "-m", "benchmarks.peers.worker", spec.engine]
+        command += ["--models", str(models), "--compute-type", spec.compute_type]
+        command += ["--threads", str(num_threads)]
     # OpenMP's own waiting: threads spin for some milliseconds after their work, then sleep, which
     # is each engine's fastest; whoever waits for its turn is watched, see `offline`.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "MKL_"))}

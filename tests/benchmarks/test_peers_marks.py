@@ -3,7 +3,16 @@ import pytest
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
 from benchmarks.peers.marks import Mark, all_marks, ratio, speedup
-from support.peers_results import DRAGOMAN, REFERENCE, RIVAL, all_results, memory, offline, served
+from support.peers_results import (
+    DRAGOMAN,
+    REFERENCE,
+    RIVAL,
+    all_results,
+    families,
+    memory,
+    offline,
+    served,
+)
 
 
 def test_every_mark_has_its_ratio_its_target_and_its_verdict() -> None:
@@ -25,6 +34,20 @@ def test_every_mark_has_its_ratio_its_target_and_its_verdict() -> None:
         "served p99, 32 clients, bundled": (pytest.approx(2 / 3), 0.5, False),
         "growth of resident memory, loaded": (0.9, 1.0, True),
         "growth of resident memory, peak": (1.2, 1.0, False),
+    }
+
+
+def test_a_family_is_compared_with_every_engine_of_it_and_its_memory_with_ctranslate2s() -> None:
+    found = {mark.name: mark.value for mark in all_marks(all_results() | {"families": families()})}
+    assert {name: value for name, value in found.items() if name.startswith("student")} == {
+        "student against CTranslate2: tokens/s, vocabulary 58101, beam 4, 1 sentence": 3.0,
+        "student against CTranslate2: tokens/s, vocabulary 58101, greedy,"
+        " file of 2000 sentences": 3.0,
+        "student against Marian int8: tokens/s, vocabulary 58101, beam 4, 1 sentence": 4.0,
+        "student against Marian int8: tokens/s, vocabulary 58101, greedy,"
+        " file of 2000 sentences": 4.0,
+        "student: growth of resident memory, loaded": 0.9,
+        "student: growth of resident memory, peak": 1.2,
     }
 
 

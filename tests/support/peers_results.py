@@ -120,5 +120,17 @@ def memory() -> dict[str, Any]:
     return header("memory") | {"vocabulary": 58101, "num_sentences": 32, "rivals": rivals}
 
 
+def families() -> dict[str, Any]:
+    marian = "Marian int8"
+    speeds = {DRAGOMAN: 3000.0, RIVAL: 1000.0, marian: 750.0}
+    found = {
+        "family": "student",
+        "points": [point("equal", 1, 4, speeds), point("file", 2000, 1, speeds)],
+        "memory": memory()["rivals"] | {marian: memory()["rivals"][RIVAL]},
+    }
+    del found["memory"][FLOAT], found["memory"][REFERENCE]
+    return header("families") | {"families": [found]}
+
+
 def all_results() -> dict[str, dict[str, Any]]:
     return {"offline": offline(), "served": served(), "memory": memory()}
