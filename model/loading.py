@@ -167,7 +167,7 @@ def _float_reason(manifest: Manifest, device: torch.device) -> ComputeReason:
     if device.type != "cpu":
         return "best"
     if unsupported_fields(manifest.network, INT8_FIELDS):
-        return "positions"
+        return "network"
     return "processor" if kernels.missing_flags() else "not_built"
 
 

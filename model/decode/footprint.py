@@ -33,12 +33,12 @@ def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:
 
 
 def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
-    """Bytes of keys, values and tokens, of every row's past and every slot's memory."""
+    """Bytes of keys, values and tokens, of every row's past and every slot's encoder output."""
     network = manifest.network
     node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
     past = limits.max_rows * limits.max_target_length
-    memory = limits.max_slots * limits.max_source_length
-    return (past + memory) * network.num_decoder_layers * node + past * _BYTES_OF_A_TOKEN
+    sources = limits.max_slots * limits.max_source_length
+    return (past + sources) * network.num_decoder_layers * node + past * _BYTES_OF_A_TOKEN
 
 
 def memory_limit(device: torch.device) -> int | None:

@@ -2,8 +2,8 @@
 
 Owns the order of a layer's parts, its norms and residual connections. What a row takes from its
 past is its cell's (`model.nn.cells`). It keeps nothing: where the states of a row and the encoder's
-output lie, and how they are attended to, is each backend's `Past` and `Memory`. The plain layer,
-`model.nn.layers`, is its oracle.
+output lie, and how they are attended to, is each backend's `Past` and `EncoderOutputs`. The plain
+layer, `model.nn.layers`, is its oracle.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from model.nn.norms import Norm
 from model.nn.transformer import Transformer
 
 
-class Memory(Protocol):
+class EncoderOutputs(Protocol):
     """The encoder outputs of one step's rows, as a backend keeps them."""
 
     def attend(self, layer: int, queries: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class FusedLayer:
         self._activation = ACTIVATIONS[config.activation]
         self._num_heads = config.num_heads
 
-    def project_memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    def project_encoder_output(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of the encoder's output: (B, S, D) → (B, H, S, d_k), (B, H, S, d_v)."""
         cross = self._layer.cross_attention
         size, flat = encoded.shape[:2], encoded.flatten(0, 1)
@@ -97,10 +97,10 @@ class FusedLayer:
         )
         return keys, values
 
-    def step(self, hidden: Tensor, past: Past, memory: Memory) -> Tensor:
+    def step(self, hidden: Tensor, past: Past, outputs: EncoderOutputs) -> Tensor:
         """The whole layer: (R, D) → (R, D)."""
         hidden = self.step_cell(hidden, past)
-        hidden = self.attend_to_memory(hidden, memory)
+        hidden = self.cross_attend(hidden, outputs)
         return self.feed_forward(hidden)
 
     def step_cell(self, hidden: Tensor, past: Past) -> Tensor:
@@ -108,12 +108,12 @@ class FusedLayer:
         change = self._cell(self._index, self._before(hidden, self._cell_norm), past)
         return self._after(hidden, change, self._cell_norm)
 
-    def attend_to_memory(self, hidden: Tensor, memory: Memory) -> Tensor:
+    def cross_attend(self, hidden: Tensor, outputs: EncoderOutputs) -> Tensor:
         """Cross-attention with its residual connection: (R, D) → (R, D)."""
         layer = self._layer
         inner = self._before(hidden, layer.cross_attention_norm)
         queries = layer.cross_attention.q_proj(inner).view(len(inner), self._num_heads, -1)
-        attended = memory.attend(self._index, queries)
+        attended = outputs.attend(self._index, queries)
         return self._after(
             hidden, layer.cross_attention.out_proj(attended), layer.cross_attention_norm
         )

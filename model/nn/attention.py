@@ -171,18 +171,18 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self,
         queries: Tensor,
-        memory: Tensor,
+        attended: Tensor,
         *,
         mask: Tensor | None = None,
         is_causal: bool = False,
         bias: Tensor | None = None,
         maps: list[Tensor] | None = None,
     ) -> Tensor:
-        """Let every query attend to the memory, from which keys and values are made.
+        """Let every query attend to what keys and values are made from.
 
         Args:
             queries: (B, Q, D).
-            memory: (B, K, D); the queries themselves in self-attention.
+            attended: (B, K, D); the queries themselves in self-attention.
             mask: Bool, broadcast to (B, H, Q, K); True = may attend.
             is_causal: Query i may attend to positions j ≤ i only.
             bias: Added to the scores, (H, Q, K).
@@ -192,8 +192,8 @@ class MultiHeadAttention(nn.Module):
             (B, Q, D).
         """
         q = self._split_heads(self.q_proj(queries))
-        k = self._split_heads(self.k_proj(memory))
-        v = self._split_heads(self.v_proj(memory))
+        k = self._split_heads(self.k_proj(attended))
+        v = self._split_heads(self.v_proj(attended))
         if self.rotary is not None:
             q, k = self.rotary(q), self.rotary(k)
         dropout = self.dropout if self.training else 0.0

@@ -100,7 +100,7 @@ class EncoderLayer(_Layer):
 
 
 class DecoderLayer(_Layer):
-    """A recurrent cell, attention to the encoder's memory, then feed-forward.
+    """A recurrent cell, attention to the encoder output, then feed-forward.
 
     The cell and its norm are submodules under the cell's own name.
     """
@@ -132,9 +132,9 @@ class DecoderLayer(_Layer):
     def forward(
         self,
         x: Tensor,
-        memory: Tensor | None = None,
+        encoder_output: Tensor | None = None,
         mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
+        encoder_mask: Tensor | None = None,
         *,
         bias: Tensor | None = None,
         maps: list[Tensor] | None = None,
@@ -144,9 +144,9 @@ class DecoderLayer(_Layer):
 
         Args:
             x: (B, T, D).
-            memory: (B, S, D); None skips the cross-attention sub-layer.
+            encoder_output: (B, S, D); None skips the cross-attention sub-layer.
             mask: Narrows what the cell sees of the past, broadcast to (B, H, T, T).
-            memory_mask: Which source positions may be attended to, broadcast to (B, H, T, S).
+            encoder_mask: Which source positions may be attended to, broadcast to (B, H, T, S).
             bias: Added to the scores of a cell that attends, (H, T, T).
             maps: If given, the weights (B, H, T, T) of a cell that attends are appended to it.
             cross_maps: If given, the cross-attention weights (B, H, T, S) are appended to it.
@@ -159,11 +159,13 @@ class DecoderLayer(_Layer):
             self.cell_norm,
             lambda x: self.cell.over_sequence(x, mask=mask, bias=bias, maps=maps),
         )
-        if memory is not None:
+        if encoder_output is not None:
             x = self._residual(
                 x,
                 self.cross_attention_norm,
-                lambda x: self.cross_attention(x, memory, mask=memory_mask, maps=cross_maps),
+                lambda x: self.cross_attention(
+                    x, encoder_output, mask=encoder_mask, maps=cross_maps
+                ),
             )
         return self._residual(x, self.feed_forward_norm, self.feed_forward)
 

@@ -198,7 +198,7 @@ class AlibiBias(nn.Module):
     """Scores fall linearly with distance: −slope · (i − j) for the keys j behind query i.
 
     Keys ahead, which only the encoder sees and the paper does not treat, fall twice as fast.
-    Were both sides alike, a sentence and its reverse would have the same memory.
+    Were both sides alike, a sentence and its reverse would have the same encoder output.
     """
 
     def __init__(self, num_heads: int) -> None:

@@ -70,7 +70,7 @@ class Encoder(nn.Module):
             maps: If given, every layer's weights (B, H, S, S) are appended to it.
 
         Returns:
-            The memory, (B, S, D).
+            The encoder output, (B, S, D).
         """
         length = embeddings.shape[1]
         x: Tensor = self.dropout(embeddings)
@@ -84,7 +84,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of causal decoder layers; without a memory it is a language model's."""
+    """A stack of causal decoder layers; without encoder output it is a language model's."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -101,8 +101,8 @@ class Decoder(nn.Module):
     def forward(
         self,
         embeddings: Tensor,
-        memory: Tensor | None = None,
-        memory_mask: Tensor | None = None,
+        encoder_output: Tensor | None = None,
+        encoder_mask: Tensor | None = None,
         mask: Tensor | None = None,
         *,
         maps: list[Tensor] | None = None,
@@ -112,8 +112,8 @@ class Decoder(nn.Module):
 
         Args:
             embeddings: (B, T, D), positions included.
-            memory: The encoder's output, (B, S, D); None skips cross-attention.
-            memory_mask: Which source positions are real, (B, S) bool; None means all.
+            encoder_output: (B, S, D); None skips cross-attention.
+            encoder_mask: Which source positions are real, (B, S) bool; None means all.
             mask: Which target positions are real, (B, T) bool. None is right for a batch padded
                 on the right, and faster: there the causal mask alone hides all padding from
                 every real position.
@@ -127,9 +127,11 @@ class Decoder(nn.Module):
         x: Tensor = self.dropout(embeddings)
         bias = None if self.position_bias is None else self.position_bias(length, length, x.device)
         attendable = None if mask is None else key_mask(mask)
-        source = None if memory_mask is None else key_mask(memory_mask)
+        source = None if encoder_mask is None else key_mask(encoder_mask)
         for layer in self.layers:
-            x = layer(x, memory, attendable, source, bias=bias, maps=maps, cross_maps=cross_maps)
+            x = layer(
+                x, encoder_output, attendable, source, bias=bias, maps=maps, cross_maps=cross_maps
+            )
         if self.final_norm is not None:
             x = self.final_norm(x)
         return x
@@ -214,17 +216,17 @@ class Transformer(nn.Module):
             source_mask: Which tokens are real, (B, S) bool; None means all but padding.
 
         Returns:
-            The memory, (B, S, D).
+            The encoder output, (B, S, D).
         """
         if source_mask is None:
             source_mask = padding_mask(source_ids, self.config.pad_id)
-        memory: Tensor = self.encoder(self.embed_source(source_ids), source_mask)
-        return memory
+        encoder_output: Tensor = self.encoder(self.embed_source(source_ids), source_mask)
+        return encoder_output
 
     def decode(
         self,
         target_ids: Tensor,
-        memory: Tensor,
+        encoder_output: Tensor,
         source_mask: Tensor,
         target_mask: Tensor | None = None,
     ) -> Tensor:
@@ -232,7 +234,7 @@ class Transformer(nn.Module):
 
         Args:
             target_ids: (B, T) int64, from the start token on.
-            memory: From `encode`, (B, S, D).
+            encoder_output: From `encode`, (B, S, D).
             source_mask: Which source tokens are real, (B, S) bool.
             target_mask: Which target tokens are real, (B, T) bool; None is right for targets
                 padded on the right (`Decoder.forward`).
@@ -241,7 +243,7 @@ class Transformer(nn.Module):
             (B, T, V).
         """
         embeddings = self.embed_target(target_ids)
-        return self.project(self.decoder(embeddings, memory, source_mask, target_mask))
+        return self.project(self.decoder(embeddings, encoder_output, source_mask, target_mask))
 
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """Teacher forcing: logits of every next token of right-padded targets.
@@ -263,7 +265,7 @@ class Transformer(nn.Module):
         decoder: list[Tensor] = []
         cross: list[Tensor] = []
         source_mask = padding_mask(source_ids, self.config.pad_id)
-        memory = self.encoder(self.embed_source(source_ids), source_mask, maps=encoder)
+        encoder_output = self.encoder(self.embed_source(source_ids), source_mask, maps=encoder)
         embeddings = self.embed_target(target_ids)
-        self.decoder(embeddings, memory, source_mask, maps=decoder, cross_maps=cross)
+        self.decoder(embeddings, encoder_output, source_mask, maps=decoder, cross_maps=cross)
         return AttentionMaps(encoder=tuple(encoder), decoder=tuple(decoder), cross=tuple(cross))

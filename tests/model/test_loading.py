@@ -54,7 +54,7 @@ def test_the_arithmetic_is_given_with_its_reason(
 def test_positions_that_the_kernels_do_not_run_are_a_reason(tmp_path: Path) -> None:
     manifest = read_manifest(write_tiny_checkpoint(tmp_path / "tiny"))
     rotary = replace(manifest, network=replace(manifest.network, position="rope"))
-    assert _float_reason(rotary, torch.device("cpu")) == "positions"
+    assert _float_reason(rotary, torch.device("cpu")) == "network"
     assert _float_reason(rotary, torch.device("cuda")) == "best"
 
 
@@ -63,7 +63,7 @@ def test_a_network_that_is_decoded_without_caches_is_loaded_with_one_warning(
 ) -> None:
     network = replace(tiny_network(), position="rope")
     loaded = load_for_decoding(write_tiny_checkpoint(tmp_path / "rope", network=network))
-    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "positions")
+    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "network")
     assert "position is 'rope'" in loaded.compute_problem
     (message,) = caplog.messages
     assert message.startswith("slow decoding: ")

@@ -14,7 +14,7 @@ from model.native.network import Int8Network
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 
 
-class NativeBackend:
+class Int8Backend:
     """A packed network and the kernels' caches."""
 
     def __init__(

@@ -6,7 +6,7 @@ from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import CudaGraphs
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.incremental import EAGER_FIELDS
-from model.decode.backends.int8 import NativeBackend
+from model.decode.backends.int8 import Int8Backend
 from model.decode.backends.plain import PlainBackend
 from model.honoured import unsupported_fields
 from model.native.network import Int8Network
@@ -32,7 +32,7 @@ def open_backend(network: Network, *, tokens: SpecialTokens, limits: SessionLimi
         limits: What to allocate for.
     """
     if isinstance(network, Int8Network):
-        return NativeBackend(network, tokens=tokens, limits=limits)
+        return Int8Backend(network, tokens=tokens, limits=limits)
     if slow_reason(network.config) is not None:
         return PlainBackend(network, tokens=tokens, limits=limits)
     if network.target_embedding.weight.device.type == "cuda":

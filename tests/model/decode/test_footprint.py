@@ -8,7 +8,7 @@ import torch
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
-from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
@@ -34,10 +34,10 @@ def test_no_backend_keeps_less_than_the_sum(manifest: Manifest) -> None:
         device=device,
         dtype=dtype,
     )
-    memory = MemoryCache(
+    cross = CrossCache(
         manifest.network, max_slots=3, max_source_length=40, device=device, dtype=dtype
     )
-    kept = sum(table.nbytes for table in (*rows.growing, memory.keys, memory.values))
+    kept = sum(table.nbytes for table in (*rows.growing, cross.keys, cross.values))
     places = LIMITS.max_rows * LIMITS.max_target_length
     assert cache_bytes(manifest, LIMITS) == kept + 16 * places
     assert table_bytes(manifest, LIMITS) == 2 * 40 * 32 * 4

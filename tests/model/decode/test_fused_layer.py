@@ -40,14 +40,14 @@ class ListPast:
         raise AssertionError("self-attention replaces nothing")
 
 
-class PlainMemory:
+class PlainOutputs:
     """A source of its own for every row."""
 
-    def __init__(self, memories: list[tuple[Tensor, Tensor]]) -> None:
-        self._memories = memories
+    def __init__(self, outputs: list[tuple[Tensor, Tensor]]) -> None:
+        self._outputs = outputs
 
     def attend(self, layer: int, queries: Tensor) -> Tensor:
-        return plain_attention(queries.unsqueeze(2), *self._memories[layer])[0].flatten(1)
+        return plain_attention(queries.unsqueeze(2), *self._outputs[layer])[0].flatten(1)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["post", "pre", "rms-uneven"])
@@ -61,11 +61,14 @@ def test_token_by_token_it_computes_what_the_plain_layers_compute(shape: dict[st
     for layer in decoder.layers:
         expected = layer(expected, encoded)
     layers = fuse_layers(transformer).layers
-    past, memory = ListPast(), PlainMemory([layer.project_memory(encoded) for layer in layers])
+    past, outputs = (
+        ListPast(),
+        PlainOutputs([layer.project_encoder_output(encoded) for layer in layers]),
+    )
     for position in range(5):
         hidden = embeddings[:, position]
         for fused in layers:
-            hidden = fused.step(hidden, past, memory)
+            hidden = fused.step(hidden, past, outputs)
         torch.testing.assert_close(hidden, expected[:, position])
 
 

@@ -90,14 +90,14 @@ def test_only_while_a_sentence_has_suppressed_tokens_does_a_step_look_at_them(
 def tight_buckets(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Grid, Bucket]]:
     """Buckets without a lower bound, so that small sentences fill them; what was stepped."""
     monkeypatch.setattr(grid_module, "_MIN_COLUMNS", 1)
-    monkeypatch.setattr(grid_module, "_MIN_MEMORY", 1)
+    monkeypatch.setattr(grid_module, "_MIN_SOURCE", 1)
     stepped: list[tuple[Grid, Bucket]] = []
     make_step = Grid._step
 
     def noted(grid: Grid, bucket: Bucket) -> Step:
         running = grid._ledger.running
         longest = max(len(request.source_ids) for request in running)
-        assert bucket.memory_length == rounded_up(longest, minimum=1, maximum=16)
+        assert bucket.source_length == rounded_up(longest, minimum=1, maximum=16)
         most = max(request.search.candidates for request in running)
         assert bucket.num_candidates == max(2 * grid._tables.width, most)
         assert bucket.with_sources == any(request.search.with_alignment for request in running)
@@ -117,7 +117,7 @@ def test_in_buckets_that_just_hold_it_a_crowd_never_changes_a_sentence(
     for request, hypotheses in run_in_a_crowd(transformer, random.Random(29), 25, opener=opener):
         assert_equals_reference(transformer, request, hypotheses)
     assert {bucket.num_columns for _, bucket in tight_buckets} >= {1, 2, 3, 4, 6, 8, 12}
-    assert len({bucket.memory_length for _, bucket in tight_buckets}) >= 3
+    assert len({bucket.source_length for _, bucket in tight_buckets}) >= 3
 
 
 def test_columns_and_slots_are_no_more_than_the_longest_past_and_the_last_slot_need(

@@ -173,15 +173,15 @@ def test_multi_head_attention_is_that_of_torch() -> None:
     reference.in_proj_weight.data = torch.cat([part.weight for part in inputs])
     reference.in_proj_bias.data = torch.cat([part.bias for part in inputs])
     reference.out_proj.load_state_dict(attention.out_proj.state_dict())
-    queries, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    queries, attended = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     is_padding = torch.arange(7) >= torch.tensor([[7], [4]])
     expected, expected_weights = reference(
-        queries, memory, memory, key_padding_mask=is_padding, average_attn_weights=False
+        queries, attended, attended, key_padding_mask=is_padding, average_attn_weights=False
     )
     mask = ~is_padding[:, None, None, :]
     maps: list[Tensor] = []
-    torch.testing.assert_close(attention(queries, memory, mask=mask), expected)
-    torch.testing.assert_close(attention(queries, memory, mask=mask, maps=maps), expected)
+    torch.testing.assert_close(attention(queries, attended, mask=mask), expected)
+    torch.testing.assert_close(attention(queries, attended, mask=mask, maps=maps), expected)
     torch.testing.assert_close(maps[0], expected_weights)
 
 
@@ -190,18 +190,18 @@ def test_head_widths_are_free() -> None:
     assert attention.q_proj.weight.shape == attention.k_proj.weight.shape == (12, 16)
     assert attention.v_proj.weight.shape == (20, 16)
     assert attention.out_proj.weight.shape == (16, 20)
-    queries, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    queries, attended = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     contexts = []
     for head in range(4):
         q = queries @ attention.q_proj.weight[3 * head : 3 * head + 3].T
         q = q + attention.q_proj.bias[3 * head : 3 * head + 3]
-        k = memory @ attention.k_proj.weight[3 * head : 3 * head + 3].T
+        k = attended @ attention.k_proj.weight[3 * head : 3 * head + 3].T
         k = k + attention.k_proj.bias[3 * head : 3 * head + 3]
-        v = memory @ attention.v_proj.weight[5 * head : 5 * head + 5].T
+        v = attended @ attention.v_proj.weight[5 * head : 5 * head + 5].T
         v = v + attention.v_proj.bias[5 * head : 5 * head + 5]
         contexts.append((q @ k.mT / 3**0.5).softmax(-1) @ v)
     expected = attention.out_proj(torch.cat(contexts, dim=-1))
-    torch.testing.assert_close(attention(queries, memory), expected)
+    torch.testing.assert_close(attention(queries, attended), expected)
 
 
 def test_projections_have_biases_only_when_asked() -> None:

@@ -56,19 +56,19 @@ def test_frames_are_stacked_projected_and_given_positions() -> None:
 
 
 @pytest.mark.parametrize("position", ["sinusoidal-marian", "learned", "rope", "relative"])
-def test_frames_past_the_length_never_change_the_memory(position: PositionKind) -> None:
+def test_frames_past_the_length_never_change_the_encoder_output(position: PositionKind) -> None:
     front_end = FeatureFrontEnd(config(position=position), num_features=5, stride=2)
     encoder = Encoder(config(position=position)).eval()
     lengths = torch.tensor([8, 3])
     features = torch.randn(2, 8, 5)
-    memory = encoder(*front_end(features, lengths))
+    encoded = encoder(*front_end(features, lengths))
     features[1, 3:] = torch.nan
-    assert torch.equal(encoder(*front_end(features, lengths)), memory)
+    assert torch.equal(encoder(*front_end(features, lengths)), encoded)
     alone = encoder(*front_end(features[1:, :3], lengths[1:]))
-    torch.testing.assert_close(memory[1:, :2], alone, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(encoded[1:, :2], alone, atol=1e-5, rtol=1e-4)
 
 
-def test_the_decoder_reads_the_memory_of_a_feature_front_end() -> None:
+def test_the_decoder_reads_the_output_over_a_feature_front_end() -> None:
     front_end = FeatureFrontEnd(config(), num_features=5, stride=2)
     transformer = Transformer(config())
     embeddings, mask = front_end(torch.randn(2, 8, 5), torch.tensor([8, 3]))

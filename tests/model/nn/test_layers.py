@@ -76,16 +76,18 @@ def test_the_decoder_layer_is_that_of_torch(placement: NormPlacement) -> None:
     layer.self_attention_norm.load_state_dict(reference.norm1.state_dict())
     layer.cross_attention_norm.load_state_dict(reference.norm2.state_dict())
     layer.feed_forward_norm.load_state_dict(reference.norm3.state_dict())
-    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    x, encoded = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     expected = reference(
-        x, memory, tgt_mask=~causal_mask(5), tgt_is_causal=True, memory_key_padding_mask=PADDING
+        x, encoded, tgt_mask=~causal_mask(5), tgt_is_causal=True, memory_key_padding_mask=PADDING
     )
-    output = layer(x, memory, memory_mask=key_mask(~PADDING))
+    output = layer(x, encoded, encoder_mask=key_mask(~PADDING))
     torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-4)
 
 
 @BOTH_PLACEMENTS
-def test_a_decoder_layer_without_memory_skips_cross_attention(placement: NormPlacement) -> None:
+def test_a_decoder_layer_without_encoder_output_skips_cross_attention(
+    placement: NormPlacement,
+) -> None:
     layer = decoder_layer(config(placement))
     randomise(layer)
     alike = EncoderLayer(config(placement))
@@ -97,14 +99,14 @@ def test_a_decoder_layer_without_memory_skips_cross_attention(placement: NormPla
 
 
 @BOTH_PLACEMENTS
-def test_a_decoder_layer_never_sees_the_future_with_or_without_memory(
+def test_a_decoder_layer_never_sees_the_future_with_or_without_encoder_output(
     placement: NormPlacement,
 ) -> None:
     layer = decoder_layer(config(placement))
     randomise(layer)
-    for memory in (None, torch.randn(1, 3, 16)):
+    for encoded in (None, torch.randn(1, 3, 16)):
         x = torch.randn(1, 5, 16, requires_grad=True)
-        layer(x, memory)[0, 2].sum().backward()
+        layer(x, encoded)[0, 2].sum().backward()
         assert x.grad is not None
         assert not x.grad[0, 3:].any()
         assert x.grad[0, :3].any(dim=-1).all()
@@ -138,20 +140,20 @@ def test_activations_are_dropped_in_training_only() -> None:
 
 def test_every_sub_layer_is_dropped_out_before_it_is_added() -> None:
     layer = decoder_layer(config("pre", dropout=0.999999))
-    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    x, encoded = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     torch.manual_seed(0)
-    assert torch.equal(layer(x, memory), x), "with everything dropped only the residual is left"
+    assert torch.equal(layer(x, encoded), x), "with everything dropped only the residual is left"
     layer.eval()
-    assert not torch.allclose(layer(x, memory), x)
+    assert not torch.allclose(layer(x, encoded), x)
 
 
 def test_maps_are_filled_with_the_weights_of_both_attentions() -> None:
     layer = decoder_layer(config())
     maps: list[Tensor] = []
     cross_maps: list[Tensor] = []
-    x, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
-    output = layer(x, memory, maps=maps, cross_maps=cross_maps)
-    torch.testing.assert_close(output, layer(x, memory))
+    x, encoded = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
+    output = layer(x, encoded, maps=maps, cross_maps=cross_maps)
+    torch.testing.assert_close(output, layer(x, encoded))
     assert [m.shape for m in maps] == [(2, 4, 5, 5)]
     assert [m.shape for m in cross_maps] == [(2, 4, 5, 7)]
 

@@ -58,14 +58,14 @@ def test_a_sentence_in_a_padded_batch_gets_what_it_gets_alone(
 def test_what_stands_in_the_padding_never_reaches_a_real_position(position: PositionKind) -> None:
     transformer = build(position=position)
     source_mask, target_mask = padding_mask(SOURCE, PAD), target_padding_mask(TARGET, PAD)
-    memory = transformer.encode(SOURCE, source_mask)
-    logits = transformer.decode(TARGET, memory, source_mask, target_mask)
+    encoded = transformer.encode(SOURCE, source_mask)
+    logits = transformer.decode(TARGET, encoded, source_mask, target_mask)
     source, target = SOURCE.clone(), TARGET.clone()
     source[1, 3:], target[1, 3:] = 12, 12
-    other_memory = transformer.encode(source, source_mask)
-    assert torch.equal(other_memory[source_mask], memory[source_mask])
-    other_memory[~source_mask] = 1e3
-    other = transformer.decode(target, other_memory, source_mask, target_mask)
+    other_encoded = transformer.encode(source, source_mask)
+    assert torch.equal(other_encoded[source_mask], encoded[source_mask])
+    other_encoded[~source_mask] = 1e3
+    other = transformer.decode(target, other_encoded, source_mask, target_mask)
     assert torch.equal(other[target_mask], logits[target_mask])
 
 
@@ -76,9 +76,9 @@ def test_right_padding_needs_no_target_mask(
 ) -> None:
     transformer = build(position=position, norm_placement=placement)
     source_mask, target_mask = padding_mask(SOURCE, PAD), target_padding_mask(TARGET, PAD)
-    memory = transformer.encode(SOURCE)
-    masked = transformer.decode(TARGET, memory, source_mask, target_mask)
-    causal = transformer.decode(TARGET, memory, source_mask)
+    encoded = transformer.encode(SOURCE)
+    masked = transformer.decode(TARGET, encoded, source_mask, target_mask)
+    causal = transformer.decode(TARGET, encoded, source_mask)
     assert_near(causal[target_mask], masked[target_mask])
 
 
@@ -87,10 +87,10 @@ def test_a_target_mask_also_hides_what_stands_before_real_tokens(position: Posit
     transformer = build(position=position)
     source_mask = padding_mask(SOURCE, PAD)
     target_mask = torch.tensor([[True, False, True, False, True]] * 2)
-    memory = transformer.encode(SOURCE)
-    logits = transformer.decode(TARGET, memory, source_mask, target_mask)
+    encoded = transformer.encode(SOURCE)
+    logits = transformer.decode(TARGET, encoded, source_mask, target_mask)
     other = transformer.decode(
-        TARGET.masked_fill(~target_mask, 12), memory, source_mask, target_mask
+        TARGET.masked_fill(~target_mask, 12), encoded, source_mask, target_mask
     )
     assert torch.equal(other[target_mask], logits[target_mask])
 
@@ -101,12 +101,12 @@ def test_the_decoder_never_sees_the_future(position: PositionKind, has_target_ma
     transformer = build(position=position)
     source_mask = padding_mask(SOURCE, PAD)
     target_mask = torch.ones_like(TARGET, dtype=torch.bool) if has_target_mask else None
-    memory = transformer.encode(SOURCE)
-    logits = transformer.decode(TARGET, memory, source_mask, target_mask)
+    encoded = transformer.encode(SOURCE)
+    logits = transformer.decode(TARGET, encoded, source_mask, target_mask)
     for last in range(4):
         changed = TARGET.clone()
         changed[:, last + 1 :] = 12
-        other = transformer.decode(changed, memory, source_mask, target_mask)
+        other = transformer.decode(changed, encoded, source_mask, target_mask)
         assert torch.equal(other[:, : last + 1], logits[:, : last + 1])
         assert not torch.allclose(other[:, last + 1], logits[:, last + 1])
 
@@ -114,17 +114,17 @@ def test_the_decoder_never_sees_the_future(position: PositionKind, has_target_ma
 @EVERY_POSITION
 def test_order_matters(position: PositionKind) -> None:
     transformer = build(position=position)
-    memory = transformer.encode(SOURCE[:1])
-    reversed_memory = transformer.encode(SOURCE[:1].flip(1)).flip(1)
-    assert not torch.allclose(memory, reversed_memory, atol=1e-3)
+    encoded = transformer.encode(SOURCE[:1])
+    reversed_encoded = transformer.encode(SOURCE[:1].flip(1)).flip(1)
+    assert not torch.allclose(encoded, reversed_encoded, atol=1e-3)
 
 
 @EVERY_POSITION
 def test_cross_attention_knows_no_positions(position: PositionKind) -> None:
     decoder = build(position=position).decoder
-    x, memory = torch.randn(2, 5, 16), torch.randn(2, 6, 16)
+    x, encoded = torch.randn(2, 5, 16), torch.randn(2, 6, 16)
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    assert_near(decoder(x, memory[:, order]), decoder(x, memory))
+    assert_near(decoder(x, encoded[:, order]), decoder(x, encoded))
 
 
 def test_relative_buckets_see_both_sides_in_the_encoder_and_only_the_past_in_the_decoder() -> None:
@@ -287,11 +287,11 @@ def test_the_path_of_the_maps_gives_the_output_of_the_fused_path(position: Posit
     transformer = build(position=position)
     mask = padding_mask(SOURCE, PAD)
     embeddings = transformer.embed_source(SOURCE)
-    memory = transformer.encoder(embeddings, mask)
-    assert_near(transformer.encoder(embeddings, mask, maps=[]), memory)
+    encoded = transformer.encoder(embeddings, mask)
+    assert_near(transformer.encoder(embeddings, mask, maps=[]), encoded)
     target = transformer.embed_target(TARGET)
-    hidden = transformer.decoder(target, memory, mask)
-    assert_near(transformer.decoder(target, memory, mask, maps=[], cross_maps=[]), hidden)
+    hidden = transformer.decoder(target, encoded, mask)
+    assert_near(transformer.decoder(target, encoded, mask, maps=[], cross_maps=[]), hidden)
 
 
 def test_an_encoder_alone_needs_no_tokens() -> None:

@@ -22,7 +22,7 @@ from model.decode.backends.cuda.tables import Bucket, GridTables, rounded_up
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 
 _MIN_COLUMNS = 32
-_MIN_MEMORY = 32
+_MIN_SOURCE = 32
 _MAX_ENCODED_TOKENS = 16_384
 _RECORD_AT = 2
 """A bucket's first step runs as written, which also warms it up; from here on it is recorded."""
@@ -84,12 +84,12 @@ class Grid:
         )
         self._recordings: dict[Bucket, _Recording] = {}
         self._sent: deque[_Sent] = deque()
-        self._wished: tuple[int, int, bool, bool] | None = None
+        self._needed: tuple[int, int, bool, bool] | None = None
         self._is_last = False
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is there."""
+        """No sentence is running."""
         return self._ledger.is_idle
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> int:
@@ -98,7 +98,7 @@ class Grid:
         Returns:
             Source tokens encoded, what they were padded with included.
         """
-        self._wished = None
+        self._needed = None
         slots = [
             self._ledger.add(slot_id, request)
             for slot_id, request in zip(slot_ids, requests, strict=True)
@@ -115,16 +115,16 @@ class Grid:
             raise
         return num_tokens
 
-    def _memory_length(self, request: DecodeRequest) -> int:
+    def _source_length(self, request: DecodeRequest) -> int:
         return rounded_up(
-            len(request.source_ids), minimum=_MIN_MEMORY, maximum=self._tables.memory_length
+            len(request.source_ids), minimum=_MIN_SOURCE, maximum=self._tables.max_source_length
         )
 
     def _chunks(self, requests: Sequence[DecodeRequest]) -> list[list[int]]:
         """Requests of one padded length, up to so many tokens."""
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
         chunks = []
-        for length, group in groupby(order, key=lambda i: self._memory_length(requests[i])):
+        for length, group in groupby(order, key=lambda i: self._source_length(requests[i])):
             waiting = list(group)
             while waiting:
                 size = max(1, _MAX_ENCODED_TOKENS // length)
@@ -133,7 +133,7 @@ class Grid:
         return chunks
 
     def _encode(self, requests: Sequence[DecodeRequest], slots: Sequence[int]) -> int:
-        length = self._memory_length(requests[-1])
+        length = self._source_length(requests[-1])
         packed = self._tables.to_device(
             [
                 (
@@ -150,8 +150,8 @@ class Grid:
 
     def release(self, slot_id: int) -> None:
         """Drop a sentence; what it still does on the device is not looked at."""
-        self._wished = None
-        self._tables.clear(self._ledger.remove(slot_id))  # nobody has heard whether it is finite
+        self._needed = None
+        self._tables.clear(self._ledger.remove(slot_id))  # whether it is finite is not known
 
     def launch(self) -> None:
         """Start the next step of everybody, and the copy of what it does, if anybody needs one."""
@@ -173,29 +173,29 @@ class Grid:
     def _bucket(self) -> Bucket:
         """The smallest bucket that holds everybody."""
         tables = self._tables
-        memory_length, num_candidates, with_sources, with_suppressed = self._wishes()
+        source_length, num_candidates, with_sources, with_suppressed = self._needs()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
                 self._ledger.longest_past(), minimum=_MIN_COLUMNS, maximum=tables.num_columns
             ),
-            memory_length=memory_length,
+            source_length=source_length,
             num_candidates=num_candidates,
             with_sources=with_sources,
             with_suppressed=with_suppressed,
         )
 
-    def _wishes(self) -> tuple[int, int, bool, bool]:
+    def _needs(self) -> tuple[int, int, bool, bool]:
         """What the sentences that run need, which changes only when one joins or leaves."""
-        if self._wished is None:
+        if self._needed is None:
             running = self._ledger.running
-            self._wished = (
-                max(map(self._memory_length, running)),
+            self._needed = (
+                max(map(self._source_length, running)),
                 max(2 * self._tables.width, *(item.search.candidates for item in running)),
                 any(item.search.with_alignment for item in running),
                 any(item.suppressed_ids for item in running),
             )
-        return self._wished
+        return self._needed
 
     def _step(self, bucket: Bucket) -> Step:
         """The step of a bucket, recorded once it has been used before."""
@@ -228,7 +228,7 @@ class Grid:
         return [self._finish(slot_id) for slot_id in self._ledger.read(report, sent.launched)]
 
     def _finish(self, slot_id: int) -> FinishedSentence:
-        self._wished = None
+        self._needed = None
         hypotheses = self._ledger.hypotheses(slot_id)
         is_poisoned = self._ledger.is_poisoned(slot_id)
         slot = self._ledger.remove(slot_id)

@@ -15,7 +15,7 @@ from model.decode.backends.cuda.search import Report
 from model.decode.scoring import bound_line, hypothesis_score, running_bounds, stop_threshold
 from model.request import DecodeRequest, Hypothesis
 
-NOBODY = -1
+EMPTY = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Launched:
     """Who took part in a step, and where they stood.
 
     Attributes:
-        slot_ids: (S,) int64, the session's name of the sentence in each slot, or `NOBODY`.
+        slot_ids: (S,) int64, the session's name of the sentence in each slot, or `EMPTY`.
         positions: (S,) int64, tokens each had been fed before.
     """
 
@@ -61,7 +61,7 @@ class Ledger:
         self._parents = np.zeros(history, dtype=np.int32)
         self._sources = np.zeros(history, dtype=np.int32)
         self._log_probs = np.zeros(history, dtype=np.float64)
-        self._slot_ids = np.full(num_slots, NOBODY, dtype=np.int64)
+        self._slot_ids = np.full(num_slots, EMPTY, dtype=np.int64)
         self._positions = np.zeros(num_slots, dtype=np.int64)
         self._prefix_lengths = np.ones(num_slots, dtype=np.int64)
         self._thresholds = np.zeros(num_slots)
@@ -73,7 +73,7 @@ class Ledger:
 
     @property
     def is_idle(self) -> bool:
-        """Nobody is there."""
+        """No sentence is running."""
         return not self._sentences
 
     @property
@@ -83,20 +83,20 @@ class Ledger:
 
     def num_covered(self) -> int:
         """Slots from the first to the last that is in use."""
-        return int(np.flatnonzero(self._slot_ids != NOBODY)[-1]) + 1
+        return int(np.flatnonzero(self._slot_ids != EMPTY)[-1]) + 1
 
     def has_steps_left(self) -> bool:
         """Whether anybody has not yet been launched up to the cap."""
-        is_used = self._slot_ids != NOBODY
+        is_used = self._slot_ids != EMPTY
         return bool((self._positions[is_used] < self._ends_at[is_used]).any())
 
     def longest_past(self) -> int:
         """Positions of the longest past, the next one included."""
-        return int(self._positions[self._slot_ids != NOBODY].max()) + 1
+        return int(self._positions[self._slot_ids != EMPTY].max()) + 1
 
     def add(self, slot_id: int, request: DecodeRequest) -> int:
         """Give a sentence the lowest free slot."""
-        slot = int(np.flatnonzero(self._slot_ids == NOBODY)[0])
+        slot = int(np.flatnonzero(self._slot_ids == EMPTY)[0])
         self._slot_ids[slot] = slot_id
         self._positions[slot] = 0
         self._prefix_lengths[slot] = len(request.prefix_ids)
@@ -111,7 +111,7 @@ class Ledger:
     def remove(self, slot_id: int) -> int:
         """Forget a sentence and return its slot."""
         slot = self._sentences.pop(slot_id).slot
-        self._slot_ids[slot] = NOBODY
+        self._slot_ids[slot] = EMPTY
         return slot
 
     def launch(self, num_slots: int) -> Launched:
@@ -120,7 +120,7 @@ class Ledger:
             slot_ids=self._slot_ids[:num_slots].copy(),
             positions=self._positions[:num_slots].copy(),
         )
-        self._positions[:num_slots] += self._slot_ids[:num_slots] != NOBODY
+        self._positions[:num_slots] += self._slot_ids[:num_slots] != EMPTY
         return launched
 
     def read(self, report: Report, launched: Launched) -> list[int]:
@@ -134,7 +134,7 @@ class Ledger:
             The sentences whose running hypotheses cannot matter any more, by id.
         """
         num_slots = len(launched.slot_ids)
-        is_there = launched.slot_ids != NOBODY
+        is_there = launched.slot_ids != EMPTY
         is_there &= launched.slot_ids == self._slot_ids[:num_slots]
         slots = np.flatnonzero(is_there)
         positions = launched.positions[slots]
@@ -223,7 +223,7 @@ class Ledger:
 
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
-        used = {int(slot_id) for slot_id in self._slot_ids if slot_id != NOBODY}
+        used = {int(slot_id) for slot_id in self._slot_ids if slot_id != EMPTY}
         assert used == set(self._sentences)
         for sentence in self._sentences.values():
             assert self._slot_ids[sentence.slot] == sentence.slot_id

@@ -55,7 +55,7 @@ class _View:
         slots: (S,) int64, 0 … S−1.
         positions: (S,) int64, where this step's tokens go.
         past_bias: (S, 1, K, T·K), 0 at a row's ancestors and −inf elsewhere.
-        memory_bias: (S, 1, K, M), 0 at the source's tokens and −inf at padding.
+        source_bias: (S, 1, K, M), 0 at the source's tokens and −inf at padding.
     """
 
     tables: GridTables
@@ -63,7 +63,7 @@ class _View:
     slots: Tensor
     positions: Tensor
     past_bias: Tensor
-    memory_bias: Tensor
+    source_bias: Tensor
 
 
 def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -111,8 +111,8 @@ class _NodePast:
             table[layer, :num_slots] = state.view(num_slots, -1, *state.shape[1:])
 
 
-class _SlotMemory:
-    """The memories of a grid's tables, each read by all rows of its slot.
+class _SlotOutputs:
+    """The encoder outputs of a grid's tables, each read by all rows of its slot.
 
     Attributes:
         queries: (S, H, K, d_k) of the layer that attended last, None before the first.
@@ -123,15 +123,15 @@ class _SlotMemory:
         self.queries: Tensor | None = None
 
     def attend(self, layer: int, queries: Tensor) -> Tensor:
-        """See `Memory.attend`."""
+        """See `EncoderOutputs.attend`."""
         view = self._view
-        tables, num_slots, length = view.tables, len(view.slots), view.bucket.memory_length
+        tables, num_slots, length = view.tables, len(view.slots), view.bucket.source_length
         self.queries = _by_slot(queries, num_slots)
         attended = F.scaled_dot_product_attention(
             self.queries,
-            tables.memory_keys[layer, :num_slots, :, :length],
-            tables.memory_values[layer, :num_slots, :, :length],
-            attn_mask=view.memory_bias,
+            tables.cross_keys[layer, :num_slots, :, :length],
+            tables.cross_values[layer, :num_slots, :, :length],
+            attn_mask=view.source_bias,
         )
         return attended.transpose(1, 2).reshape(len(queries), -1)
 
@@ -177,9 +177,9 @@ class GridNetwork:
         """
         with sdpa_kernel(_ATTENTION):
             encoded = self._transformer.encode(ids, lengths_mask(lengths, ids.shape[1]))
-        memories = (tables.memory_keys, tables.memory_values)
+        cross_tables = (tables.cross_keys, tables.cross_values)
         for index, layer in enumerate(self._layers):
-            for table, new in zip(memories, layer.project_memory(encoded), strict=True):
+            for table, new in zip(cross_tables, layer.project_encoder_output(encoded), strict=True):
                 table[index, :, :, : ids.shape[1]].index_copy_(0, slots, new)
 
     def step(self, tables: GridTables, bucket: Bucket) -> tuple[Tensor, Tensor | None]:
@@ -194,16 +194,16 @@ class GridNetwork:
         hidden = self._transformer.target_embedding(tables.tokens[: bucket.num_slots])  # (S, K, D)
         hidden = hidden + table[view.positions.clamp(max=len(table) - 1)].unsqueeze(1)
         hidden = hidden.flatten(0, 1)
-        past, memory = _NodePast(view), _SlotMemory(view)
+        past, outputs = _NodePast(view), _SlotOutputs(view)
         with sdpa_kernel(_ATTENTION):
             for layer in self._layers:
-                hidden = layer.step(hidden, past, memory)
+                hidden = layer.step(hidden, past, outputs)
         final_norm = self._transformer.decoder.final_norm
         logits = self._project(hidden if final_norm is None else final_norm(hidden))
-        if memory.queries is None or not bucket.with_sources:
+        if outputs.queries is None or not bucket.with_sources:
             return logits, None
-        keys = tables.memory_keys[-1, : bucket.num_slots, :, : bucket.memory_length]
-        scores = memory.queries @ keys.mT * self.config.query_width**-0.5 + view.memory_bias
+        keys = tables.cross_keys[-1, : bucket.num_slots, :, : bucket.source_length]
+        scores = outputs.queries @ keys.mT * self.config.query_width**-0.5 + view.source_bias
         return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
 
     def _view(self, tables: GridTables, bucket: Bucket) -> _View:
@@ -214,14 +214,14 @@ class GridNetwork:
         own = torch.eye(width, device=self.device, dtype=torch.bool)
         tables.ancestors[slots, :, positions] = own.expand(num_slots, -1, -1)
         ancestors = tables.ancestors[:num_slots, :, : bucket.num_columns].flatten(2)
-        is_source = lengths_mask(tables.source_lengths[:num_slots], bucket.memory_length)
+        is_source = lengths_mask(tables.source_lengths[:num_slots], bucket.source_length)
         return _View(
             tables=tables,
             bucket=bucket,
             slots=slots,
             positions=positions,
             past_bias=_bias(ancestors, self.dtype).unsqueeze(1),
-            memory_bias=_bias(is_source, self.dtype)[:, None, None, :].expand(-1, -1, width, -1),
+            source_bias=_bias(is_source, self.dtype)[:, None, None, :].expand(-1, -1, width, -1),
         )
 
     def _positions(self, num_columns: int) -> Tensor:

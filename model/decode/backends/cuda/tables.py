@@ -24,7 +24,7 @@ from model.nn.cells import StateShape
 from model.request import DecodeRequest, SessionLimits
 
 _ALIGNMENT = 16
-"""Columns and memory are a multiple of it, which fused attention wants of a mask's rows."""
+"""Columns and source positions are multiples of it: fused attention needs that of a mask's rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Bucket:
     Attributes:
         num_slots: Slots, from the first.
         num_columns: Positions of the past, T, from the first.
-        memory_length: Source positions, M.
+        source_length: Source positions, M.
         num_candidates: Continuations a sentence considers at most, C.
         with_sources: Also say which source position each row attended to most.
         with_suppressed: Some sentence has tokens that it may not choose.
@@ -42,7 +42,7 @@ class Bucket:
 
     num_slots: int
     num_columns: int
-    memory_length: int
+    source_length: int
     num_candidates: int
     with_sources: bool
     with_suppressed: bool
@@ -56,14 +56,14 @@ def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
 
 
 class GridTables:
-    """The tensors of S slots with K rows each; T columns of past and M of memory.
+    """The tensors of S slots with K rows each; T columns of past and M source positions.
 
     Attributes:
         growing: (L, S, H, T, K, d) of each state of the decoder's cells that grows, by node: keys
             and values of self-attention.
         replaced: (L, S, K, H, d) of each that every step replaces, of the last nodes.
-        memory_keys: (L, S, H, M, d_k).
-        memory_values: (L, S, H, M, d_v).
+        cross_keys: (L, S, H, M, d_k).
+        cross_values: (L, S, H, M, d_v).
         ancestors: (S, K, T, K) bool, the nodes that each row continues.
         tokens: (S, K) int64, what each row is fed next.
         scores: (S, K) sums of log probabilities; -inf marks a row without hypothesis.
@@ -93,10 +93,10 @@ class GridTables:
         self.width = width
         self.num_slots = num_slots
         self.num_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
-        self.memory_length = -(-limits.max_source_length // _ALIGNMENT) * _ALIGNMENT
+        self.max_source_length = -(-limits.max_source_length // _ALIGNMENT) * _ALIGNMENT
         self.device = device
         layers, heads = config.num_decoder_layers, config.num_heads
-        memory = (layers, num_slots, heads, self.memory_length)
+        sources = (layers, num_slots, heads, self.max_source_length)
 
         def zeros(*shape: int, kind: torch.dtype) -> Tensor:
             return torch.zeros(shape, device=device, dtype=kind)
@@ -111,8 +111,8 @@ class GridTables:
             for s in states
             if not s.grows
         )
-        self.memory_keys = zeros(*memory, config.query_width, kind=dtype)
-        self.memory_values = zeros(*memory, config.value_width, kind=dtype)
+        self.cross_keys = zeros(*sources, config.query_width, kind=dtype)
+        self.cross_values = zeros(*sources, config.value_width, kind=dtype)
         self.ancestors = zeros(num_slots, width, self.num_columns, width, kind=torch.bool)
         self.tokens = zeros(num_slots, width, kind=torch.int64)
         self.scores = zeros(num_slots, width, kind=score_dtype)
@@ -133,7 +133,7 @@ class GridTables:
         return ids.to(self.device, non_blocking=True)
 
     def write(self, slots: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
-        """Set the search of newcomers to its beginning; their memory is written by the encoder."""
+        """Set the search of newcomers to its beginning; the encoder writes its output itself."""
         longest = max(len(request.prefix_ids) for request in requests)
         packed = self.to_device(
             [
@@ -181,6 +181,6 @@ class GridTables:
 
     def clear(self, slot: int) -> None:
         """Zero what a sentence left, which may not be finite: what is masked must be."""
-        memories = (self.memory_keys, self.memory_values)
-        for table in (*self.growing, *self.replaced, *memories):
+        outputs = (self.cross_keys, self.cross_values)
+        for table in (*self.growing, *self.replaced, *outputs):
             table[:, slot] = 0.0

@@ -137,7 +137,7 @@ class RowCache:
                 table[:, row] = 0.0
 
 
-class MemoryCache:
+class CrossCache:
     """Cross-attention keys and values, once per sentence, beams sharing them.
 
     Attributes:
@@ -160,7 +160,7 @@ class MemoryCache:
         self.values = _zeros((*shape, config.value_width), device=device, dtype=dtype)
 
     def write(self, layer: int, slots: Tensor, keys: Tensor, values: Tensor) -> None:
-        """Store the memory of newly admitted sentences.
+        """Store keys and values of newly admitted sentences.
 
         Args:
             layer: The decoder layer.
@@ -178,6 +178,6 @@ class MemoryCache:
             table[:, destination, :, :length] = table[:, source, :, :length]
 
     def clear(self, slot: int) -> None:
-        """Zero the memory of a sentence that produced numbers which are not finite."""
+        """Zero the keys and values of a sentence that produced numbers which are not finite."""
         self.keys[:, slot] = 0.0
         self.values[:, slot] = 0.0

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from model.decode import beam_search
-from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
 from model.decode.constraints import suppressed_mask
@@ -66,7 +66,7 @@ class CachedNetwork:
             device=weight.device,
             dtype=weight.dtype,
         )
-        self._memory = MemoryCache(
+        self._cross_cache = CrossCache(
             transformer.config,
             max_slots=limits.max_slots,
             max_source_length=limits.max_source_length,
@@ -77,8 +77,8 @@ class CachedNetwork:
         self._pad_id = transformer.config.pad_id
         self._vocab_size = transformer.config.output_size
         self._layout: Layout | None = None
-        self._memory_mask: Tensor | None = None
-        self._memory_length = 0
+        self._source_mask: Tensor | None = None
+        self._source_length = 0
         self._suppressed_mask: Tensor | None = None  # (R, V), while a sentence has some
 
     @property
@@ -106,7 +106,7 @@ class CachedNetwork:
         lengths = self._ids([len(ids) for ids in sources])
         mask = torch.arange(width, device=self._device) < lengths.unsqueeze(1)
         ids = torch.tensor(padded, dtype=torch.int64, device=self._device)
-        self._decoder.encode(ids, mask, self._memory, self._ids(slots))
+        self._decoder.encode(ids, mask, self._cross_cache, self._ids(slots))
 
     def arrange(self, layout: Layout) -> None:
         """Take note of a new layout, before the step that follows it."""
@@ -116,7 +116,7 @@ class CachedNetwork:
         if min(lengths) < longest:
             mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
             mask = mask.view(len(lengths), 1, 1, longest)
-        self._layout, self._memory_mask, self._memory_length = layout, mask, longest
+        self._layout, self._source_mask, self._source_length = layout, mask, longest
         self._suppressed_mask = None
         if any(slot.request.suppressed_ids for slot in layout.slots):
             self._suppressed_mask = self._mask_of(layout)
@@ -160,14 +160,14 @@ class CachedNetwork:
             tokens,
             positions,
             self._cache,
-            self._memory,
+            self._cross_cache,
             StepShape(
                 slot_rows=layout.groups.rows,
                 row_places=layout.groups.position,
                 past_mask=mask,
-                memory_mask=self._memory_mask,
+                source_mask=self._source_mask,
                 window=window,
-                memory_length=self._memory_length,
+                source_length=self._source_length,
                 with_attention=layout.with_attention,
             ),
             watch=watch,
@@ -197,9 +197,9 @@ class CachedNetwork:
             sources, destinations, pasts = zip(*moves.rows, strict=True)
             self._cache.copy_rows(self._ids(sources), self._ids(destinations), max(pasts))
         for source, destination, length in moves.slots:
-            self._memory.move(source, destination, length)
+            self._cross_cache.move(source, destination, length)
 
     def clear(self, slot: Slot) -> None:
         """Zero what a sentence left that is not finite: what is masked must be."""
         self._cache.clear_rows(slot.rows)
-        self._memory.clear(slot.index)
+        self._cross_cache.clear(slot.index)

@@ -1,9 +1,9 @@
 """One decoder step for every running row, over cached keys and values.
 
-Owns how rows attend to their cached pasts and to the memory that the beams of a sentence share,
-and what comes before and after the layers; the layers are `model.decode.fused_layer`, the caches
-`model.decode.backends.eager.cache`. It is the same network as `Transformer.decode`, which is its
-oracle: a step costs O(t), not O(t²), and memory is projected once per sentence.
+Owns how rows attend to their cached pasts and to the encoder output that the beams of a sentence
+share, and what comes before and after the layers; the layers are `model.decode.fused_layer`, the
+caches `model.decode.backends.eager.cache`. It is the same network as `Transformer.decode`, which is
+its oracle: a step costs O(t), not O(t²), and the encoder output is projected once per sentence.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model.config import ABSOLUTE_POSITIONS
-from model.decode.backends.eager.cache import MemoryCache, RowCache
+from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.decode.timing import Stopwatch
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
@@ -46,18 +46,18 @@ class StepShape:
         slot_rows: (N, K) int64, the row of each beam of each slot, 0 where there is none.
         row_places: (R,) int64, n·K + k of each row.
         past_mask: (R, 1, 1, W) bool, True = may attend, or None when all pasts fill the window.
-        memory_mask: (N, 1, 1, S) bool, True = may attend, or None without padding.
+        source_mask: (N, 1, 1, S) bool, True = may attend, or None without padding.
         window: Columns of the past, W, the one being written included.
-        memory_length: Longest source, S.
+        source_length: Longest source, S.
         with_attention: Also return where the last layer looked.
     """
 
     slot_rows: Tensor
     row_places: Tensor
     past_mask: Tensor | None
-    memory_mask: Tensor | None
+    source_mask: Tensor | None
     window: int
-    memory_length: int
+    source_length: int
     with_attention: bool
 
 
@@ -120,28 +120,28 @@ class _RowPast:
             table[layer, : len(state)] = state
 
 
-class _SlotMemory:
-    """The first slots of a `MemoryCache`, which the rows of a sentence read together.
+class _SlotOutputs:
+    """The first slots of a `CrossCache`, which the rows of a sentence read together.
 
     Attributes:
         weights: (N, H, K, S) attention of the layer that attended last, None before the first.
     """
 
-    def __init__(self, cache: MemoryCache, shape: StepShape, like: Tensor) -> None:
+    def __init__(self, cache: CrossCache, shape: StepShape, like: Tensor) -> None:
         self._cache = cache
         self._shape = shape
-        self._bias = _bias(shape.memory_mask, like)
+        self._bias = _bias(shape.source_mask, like)
         self.weights: Tensor | None = None
 
     def attend(self, layer: int, queries: Tensor) -> Tensor:
-        """See `Memory.attend`."""
+        """See `EncoderOutputs.attend`."""
         shape = self._shape
         num_slots, width = shape.slot_rows.shape
         queries = queries * queries.shape[-1] ** -0.5
         attended, self.weights = _attend(
             queries[shape.slot_rows].transpose(1, 2),  # (N, H, K, d_k)
-            self._cache.keys[layer, :num_slots, :, : shape.memory_length],
-            self._cache.values[layer, :num_slots, :, : shape.memory_length],
+            self._cache.keys[layer, :num_slots, :, : shape.source_length],
+            self._cache.values[layer, :num_slots, :, : shape.source_length],
             self._bias,
         )
         return attended.transpose(1, 2).reshape(num_slots * width, -1)[shape.row_places]
@@ -167,26 +167,26 @@ class IncrementalDecoder:
         self.states = fused.states
 
     def encode(
-        self, source_ids: Tensor, source_mask: Tensor, memory: MemoryCache, slots: Tensor
+        self, source_ids: Tensor, source_mask: Tensor, cross_cache: CrossCache, slots: Tensor
     ) -> None:
         """Run the encoder and store every layer's keys and values of its output.
 
         Args:
             source_ids: (N, S) int64.
             source_mask: (N, S) bool, True = may attend.
-            memory: Where they go.
+            cross_cache: Where they go.
             slots: (N,) int64, the slot of each sentence.
         """
         encoded = self._transformer.encode(source_ids, source_mask)
         for index, layer in enumerate(self._layers):
-            memory.write(index, slots, *layer.project_memory(encoded))
+            cross_cache.write(index, slots, *layer.project_encoder_output(encoded))
 
     def step(
         self,
         tokens: Tensor,
         positions: Tensor,
         cache: RowCache,
-        memory: MemoryCache,
+        cross_cache: CrossCache,
         shape: StepShape,
         *,
         watch: Stopwatch,
@@ -197,7 +197,7 @@ class IncrementalDecoder:
             tokens: (R,) int64.
             positions: (R,) int64, the target position of each of them.
             cache: Pasts of the rows; this step's column is written.
-            memory: Encoder side of the slots.
+            cross_cache: Encoder side of the slots.
             shape: How rows and slots lie.
             watch: Gets the time of every part.
 
@@ -208,18 +208,18 @@ class IncrementalDecoder:
         hidden = self._transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1))
         hidden = hidden.squeeze(1)
         row_past = _RowPast(cache, shape, positions, hidden)
-        slot_memory = _SlotMemory(memory, shape, hidden)
+        slot_outputs = _SlotOutputs(cross_cache, shape, hidden)
         watch.lap("embedding")
         for layer in self._layers:
             hidden = layer.step_cell(hidden, row_past)
             watch.lap("self_attention")
-            hidden = layer.attend_to_memory(hidden, slot_memory)
+            hidden = layer.cross_attend(hidden, slot_outputs)
             watch.lap("cross_attention")
             hidden = layer.feed_forward(hidden)
             watch.lap("feed_forward")
         final_norm = self._transformer.decoder.final_norm
         logits = self._transformer.project(hidden if final_norm is None else final_norm(hidden))
-        weights = slot_memory.weights
+        weights = slot_outputs.weights
         if not shape.with_attention or weights is None:
             return logits, None
         looked = weights.mean(dim=1)  # (N, K, S)

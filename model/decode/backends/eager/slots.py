@@ -20,7 +20,7 @@ class Slot:
 
     Attributes:
         slot_id: The session's name for it.
-        index: Where its memory lies.
+        index: Where its encoder output lies.
         rows: Where its beams lie, by beam.
         request: What was asked.
         started: The session's step number when it joined.
@@ -62,7 +62,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """What changed places, as (from, to, tokens of past or memory to carry)."""
+    """What changed places, as (from, to, tokens of past or source to carry)."""
 
     rows: list[tuple[int, int, int]]
     slots: list[tuple[int, int, int]]

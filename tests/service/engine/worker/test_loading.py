@@ -109,7 +109,7 @@ def test_a_network_that_is_decoded_without_caches_is_served_and_is_slow(tmp_path
     lanes, ready = load_lanes(configuration(directory), clock=ticking())
     assert len(lanes) == 1
     [loaded] = ready.checkpoints
-    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "positions")
+    assert (loaded.compute_type, loaded.compute_reason) == ("float32", "network")
     assert loaded.is_slow
 
 

@@ -3,7 +3,7 @@
 import torch
 
 from model.config import ModelConfig
-from model.decode.backends.eager.cache import History, MemoryCache, RowCache
+from model.decode.backends.eager.cache import CrossCache, History, RowCache
 from model.nn.cells import StateShape
 
 STATES = (
@@ -72,14 +72,14 @@ def test_a_history_takes_every_rows_token_at_its_own_position() -> None:
     assert history.sources[3, 2] == 3
 
 
-def test_memory_is_written_by_slot_and_moves_whole() -> None:
-    memory = MemoryCache(
+def test_encoder_output_is_written_by_slot_and_moves_whole() -> None:
+    cross = CrossCache(
         CONFIG, max_slots=3, max_source_length=6, device=torch.device("cpu"), dtype=torch.float32
     )
     keys, values = torch.randn(2, 2, 4, 3), torch.randn(2, 2, 4, 5)
-    memory.write(1, torch.tensor([2, 0]), keys, values)
-    assert torch.equal(memory.keys[1, 2, :, :4], keys[0])
-    memory.move(2, 1, 4)
-    assert torch.equal(memory.values[1, 1, :, :4], values[0])
-    memory.clear(1)
-    assert not memory.keys[:, 1].any()
+    cross.write(1, torch.tensor([2, 0]), keys, values)
+    assert torch.equal(cross.keys[1, 2, :, :4], keys[0])
+    cross.move(2, 1, 4)
+    assert torch.equal(cross.values[1, 1, :, :4], values[0])
+    cross.clear(1)
+    assert not cross.keys[:, 1].any()
