@@ -154,6 +154,7 @@ class MultiHeadAttention(nn.Module):
         self.num_heads = config.num_heads
         self.query_width = config.query_width
         self.value_width = config.value_width
+        self.scale = None if config.scale_attention else 1.0
         self.dropout = config.attention_dropout
         self.rotary = rotary
         query_size = self.num_heads * self.query_width
@@ -199,10 +200,19 @@ class MultiHeadAttention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         if bias is None and maps is None:
             attend = cpu_attention if _suits_cpu_attention(k, dropout) else fused_attention
-            context = attend(q, k, v, mask=mask, is_causal=is_causal, dropout=dropout)
+            context = attend(
+                q, k, v, mask=mask, is_causal=is_causal, scale=self.scale, dropout=dropout
+            )
         else:
             context, weights = plain_attention(
-                q, k, v, mask=mask, is_causal=is_causal, bias=bias, dropout=dropout
+                q,
+                k,
+                v,
+                mask=mask,
+                is_causal=is_causal,
+                bias=bias,
+                scale=self.scale,
+                dropout=dropout,
             )
             if maps is not None:
                 maps.append(weights)

@@ -2,7 +2,7 @@
 
 Owns what a cell must say and do: which state it keeps of a row, how it runs over whole sequences,
 how it is stepped. Where states lie, how they grow and how they follow their rows when beams are
-reordered is each backend's `Past`. The first cell is `model.nn.self_attention`.
+reordered is each backend's `Past`. The cells are `model.nn.self_attention` and `model.nn.ssru`.
 """
 
 from abc import ABC, abstractmethod

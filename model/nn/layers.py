@@ -30,18 +30,32 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between them, at every position alike (section 3.3)."""
+    """Two linear layers with an activation between them, at every position alike (section 3.3).
 
-    def __init__(self, config: ModelConfig) -> None:
+    A gated one has a second inner layer, whose activation the first is multiplied by (Shazeer 2020,
+    "GLU variants improve Transformer").
+    """
+
+    def __init__(self, config: ModelConfig, *, inner_width: int) -> None:
         super().__init__()
-        self.up_proj = nn.Linear(config.d_model, config.d_ff)
-        self.down_proj = nn.Linear(config.d_ff, config.d_model)
+        has_bias = config.feed_forward_bias
+        self.gate_proj = (
+            nn.Linear(config.d_model, inner_width, bias=has_bias)
+            if config.gated_feed_forward
+            else None
+        )
+        self.up_proj = nn.Linear(config.d_model, inner_width, bias=has_bias)
+        self.down_proj = nn.Linear(inner_width, config.d_model, bias=has_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = Dropout(config.activation_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)."""
-        output: Tensor = self.down_proj(self.dropout(self.activation(self.up_proj(x))))
+        if self.gate_proj is None:
+            inner = self.activation(self.up_proj(x))
+        else:
+            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)
+        output: Tensor = self.down_proj(self.dropout(inner))
         return output
 
 
@@ -69,7 +83,7 @@ class EncoderLayer(_Layer):
         super().__init__(config)
         self.self_attention = MultiHeadAttention(config, rotary=rotary)
         self.self_attention_norm = build_norm(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FeedForward(config, inner_width=config.d_ff)
         self.feed_forward_norm = build_norm(config)
 
     def forward(
@@ -112,7 +126,7 @@ class DecoderLayer(_Layer):
         self.add_module(f"{cell.name}_norm", build_norm(config))
         self.cross_attention = MultiHeadAttention(config)
         self.cross_attention_norm = build_norm(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FeedForward(config, inner_width=config.decoder_inner_width)
         self.feed_forward_norm = build_norm(config)
 
     @property

@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import ModelConfig
+from model.nn.cells import Cell
 from model.nn.dropout import Dropout
 from model.nn.front_ends import TokenEmbedding
 from model.nn.initialisation import initialise
@@ -20,6 +21,7 @@ from model.nn.masks import key_mask, padding_mask
 from model.nn.norms import build_norm
 from model.nn.positions import RotaryPositions, build_absolute_positions, build_position_bias
 from model.nn.self_attention import SelfAttention
+from model.nn.ssru import SSRU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class AttentionMaps:
 
     Attributes:
         encoder: Per layer (B, H, S, S).
-        decoder: Per layer (B, H, T, T).
+        decoder: Per layer (B, H, T, T); empty where the decoder's cell does not attend.
         cross: Per layer (B, H, T, S).
     """
 
@@ -41,6 +43,10 @@ def _build_rotary(config: ModelConfig) -> RotaryPositions | None:
     return RotaryPositions(config.query_width) if config.position == "rope" else None
 
 
+def _build_cell(config: ModelConfig, rotary: RotaryPositions | None) -> Cell:
+    return SSRU(config) if config.decoder_cell == "ssru" else SelfAttention(config, rotary=rotary)
+
+
 class Encoder(nn.Module):
     """A stack of encoder layers over embeddings from any front end."""
 
@@ -48,6 +54,7 @@ class Encoder(nn.Module):
         super().__init__()
         rotary = _build_rotary(config)
         self.position_bias = build_position_bias(config, is_bidirectional=True)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else None
         self.layers = nn.ModuleList(
             EncoderLayer(config, rotary=rotary) for _ in range(config.num_encoder_layers)
         )
@@ -73,6 +80,8 @@ class Encoder(nn.Module):
             The encoder output, (B, S, D).
         """
         length = embeddings.shape[1]
+        if self.embedding_norm is not None:
+            embeddings = self.embedding_norm(embeddings)
         x: Tensor = self.dropout(embeddings)
         bias = None if self.position_bias is None else self.position_bias(length, length, x.device)
         attendable = None if mask is None else key_mask(mask)
@@ -90,8 +99,9 @@ class Decoder(nn.Module):
         super().__init__()
         rotary = _build_rotary(config)
         self.position_bias = build_position_bias(config, is_bidirectional=False)
+        self.embedding_norm = build_norm(config) if config.embedding_norm else None
         self.layers = nn.ModuleList(
-            DecoderLayer(config, SelfAttention(config, rotary=rotary))
+            DecoderLayer(config, _build_cell(config, rotary))
             for _ in range(config.num_decoder_layers)
         )
         self.final_norm = build_norm(config) if config.norm_placement == "pre" else None
@@ -124,6 +134,8 @@ class Decoder(nn.Module):
             (B, T, D).
         """
         length = embeddings.shape[1]
+        if self.embedding_norm is not None:
+            embeddings = self.embedding_norm(embeddings)
         x: Tensor = self.dropout(embeddings)
         bias = None if self.position_bias is None else self.position_bias(length, length, x.device)
         attendable = None if mask is None else key_mask(mask)
@@ -194,6 +206,8 @@ class Transformer(nn.Module):
 
     def project(self, hidden: Tensor) -> Tensor:
         """Logits over the target vocabulary: (..., D) → (..., V)."""
+        if self.config.scale_output:
+            hidden = hidden * self.config.d_model**-0.5
         if self.output_projection is not None:
             weight: Tensor = self.output_projection.weight
         elif torch.is_grad_enabled():

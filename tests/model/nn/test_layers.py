@@ -117,21 +117,45 @@ def test_a_decoder_layer_never_sees_the_future_with_or_without_encoder_output(
     [
         ("relu", lambda x: x.clamp(min=0)),
         ("gelu", lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5))),
+        (
+            "gelu-tanh",
+            lambda x: x * 0.5 * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3))),
+        ),
+        ("gelu-sigmoid", lambda x: x / (1 + torch.exp(-1.702 * x))),
         ("silu", lambda x: x / (1 + torch.exp(-x))),
     ],
 )
 def test_the_feed_forward_is_two_matrices_around_its_activation(
     activation: Activation, formula: object
 ) -> None:
-    feed_forward = FeedForward(config(activation=activation))
+    feed_forward = FeedForward(config(activation=activation), inner_width=24)
     x = torch.randn(2, 3, 16)
     up, down = feed_forward.up_proj, feed_forward.down_proj
     expected = formula(x @ up.weight.T + up.bias) @ down.weight.T + down.bias
     torch.testing.assert_close(feed_forward(x), expected)
 
 
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_a_gated_feed_forward_multiplies_its_activation_by_a_linear_half(has_bias: bool) -> None:
+    shape = config(activation="silu", gated_feed_forward=True, feed_forward_bias=has_bias)
+    feed_forward = FeedForward(shape, inner_width=10)
+    randomise(feed_forward)
+    x = torch.randn(2, 3, 16)
+    gate, up, down = (
+        getattr(feed_forward, name).weight for name in ("gate_proj", "up_proj", "down_proj")
+    )
+    biases = dict(feed_forward.named_parameters()) if has_bias else {}
+    of_gate, of_up, of_down = (
+        biases.get(f"{name}_proj.bias", torch.tensor(0.0)) for name in ("gate", "up", "down")
+    )
+    gated = x @ gate.T + of_gate
+    inner = gated * gated.sigmoid() * (x @ up.T + of_up)
+    torch.testing.assert_close(feed_forward(x), inner @ down.T + of_down)
+    assert (feed_forward.down_proj.bias is not None) == has_bias
+
+
 def test_activations_are_dropped_in_training_only() -> None:
-    feed_forward = FeedForward(config(activation_dropout=0.5))
+    feed_forward = FeedForward(config(activation_dropout=0.5), inner_width=24)
     x = torch.randn(2, 3, 16)
     assert not torch.equal(feed_forward(x), feed_forward(x))
     feed_forward.eval()
