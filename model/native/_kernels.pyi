@@ -75,7 +75,7 @@ class Network:
         cross_output: Matrix,
         up: Matrix,
         down: Matrix,
-        attention_norm: Norm,
+        cell_norm: Norm,
         cross_norm: Norm,
         feed_forward_norm: Norm,
     ) -> None: ...

@@ -225,7 +225,7 @@ class _Packer:
             cross_output=self._attention_output(name + "cross_attention."),
             up=self._linear(name + "feed_forward.up_proj"),
             down=self._linear(name + "feed_forward.down_proj"),
-            attention_norm=self._norm(name + "self_attention_norm"),
+            cell_norm=self._norm(name + "self_attention_norm"),
             cross_norm=self._norm(name + "cross_attention_norm"),
             feed_forward_norm=self._norm(name + "feed_forward_norm"),
         )

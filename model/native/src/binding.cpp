@@ -292,15 +292,15 @@ PYBIND11_MODULE(_kernels, module) {
       .def("add_decoder_layer",
            [](Network& network, SharedMatrix query_key_value, SharedMatrix attention_output,
               SharedMatrix cross_query, SharedMatrix cross_key_value, SharedMatrix cross_output,
-              SharedMatrix up, SharedMatrix down, SharedNorm attention_norm, SharedNorm cross_norm,
+              SharedMatrix up, SharedMatrix down, SharedNorm cell_norm, SharedNorm cross_norm,
               SharedNorm feed_forward_norm) {
              network.decoder.push_back({query_key_value, attention_output, cross_query,
-                                        cross_key_value, cross_output, up, down, attention_norm,
+                                        cross_key_value, cross_output, up, down, cell_norm,
                                         cross_norm, feed_forward_norm});
            },
            py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"),
            py::arg("cross_query"), py::arg("cross_key_value"), py::arg("cross_output"),
-           py::arg("up"), py::arg("down"), py::arg("attention_norm"), py::arg("cross_norm"),
+           py::arg("up"), py::arg("down"), py::arg("cell_norm"), py::arg("cross_norm"),
            py::arg("feed_forward_norm"))
       .def("set_final_norms", [](Network& network, SharedNorm encoder, SharedNorm decoder) {
         network.encoder_norm = encoder;

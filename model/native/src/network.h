@@ -1,7 +1,6 @@
 // The weights of an encoder-decoder Transformer, packed for one processor's products.
 //
-// What a network is stands in model/nn; this is the same network with int8 matrices. Absolute
-// positions only, as in the incremental decoder that it replaces.
+// What a network is stands in model/nn; this is the same network with int8 matrices.
 #pragma once
 
 #include <memory>
@@ -26,7 +25,7 @@ struct DecoderLayer {
   SharedMatrix query_key_value, attention_output;
   SharedMatrix cross_query, cross_key_value, cross_output;
   SharedMatrix up, down;
-  SharedNorm attention_norm, cross_norm, feed_forward_norm;
+  SharedNorm cell_norm, cross_norm, feed_forward_norm;
 };
 
 // Rows of a table of positions, (num_positions, d_model).

@@ -8,9 +8,6 @@
 namespace dragoman {
 namespace {
 
-// Positions of a past whose memory a finished row keeps for the next one.
-constexpr int kKept = 64;
-
 // Adds the seconds since the last call, or since its making, to what it is given.
 class Stopwatch {
  public:
@@ -32,32 +29,24 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       team_(std::move(team)),
       limits_(limits),
       num_layers_(static_cast<int>(network_->decoder.size())),
-      node_size_(network_->heads.keys() + network_->heads.values()),
       memory_keys_size_(memory_keys_size(network_->heads, limits.max_source_length)),
       memory_values_size_(memory_values_size(network_->heads, limits.max_source_length)),
       stack_(*network_, *team_),
       encoder_(*network_, *team_),
       output_(*network_, *team_),
-      past_(std::size_t(limits.max_rows) * num_layers_ * limits.max_target_length * node_size_),
+      history_(limits.max_rows, limits.max_target_length),
+      cell_(make_cell(*network_, *team_, limits, history_, stack_)),
       memory_keys_(std::size_t(limits.max_slots) * num_layers_ * memory_keys_size_),
       memory_values_(std::size_t(limits.max_slots) * num_layers_ * memory_values_size_),
       memory_lengths_(limits.max_slots, 0),
       open_group_(limits.max_slots, -1),
       tokens_(tokens) {
-  const std::size_t num_places = at(limits.max_rows, 0);
-  ancestors_.reserve(num_places);
-  fed_.reserve(num_places);
-  fed_log_probs_.reserve(num_places);
-  looked_.reserve(num_places);
-  nodes_.reserve(std::size_t(team_->size()) * limits.max_target_length);
   scratch_.reserve(team_->size() * scratch_stride());
 }
 
-// A thread's scratch: scores of a group's rows for one head, or of one row for all heads.
+// A thread's scratch: scores of a group's rows for one head.
 std::size_t Session::scratch_stride() const {
-  const int longest = std::max(limits_.max_source_length, limits_.max_target_length);
-  return std::size_t(round_up(longest, kLanes)) *
-         std::max(kGroupRows, network_->heads.num_heads);
+  return std::size_t(round_up(limits_.max_source_length, kLanes)) * kGroupRows;
 }
 
 Memory Session::memory(int slot, int layer) const {
@@ -112,7 +101,7 @@ void Session::release(std::int64_t name) {
   const auto found = running_.find(name);
   if (found == running_.end()) return;
   const Search& search = found->second.search;
-  for (const Search::Beam& beam : search.beams()) forget_past(beam.row, search.position());
+  for (const Search::Beam& beam : search.beams()) cell_->forget(beam.row, search.position());
   running_.erase(found);
 }
 
@@ -125,9 +114,7 @@ int Session::lay_out_step() {
     const int position = search.position();
     num_candidates = std::max(num_candidates, search.settings().num_candidates);
     for (const Search::Beam& beam : search.beams()) {
-      const std::size_t place = at(beam.row, position);
-      fed_[place] = static_cast<std::int32_t>(beam.token);
-      fed_log_probs_[place] = beam.log_prob;
+      history_.note_fed(beam.row, position, beam.token, beam.log_prob);
       if (beam.score > -std::numeric_limits<double>::infinity()) {
         step_rows_.push_back({beam.token, beam.row, running.slot, position});
       }
@@ -166,8 +153,7 @@ std::vector<Finished> Session::step() {
   }
   Stopwatch watch;
   for (std::size_t i = 0; with_sources && i < num_rows; ++i) {
-    looked_[at(step_rows_[i].row, step_rows_[i].position)] =
-        static_cast<std::int32_t>(step_looked_[i]);
+    history_.note_looked(step_rows_[i].row, step_rows_[i].position, step_looked_[i]);
   }
   std::vector<Finished> finished;
   std::size_t row = 0;
@@ -186,29 +172,12 @@ std::vector<Finished> Session::step() {
 }
 
 void Session::copy(int from, int to, int length) {
-  std::memcpy(&ancestors_[at(to, 0)], &ancestors_[at(from, 0)],
-              std::size_t(length) * sizeof(std::int32_t));
+  history_.copy(from, to, length);
+  cell_->copy(from, to, length);
 }
 
 Trail Session::trail(int row, int begin, int end, bool with_sources) const {
-  Trail trail;
-  for (int position = begin; position < end; ++position) {
-    const std::size_t place = at(ancestors_[at(row, position)], position);
-    trail.tokens.push_back(fed_[place]);
-    trail.log_probs.push_back(fed_log_probs_[place]);
-    if (with_sources) {
-      trail.sources.push_back(looked_[at(ancestors_[at(row, position - 1)], position - 1)]);
-    }
-  }
-  return trail;
-}
-
-void Session::forget_past(int row, int length) {
-  if (length <= kKept) return;
-  for (int layer = 0; layer < num_layers_; ++layer) {
-    const std::size_t begin = node(row, layer, kKept) - past_.data();
-    past_.forget(begin, begin + std::size_t(length - kKept) * node_size_);
-  }
+  return history_.trail(row, begin, end, with_sources);
 }
 
 void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
@@ -221,7 +190,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
   watch.add_to(seconds_.embedding);
   for (int index = 0; index < num_layers_; ++index) {
     const DecoderLayer& layer = network_->decoder[index];
-    step_cell(rows, num_rows, index);
+    cell_->step(rows, num_rows, index);
     watch.add_to(seconds_.self_attention);
 
     stack_.enter(num_rows, *layer.cross_norm);
@@ -243,15 +212,6 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
   team_->end();
 }
 
-void Session::step_cell(const StepRow* rows, int num_rows, int index) {
-  const DecoderLayer& layer = network_->decoder[index];
-  stack_.enter(num_rows, *layer.attention_norm);
-  stack_.project(num_rows, *layer.query_key_value);
-  attend_to_pasts(rows, num_rows, index);
-  stack_.add_attended(num_rows, *layer.attention_output);
-  stack_.leave(num_rows, *layer.attention_norm);
-}
-
 void Session::group(const StepRow* rows, int num_rows) {
   groups_.clear();
   for (int row = 0; row < num_rows; ++row) {
@@ -270,29 +230,10 @@ void Session::embed(const StepRow* rows, int num_rows) {
   stack_.reserve(num_rows);
   stack_.for_rows(num_rows, [&](int row) {
     const StepRow& fed = rows[row];
-    ancestors_[at(fed.row, fed.position)] = fed.row;
+    history_.own(fed.row, fed.position);
     const float* position =
         network_->target_positions.values.data() + std::size_t(fed.position) * network_->d_model;
     stack_.embed(row, *network_->target_table, static_cast<int>(fed.token), position);
-  });
-}
-
-void Session::attend_to_pasts(const StepRow* rows, int num_rows, int layer) {
-  const HeadShape& heads = network_->heads;
-  team_->run(num_rows, [&](int row, int thread) {
-    const StepRow& fed = rows[row];
-    const float* query = stack_.projected.row(row);
-    half* own = node(fed.row, layer, fed.position);
-    for (int i = 0; i < static_cast<int>(node_size_); i += kLanes) {
-      store_half(own + i, _mm512_loadu_ps(query + heads.keys() + i));
-    }
-    const int length = fed.position + 1;
-    const half** nodes = nodes_.data() + std::size_t(thread) * limits_.max_target_length;
-    const std::int32_t* ancestor = &ancestors_[at(fed.row, 0)];
-    for (int t = 0; t < length; ++t) nodes[t] = node(ancestor[t], layer, t);
-    attend_to_past(heads, nodes, length, query, scratch_.data() + thread * scratch_stride(),
-                   stack_.context.row(row));
-    stack_.attended.quantise(row, stack_.context.row(row), heads.values());
   });
 }
 

@@ -1,29 +1,16 @@
-// Running sentences: their caches, their searches, and one decoder step for all of them.
+// Running sentences: their sources, their searches, and one decoder step for all of them.
 //
-// A row keeps the tokens it was fed with their keys and values, and for every position the row in
-// which that position's token was computed. A second child of a beam copies this list and
-// nothing else.
+// What a row keeps of its own past is the history's and the cell's.
 #pragma once
 
 #include <map>
 
+#include "cell.h"
 #include "encoder.h"
 #include "output.h"
 #include "search.h"
 
 namespace dragoman {
-
-struct Limits {
-  int max_rows, max_slots, max_source_length, max_target_length;
-};
-
-// One row of a step.
-struct StepRow {
-  std::int64_t token;     // fed now
-  std::int32_t row;       // where its past lies
-  std::int32_t slot;      // where its memory lies
-  std::int32_t position;  // of the token
-};
 
 // A sentence to search a translation of.
 struct Request {
@@ -81,16 +68,8 @@ class Session : private Pasts {
     int rows[kGroupRows];
   };
 
-  half* node(int row, int layer, int position) {
-    return past_.data() + ((std::size_t(row) * num_layers_ + layer) * limits_.max_target_length +
-                           position) * node_size_;
-  }
-  std::size_t at(int row, int position) const {
-    return std::size_t(row) * limits_.max_target_length + position;
-  }
   void copy(int from, int to, int length) override;
   Trail trail(int row, int begin, int end, bool with_sources) const override;
-  void forget_past(int row, int length);
   int lay_out_step();
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
@@ -98,10 +77,6 @@ class Session : private Pasts {
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
   void embed(const StepRow* rows, int num_rows);
-  // The recurrent part of a layer, its norm and residual connection included: what a row takes from
-  // what was fed to it before. Keys and values, by node, are the state of self-attention.
-  void step_cell(const StepRow* rows, int num_rows, int index);
-  void attend_to_pasts(const StepRow* rows, int num_rows, int layer);
   void attend_to_memories(int num_rows, int layer, bool with_weights);
   void find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked);
 
@@ -109,21 +84,18 @@ class Session : private Pasts {
   std::shared_ptr<Team> team_;
   Limits limits_;
   int num_layers_;
-  std::size_t node_size_, memory_keys_size_, memory_values_size_;
+  std::size_t memory_keys_size_, memory_values_size_;
   Stack stack_;
   Encoder encoder_;
   OutputLayer output_;
-  LazyArray<half> past_, memory_keys_, memory_values_;
-  // By row and position: the row that computed it, the token fed there, its log probability, and
-  // the source position looked at most when the next token was chosen.
-  Buffer<std::int32_t> ancestors_, fed_, looked_;
-  Buffer<float> fed_log_probs_;
+  History history_;
+  std::unique_ptr<Cell> cell_;
+  LazyArray<half> memory_keys_, memory_values_;
   std::vector<int> memory_lengths_;  // by slot
   std::vector<Group> groups_;
   std::vector<int> open_group_;  // by slot: its group that is not full
   FloatRows weights_;
   Buffer<float> scratch_;
-  Buffer<const half*> nodes_;
   StepSeconds seconds_;
 
   struct Running {

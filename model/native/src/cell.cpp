@@ -1,0 +1,12 @@
+#include "cell.h"
+
+#include "self_attention.h"
+
+namespace dragoman {
+
+std::unique_ptr<Cell> make_cell(const Network& network, Team& team, const Limits& limits,
+                                const History& history, Stack& stack) {
+  return std::make_unique<SelfAttention>(network, team, limits, history, stack);
+}
+
+}  // namespace dragoman

@@ -1,0 +1,47 @@
+// The recurrent part of decoder layers, as an interface: what a row takes from what was fed to it
+// before, and the state that it keeps for that.
+//
+// A cell is called once a layer and step for all rows, never once a row.
+#pragma once
+
+#include <memory>
+
+#include "history.h"
+#include "stack.h"
+
+namespace dragoman {
+
+struct Limits {
+  int max_rows, max_slots, max_source_length, max_target_length;
+};
+
+// One row of a step.
+struct StepRow {
+  std::int64_t token;     // fed now
+  std::int32_t row;       // where its state lies
+  std::int32_t slot;      // where its source lies
+  std::int32_t position;  // of the token
+};
+
+class Cell {
+ public:
+  virtual ~Cell() = default;
+
+  // The cell of layer `layer` for all rows of a step, norm and residual connection included: from
+  // the stack's stream and input to its stream and input. A row at position 0 has no state yet,
+  // whoever had the row before.
+  virtual void step(const StepRow* rows, int num_rows, int layer) = 0;
+
+  // Lets row `to` go on where row `from` stands after `length` positions. Nobody goes on from
+  // what `to` had.
+  virtual void copy(int from, int to, int length) = 0;
+
+  // Row `row` ends after `length` positions: what it no longer needs may go back to the system.
+  virtual void forget(int row, int length) = 0;
+};
+
+// The cell of a network; `stack` and `history` are those of the session that steps it.
+std::unique_ptr<Cell> make_cell(const Network& network, Team& team, const Limits& limits,
+                                const History& history, Stack& stack);
+
+}  // namespace dragoman
