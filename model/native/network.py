@@ -1,14 +1,14 @@
 """A Transformer as packed int8 matrices: the same network, another arithmetic.
 
-Owns which tensor goes into which matrix: the three projections of self-attention become one,
-head widths are padded to whole vectors with zeros, a tied table is stored once. The arithmetic
+Owns which tensor goes into which matrix: products of one input become one, a tied table is
+stored once. In which order a matrix has its rows is `model.native.layout`. The arithmetic
 is the kernels' (`src/`): weights int8 with a scale a row, activations int8 with a scale a row,
 everything else float32, cached keys and values in half precision.
 """
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.native import kernels
+from model.native.layout import pad_heads, padded, pair
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.layers import known_decoder_layers
 from model.nn.positions import sinusoidal_table
@@ -26,7 +27,6 @@ from model.nn.transformer import Transformer
 if TYPE_CHECKING:
     from model.native import _kernels
 
-VECTOR = 16
 _IMPOSSIBLE = float("-inf")
 
 
@@ -39,7 +39,7 @@ INT8_FIELDS = HonouredFields(
         "d_k": EVERY_VALUE,
         "d_v": EVERY_VALUE,
         "decoder_d_ff": (None,),
-        "decoder_cell": ("self-attention",),
+        "decoder_cell": ("self-attention", "ssru"),
         "gated_feed_forward": (False,),
         "feed_forward_bias": (True,),
         "embedding_norm": (False,),
@@ -120,10 +120,11 @@ def pack_transformer(
     num_threads: int = 1,
 ) -> Int8Network:
     """Quantise and pack a network that is in memory; see `pack`."""
-    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=SelfAttention)
+    if transformer.config.decoder_cell == "self-attention":
+        known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=SelfAttention)
     return pack(
         transformer.config,
-        NetworkWeights(transformer),
+        NetworkWeights(transformer.state_dict()),
         max_positions=max_positions,
         suppressed_ids=suppressed_ids,
         num_threads=num_threads,
@@ -149,12 +150,13 @@ class _Packer:
             d_ff=config.d_ff,
             heads=(
                 config.num_heads,
-                _padded(config.query_width),
-                _padded(config.value_width),
+                padded(config.query_width),
+                padded(config.value_width),
                 config.query_width**-0.5,
             ),
             is_pre_norm=config.norm_placement == "pre",
             activation=config.activation,
+            decoder_cell=config.decoder_cell,
             embedding_factor=math.sqrt(config.d_model) if config.scale_embedding else 1.0,
             source_table=source,
             target_table=target,
@@ -217,15 +219,18 @@ class _Packer:
         )
 
     def _add_decoder_layer(self, packed: "_kernels.Network", name: str) -> None:
+        is_ssru = self._config.decoder_cell == "ssru"
+        own = name + "self_attention."
         packed.add_decoder_layer(
-            query_key_value=self._projections(name + "self_attention.", "qkv"),
-            attention_output=self._attention_output(name + "self_attention."),
+            query_key_value=None if is_ssru else self._projections(own, "qkv"),
+            attention_output=None if is_ssru else self._attention_output(own),
+            forget_candidate=self._forget_candidate(name + "ssru.") if is_ssru else None,
             cross_query=self._projections(name + "cross_attention.", "q"),
             cross_key_value=self._projections(name + "cross_attention.", "kv"),
             cross_output=self._attention_output(name + "cross_attention."),
             up=self._linear(name + "feed_forward.up_proj"),
             down=self._linear(name + "feed_forward.down_proj"),
-            cell_norm=self._norm(name + "self_attention_norm"),
+            cell_norm=self._norm(name + ("ssru_norm" if is_ssru else "self_attention_norm")),
             cross_norm=self._norm(name + "cross_attention_norm"),
             feed_forward_norm=self._norm(name + "feed_forward_norm"),
         )
@@ -254,9 +259,9 @@ class _Packer:
             width = self._config.value_width if letter == "v" else self._config.query_width
             rows, scale = self._weights.rows(f"{name}{letter}_proj.weight")
             bias = self._bias(f"{name}{letter}_proj")
-            quanta.append(_pad_heads(rows, width))
-            scales.append(_pad_heads(scale, width))
-            biases.append(_pad_heads(np.zeros_like(scale) if bias is None else bias, width))
+            quanta.append(pad_heads(rows, width))
+            scales.append(pad_heads(scale, width))
+            biases.append(pad_heads(np.zeros_like(scale) if bias is None else bias, width))
         return self._kernels.matrix(
             np.concatenate(quanta), np.concatenate(scales), np.concatenate(biases)
         )
@@ -264,24 +269,22 @@ class _Packer:
     def _attention_output(self, name: str) -> "_kernels.Matrix":
         """The projection of all heads' values, its inputs padded as theirs are."""
         rows, scale = self._weights.rows(f"{name}out_proj.weight")
-        padded = _pad_heads(np.ascontiguousarray(rows.T), self._config.value_width)
+        padded = pad_heads(np.ascontiguousarray(rows.T), self._config.value_width)
         return self._kernels.matrix(
             np.ascontiguousarray(padded.T), scale, self._bias(f"{name}out_proj")
         )
 
+    def _forget_candidate(self, name: str) -> "_kernels.Matrix":
+        """Both projections of an SSRU: W_f with its bias, and W."""
+        return self._pair(f"{name}forget_proj", f"{name}candidate_proj")
 
-def _padded(width: int) -> int:
-    return -(-width // VECTOR) * VECTOR
-
-
-_ArrayT = TypeVar("_ArrayT", Quanta, Floats)
-
-
-def _pad_heads(rows: _ArrayT, width: int) -> _ArrayT:
-    """(H · width, …) → (H · padded width, …), zeros after each head."""
-    missing = _padded(width) - width
-    if not missing:
-        return rows
-    heads = rows.reshape(-1, width, *rows.shape[1:])
-    widths = [(0, 0), (0, missing), *[(0, 0)] * (rows.ndim - 1)]
-    return np.pad(heads, widths).reshape(-1, *rows.shape[1:])
+    def _pair(self, first: str, second: str) -> "_kernels.Matrix":
+        """Two projections of one input to one width, whose outputs are wanted together."""
+        (rows, scale), (other_rows, other_scale) = (
+            self._weights.rows(f"{name}.weight") for name in (first, second)
+        )
+        biases = (self._bias(name) for name in (first, second))
+        bias, other_bias = (np.zeros_like(scale) if each is None else each for each in biases)
+        return self._kernels.matrix(
+            pair(rows, other_rows), pair(scale, other_scale), pair(bias, other_bias)
+        )

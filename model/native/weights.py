@@ -5,13 +5,14 @@ checkpoint's int8 rows as they are is `model.checkpoint.weights`. Tensors are as
 one so that a network is packed without a second copy of it in memory.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from model.checkpoint.quantisation import quantise_rows
-from model.nn.transformer import Transformer
 
 Quanta = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float32]
@@ -34,10 +35,10 @@ class WeightSource(Protocol):
 
 
 class NetworkWeights:
-    """The weights of a network in memory, quantised when they are asked for."""
+    """The weights of a network in memory, by name, quantised when they are asked for."""
 
-    def __init__(self, transformer: Transformer) -> None:
-        self._state = transformer.state_dict()
+    def __init__(self, state: Mapping[str, Tensor]) -> None:
+        self._state = state
 
     def __contains__(self, name: str) -> bool:
         """Whether there is such a tensor."""

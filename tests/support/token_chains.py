@@ -46,6 +46,7 @@ def product_network(
         heads=(1, 16, 16, 1.0),
         is_pre_norm=False,
         activation="relu",
+        decoder_cell="self-attention",
         embedding_factor=1.0,
         source_table=table,
         target_table=table,

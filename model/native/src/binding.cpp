@@ -96,9 +96,15 @@ Activation activation_of(const std::string& name) {
   throw std::invalid_argument("activation must be relu, gelu or silu");
 }
 
+DecoderCell decoder_cell_of(const std::string& name) {
+  if (name == "self-attention") return DecoderCell::kSelfAttention;
+  if (name == "ssru") return DecoderCell::kSsru;
+  throw std::invalid_argument("decoder_cell must be self-attention or ssru");
+}
+
 std::shared_ptr<Network> make_network(
     int d_model, int d_ff, std::tuple<int, int, int, float> heads, bool is_pre_norm,
-    const std::string& activation, float embedding_factor, SharedMatrix source_table,
+    const std::string& activation, const std::string& decoder_cell, float embedding_factor, SharedMatrix source_table,
     SharedMatrix target_table, SharedMatrix output, const Array<float>& source_positions,
     const Array<float>& target_positions, const std::vector<int>& suppressed) {
   auto network = std::make_shared<Network>();
@@ -110,6 +116,7 @@ std::shared_ptr<Network> make_network(
           "head widths must be multiples of 16");
   network->is_pre_norm = is_pre_norm;
   network->activation = activation_of(activation);
+  network->decoder_cell = decoder_cell_of(decoder_cell);
   network->embedding_factor = embedding_factor;
   network->source_table = std::move(source_table);
   network->target_table = std::move(target_table);
@@ -119,6 +126,20 @@ std::shared_ptr<Network> make_network(
   network->is_suppressed.assign(network->output->num_outputs(), 0);
   for (const int token : suppressed) network->is_suppressed.at(token) = 1;
   return network;
+}
+
+void add_decoder_layer(Network& network, SharedMatrix query_key_value,
+                       SharedMatrix attention_output, SharedMatrix forget_candidate,
+                       SharedMatrix cross_query, SharedMatrix cross_key_value,
+                       SharedMatrix cross_output, SharedMatrix up, SharedMatrix down,
+                       SharedNorm cell_norm, SharedNorm cross_norm, SharedNorm feed_forward_norm) {
+  const bool has_cell = network.decoder_cell == DecoderCell::kSsru
+                            ? forget_candidate != nullptr
+                            : query_key_value != nullptr && attention_output != nullptr;
+  require(has_cell, "a decoder layer must have the matrices of its cell");
+  network.decoder.push_back({query_key_value, attention_output, forget_candidate, cross_query,
+                             cross_key_value, cross_output, up, down, cell_norm, cross_norm,
+                             feed_forward_norm});
 }
 
 // What is checked once a call, so that no index from outside can leave an array.
@@ -277,7 +298,7 @@ PYBIND11_MODULE(_kernels, module) {
   py::class_<Network, std::shared_ptr<Network>>(module, "Network")
       .def(py::init(&make_network), py::kw_only(), py::arg("d_model"), py::arg("d_ff"),
            py::arg("heads"), py::arg("is_pre_norm"), py::arg("activation"),
-           py::arg("embedding_factor"), py::arg("source_table"), py::arg("target_table"),
+           py::arg("decoder_cell"), py::arg("embedding_factor"), py::arg("source_table"), py::arg("target_table"),
            py::arg("output"), py::arg("source_positions"), py::arg("target_positions"),
            py::arg("suppressed"))
       .def("add_encoder_layer",
@@ -289,19 +310,10 @@ PYBIND11_MODULE(_kernels, module) {
            },
            py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"), py::arg("up"),
            py::arg("down"), py::arg("attention_norm"), py::arg("feed_forward_norm"))
-      .def("add_decoder_layer",
-           [](Network& network, SharedMatrix query_key_value, SharedMatrix attention_output,
-              SharedMatrix cross_query, SharedMatrix cross_key_value, SharedMatrix cross_output,
-              SharedMatrix up, SharedMatrix down, SharedNorm cell_norm, SharedNorm cross_norm,
-              SharedNorm feed_forward_norm) {
-             network.decoder.push_back({query_key_value, attention_output, cross_query,
-                                        cross_key_value, cross_output, up, down, cell_norm,
-                                        cross_norm, feed_forward_norm});
-           },
-           py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"),
-           py::arg("cross_query"), py::arg("cross_key_value"), py::arg("cross_output"),
-           py::arg("up"), py::arg("down"), py::arg("cell_norm"), py::arg("cross_norm"),
-           py::arg("feed_forward_norm"))
+      .def("add_decoder_layer", &add_decoder_layer, py::kw_only(), py::arg("query_key_value"),
+           py::arg("attention_output"), py::arg("forget_candidate"), py::arg("cross_query"),
+           py::arg("cross_key_value"), py::arg("cross_output"), py::arg("up"), py::arg("down"),
+           py::arg("cell_norm"), py::arg("cross_norm"), py::arg("feed_forward_norm"))
       .def("set_final_norms", [](Network& network, SharedNorm encoder, SharedNorm decoder) {
         network.encoder_norm = encoder;
         network.decoder_norm = decoder;

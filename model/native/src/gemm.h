@@ -21,6 +21,11 @@ namespace dragoman {
 constexpr int kPanel = 64;
 constexpr int kVectors = kPanel / kLanes;
 
+// Two matrices whose outputs are wanted together, number by number, are packed as one: every panel
+// has 32 outputs of the first, then the same 32 of the second.
+constexpr int kPair = kPanel / 2;
+constexpr int kPairVectors = kVectors / 2;
+
 class Matrix {
  public:
   // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output.

@@ -12,6 +12,7 @@
 namespace dragoman {
 
 enum class Activation { kRelu, kGelu, kSilu };
+enum class DecoderCell { kSelfAttention, kSsru };
 
 using SharedMatrix = std::shared_ptr<Matrix>;
 using SharedNorm = std::shared_ptr<Norm>;
@@ -22,7 +23,8 @@ struct EncoderLayer {
 };
 
 struct DecoderLayer {
-  SharedMatrix query_key_value, attention_output;
+  SharedMatrix query_key_value, attention_output;  // of self-attention
+  SharedMatrix forget_candidate;                   // of an SSRU: W_f and W, a pair
   SharedMatrix cross_query, cross_key_value, cross_output;
   SharedMatrix up, down;
   SharedNorm cell_norm, cross_norm, feed_forward_norm;
@@ -40,6 +42,7 @@ struct Network {
   HeadShape heads{};
   bool is_pre_norm = false;
   Activation activation = Activation::kRelu;
+  DecoderCell decoder_cell = DecoderCell::kSelfAttention;
   float embedding_factor = 1.0f;
   SharedMatrix source_table, target_table, output;
   Positions source_positions, target_positions;

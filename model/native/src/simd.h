@@ -43,6 +43,12 @@ inline __m512 exponential(__m512 x) {
   return _mm512_scalef_ps(_mm512_add_ps(y, _mm512_set1_ps(1.0f)), whole);
 }
 
+// 1 / (1 + e^-x).
+inline __m512 sigmoid(__m512 x) {
+  const __m512 one = _mm512_set1_ps(1.0f);
+  return _mm512_div_ps(one, _mm512_add_ps(one, exponential(_mm512_sub_ps(_mm512_setzero_ps(), x))));
+}
+
 // The error function to 1.5e-7 (Abramowitz and Stegun, 7.1.26).
 inline __m512 error_function(__m512 x) {
   const __m512 one = _mm512_set1_ps(1.0f), size = _mm512_abs_ps(x);

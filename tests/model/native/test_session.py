@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.config import SearchConfig
+from model.config import ModelConfig, SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.native import kernels
-from model.native.network import Int8Network, pack_transformer
+from model.native.network import Int8Network, pack, pack_transformer
+from model.native.weights import NetworkWeights
 from support.int8_reference import Int8Reference
+from support.random_weights import random_weights
 from support.reference_search import NextLogProbs, reference_search
 from support.search_cases import (
     LIMITS,
@@ -48,7 +50,32 @@ SHAPES = {
     "one layer": {"num_encoder_layers": 0, "num_decoder_layers": 1},
     "no decoder layer": {"num_encoder_layers": 1, "num_decoder_layers": 0},
     "as many learned positions as are fed": {"position": "learned", "max_positions": 37},
+    "ssru": {"decoder_cell": "ssru"},
+    "ssru, pre-norm, odd width": {
+        "decoder_cell": "ssru",
+        "norm_placement": "pre",
+        "d_model": 70,
+        "num_decoder_layers": 3,
+    },
 }
+SHAPE = {"vocab_size": 23, "d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2,
+         "num_decoder_layers": 2}  # fmt: skip
+
+
+def random_network(
+    shape: dict[str, object], *, num_threads: int = 1, eos_bias: float = 1.0
+) -> tuple[Int8Network, Int8Reference]:
+    """A network of random weights, packed, and the definition with the same ones."""
+    config = ModelConfig(**(SHAPE | shape))
+    weights = random_weights(config, eos_bias=eos_bias)
+    network = pack(
+        config,
+        NetworkWeights(weights),
+        max_positions=38,
+        suppressed_ids=TOKENS.suppressed_ids,
+        num_threads=num_threads,
+    )
+    return network, Int8Reference(config, weights)
 
 
 def packed(shape: dict[str, object], *, num_threads: int = 1) -> Int8Network:
@@ -62,9 +89,7 @@ def packed(shape: dict[str, object], *, num_threads: int = 1) -> Int8Network:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
-    shape = SHAPES[name]
-    transformer = small_transformer(dtype=torch.float32, **shape)
-    network = packed(shape, num_threads=2)
+    network, reference = random_network(SHAPES[name], num_threads=2)
     session = kernels.load().session(
         network.packed,
         network.team,
@@ -74,8 +99,7 @@ def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
         max_target_length=38,
         eos_id=TOKENS.eos_id,
     )
-    reference = Int8Reference(transformer)
-    vocab_size = transformer.config.output_size
+    vocab_size = network.config.output_size
     generator = torch.Generator().manual_seed(7)
     sources = [torch.randint(3, 23, (length,), generator=generator) for length in (1, 21)]
     targets = torch.randint(3, 23, (2, 35), generator=generator)
@@ -112,8 +136,9 @@ def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
     assert difference.max() < 0.5
 
 
-def test_a_crowd_never_changes_a_sentence_not_by_one_bit() -> None:
-    network = packed({}, num_threads=2)
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
+def test_a_crowd_never_changes_a_sentence_not_by_one_bit(cell: str) -> None:
+    network, _ = random_network({"decoder_cell": cell}, num_threads=2)
     for request, hypotheses in run_in_a_crowd(network, random.Random(3), 60):
         assert hypotheses == alone(network, request)
 
@@ -121,15 +146,11 @@ def test_a_crowd_never_changes_a_sentence_not_by_one_bit() -> None:
 @pytest.mark.parametrize("has_suppressed", [False, True], ids=["free", "suppressed"])
 @pytest.mark.parametrize("eos_bias", [-1.0, 1.0, 3.0])
 @pytest.mark.parametrize("forced_first_id", [None, 7])
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
 def test_the_search_is_the_plain_search_over_the_same_numbers(
-    eos_bias: float, forced_first_id: int | None, *, has_suppressed: bool
+    cell: str, eos_bias: float, forced_first_id: int | None, *, has_suppressed: bool
 ) -> None:
-    network = pack_transformer(
-        small_transformer(dtype=torch.float32, eos_bias=eos_bias),
-        max_positions=38,
-        suppressed_ids=TOKENS.suppressed_ids,
-        num_threads=2,
-    )
+    network, _ = random_network({"decoder_cell": cell}, num_threads=2, eos_bias=eos_bias)
     tokens = replace(TOKENS, forced_first_id=forced_first_id)
     next_log_probs = plain_network(network)
     crowd = run_in_a_crowd(
