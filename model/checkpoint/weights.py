@@ -13,22 +13,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums, unreplaced
 from model.checkpoint.config_file import format_manifest, read_manifest
 from model.checkpoint.manifest import (
     CONFIG_FILE,
-    SCALE_SUFFIX,
     CheckpointFiles,
     Licence,
     Manifest,
     TensorEntry,
-    TensorType,
 )
-from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.safetensors_file import TYPE_NAMES, write_weight_file
 from model.checkpoint.stored import differences, open_weights
 from model.checkpoint.strict_json import format_json
 from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
@@ -39,13 +35,6 @@ from model.system.paths import exists, flush, is_file
 from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
-
-_TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
-    torch.float32: "float32",
-    torch.float16: "float16",
-    torch.bfloat16: "bfloat16",
-    torch.int8: "int8",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +138,9 @@ def save_checkpoint(
         ConfigError: The parts contradict each other, or a weight is not finite.
         CheckpointError: `directory` is something else than a checkpoint, or cannot be written.
     """
-    tensors, entries = _stored(transformer.state_dict(), quantise=quantise)
-    files, contents = _tokenizer_files(tokenizer)
+    state = transformer.state_dict()
+    entries = {name: _entry(name, value, quantise=quantise) for name, value in state.items()}
+    files, contents = tokenizer_files(tokenizer)
     manifest = Manifest(
         name=name,
         description=description,
@@ -169,10 +159,8 @@ def save_checkpoint(
     with _replaced_directory(directory) as partial:
         for file_name, data in contents.items():
             (partial / file_name).write_bytes(data)
-        save_file(tensors, partial / files.weights, metadata={"format": "pt"})
-        (partial / files.weights).chmod(0o644)  # safetensors hides it from other users
-        listing = format_checksums(partial.iterdir())
-        (partial / CHECKSUMS_FILE).write_bytes(listing)
+        write_weight_file(partial / files.weights, entries, state.items())
+        (partial / CHECKSUMS_FILE).write_bytes(format_checksums(partial.iterdir()))
     return manifest
 
 
@@ -228,29 +216,23 @@ def empty_network(directory: Path, manifest: Manifest) -> Transformer:
     return transformer
 
 
-def _stored(
-    state: Mapping[str, Tensor], *, quantise: bool
-) -> tuple[dict[str, Tensor], dict[str, TensorEntry]]:
-    """The tensors of the file, scales among them, and the entries that describe them."""
-    stored: dict[str, Tensor] = {}
-    entries: dict[str, TensorEntry] = {}
-    for name, value in state.items():
-        weight = value.detach().cpu().contiguous()
-        if not bool(torch.isfinite(weight).all()):
-            raise ConfigError(f"{name} has values that are not finite; it cannot be saved")
-        shape = tuple(weight.shape)
-        if quantise and weight.dim() >= 2:
-            stored[name], stored[name + SCALE_SUFFIX] = quantise_rows(weight)
-            entries[name] = TensorEntry(shape=shape, dtype="int8", quantisation="int8-row")
-        elif weight.dtype in _TYPE_NAMES and weight.is_floating_point():
-            stored[name] = weight
-            entries[name] = TensorEntry(shape=shape, dtype=_TYPE_NAMES[weight.dtype])
-        else:
-            raise ConfigError(f"{name} has type {weight.dtype}; a checkpoint stores floats")
-    return stored, entries
+def _entry(name: str, weight: Tensor, *, quantise: bool) -> TensorEntry:
+    """How a tensor is stored.
+
+    Raises:
+        ConfigError: Its values are no floats, or not all of them are finite.
+    """
+    if not bool(torch.isfinite(weight).all()):
+        raise ConfigError(f"{name} has values that are not finite; it cannot be saved")
+    shape = tuple(weight.shape)
+    if quantise and weight.dim() >= 2:
+        return TensorEntry(shape=shape, dtype="int8", quantisation="int8-row")
+    if weight.dtype in TYPE_NAMES and weight.is_floating_point():
+        return TensorEntry(shape=shape, dtype=TYPE_NAMES[weight.dtype])
+    raise ConfigError(f"{name} has type {weight.dtype}; a checkpoint stores floats")
 
 
-def _tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, bytes]]:
+def tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, bytes]]:
     """Names and bytes of the SentencePiece files and vocabularies; equal ones are one file."""
     names, contents = CheckpointFiles(), {"source.spm": parts.source_spm}
     if parts.target_spm not in {None, parts.source_spm}:
@@ -272,12 +254,25 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
     is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError) and not directory.is_symlink()
     if exists(directory, CheckpointError) and not is_checkpoint:
         raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
-    mark = uuid.uuid4().hex
-    partial = directory.with_name(f".{directory.name}.{mark}.partial")
-    retired = directory.with_name(f".{directory.name}.{mark}.old")
+    partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
     try:
         partial.mkdir()
         yield partial
+        publish(partial, directory)
+    except OSError as error:
+        raise CheckpointError(directory, f"cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def publish(partial: Path, directory: Path) -> None:
+    """Flush a filled folder to the disk and move it into place, beside which it stands.
+
+    Raises:
+        OSError: It cannot be flushed or moved; `directory` is then what it was.
+    """
+    retired = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.old")
+    try:
         for path in [*partial.iterdir(), partial]:
             flush(path)
         if directory.exists():
@@ -289,9 +284,6 @@ def _replaced_directory(directory: Path) -> Iterator[Path]:
                 retired.rename(directory)
             raise
         flush(directory.parent)
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(directory, f"cannot be written: {error}") from error
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
         if directory.exists():
             shutil.rmtree(retired, ignore_errors=True)

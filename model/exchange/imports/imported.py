@@ -13,22 +13,12 @@ from typing import Protocol
 from torch import Tensor
 
 from model.checkpoint.manifest import Licence
+from model.checkpoint.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.text.language import LanguagePair
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantisedRows:
-    """A matrix that the source stores as int8 already.
-
-    Attributes:
-        quanta: int8 (rows, columns), from -127 to 127.
-        scale: float32 (rows,); the weights are quanta · scale.
-    """
-
-    quanta: Tensor
-    scale: Tensor
+__all__ = ["ForeignTensor", "ImportOptions", "ImportedModel", "Importer", "QuantisedRows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -337,7 +337,7 @@ POINTS = [
     for owner, name, counts in [
         (Path, "mkdir", (0,)),
         (Path, "write_bytes", (0, 3, 4)),
-        (weights, "save_file", (0,)),
+        (weights, "write_weight_file", (0,)),
         (os, "fsync", (0, 3, 6, 7)),
         (Path, "rename", (0, 1)),
     ]
