@@ -134,7 +134,7 @@ class WeightFile:
 
     def _put(self, offset: int, value: Tensor) -> int:
         """Write the bytes of a tensor at an offset; the offset behind them."""
-        left = memoryview(value.contiguous().reshape(-1).view(torch.uint8).numpy())
+        left = value.contiguous().reshape(-1).view(torch.uint8).numpy().data
         while left:
             written = os.pwrite(self._descriptor, left, offset)
             left, offset = left[written:], offset + written

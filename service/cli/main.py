@@ -10,7 +10,17 @@ import sys
 from collections.abc import Sequence
 
 from model.errors import ConfigError, DragomanError
-from service.cli import bench, evaluate, explain, export, keys, serve, train, translate
+from service.cli import (
+    bench,
+    convert,
+    evaluate,
+    explain,
+    export,
+    keys,
+    serve,
+    train,
+    translate,
+)
 from service.cli.signals import INTERRUPTED, ending_on_sigterm
 from service.cli.standard_streams import close_output, open_streams
 
@@ -34,6 +44,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("evaluate", evaluate),
         ("explain", explain),
         ("export", export),
+        ("convert", convert),
         ("bench", bench),
         ("keys", keys),
     ):

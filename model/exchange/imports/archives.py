@@ -1,0 +1,253 @@
+"""Archives that models come in: unpacked within bounds into a folder of their own.
+
+Owns what is refused of an archive: names that lead out of the folder, links and devices, more
+files or bytes than a model has, contents that are far larger than the archive. It does not know
+what is inside.
+"""
+
+import gzip
+import shutil
+import tarfile
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, cast
+
+from model.errors import ForeignModelError, shown
+from model.system.host_memory import gibibytes
+from model.system.paths import is_file
+
+MAX_FILES = 4_096
+MAX_BYTES = 64 * 2**30
+MAX_RATIO = 100
+"""Bytes unpacked to bytes of the archive; weights hardly shrink, and text by ten at most."""
+
+_RATIO_FROM_BYTES = 64 * 2**20
+_CHUNK_BYTES = 2**20
+_REGULAR_FILE = 0o100000
+_KIND = 0o170000
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,  # a compression that Python does not know
+    RuntimeError,  # an encrypted file
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Member:
+    """One entry of an archive: its name, and why it is no plain file or folder, if so."""
+
+    name: str
+    is_folder: bool
+    odd_kind: str | None
+    num_bytes: int
+    entry: zipfile.ZipInfo | tarfile.TarInfo
+
+
+@contextmanager
+def unpacked(source: Path) -> Iterator[Path]:
+    """What to import: `source` itself, or, of an archive, a folder that lasts as long as the block.
+
+    An archive of one folder alone is that folder.
+
+    Raises:
+        ForeignModelError: The archive is damaged, or has something that no model has; everything
+            that is wrong with its listing is told.
+    """
+    if not is_file(source, _refused) or not (is_zip(source) or is_tar(source)):
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
+        try:
+            _unpack(source, Path(folder))
+        except _UNREADABLE as error:
+            raise ForeignModelError(source, [f"cannot be unpacked: {error}"]) from error
+        yield _only_folder(Path(folder))
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a file is a zip archive of files, by its content; false where it cannot be read.
+
+    Weights of PyTorch (`data.pkl`) and of NumPy (`.npz`) are zip archives too, but not here.
+    """
+    try:
+        if not zipfile.is_zipfile(path):
+            return False
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+        return not all(name.endswith(".npy") for name in names) and not any(
+            name.endswith("data.pkl") for name in names
+        )
+    except _UNREADABLE:
+        return False
+
+
+def is_tar(path: Path) -> bool:
+    """Whether a file is a tar archive, plain or in gzip; false where it cannot be read."""
+    try:
+        with _opened_tar(path):
+            return True
+    except _UNREADABLE:
+        return False
+
+
+@contextmanager
+def _opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    opener = gzip.open if is_gzip else open
+    with opener(path, "rb") as opened:
+        reads = cast("IO[bytes]", _ShortReads(cast("IO[bytes]", opened)))
+        with tarfile.open(fileobj=reads, mode="r:") as tar:
+            yield tar
+
+
+class _ShortReads:
+    """A file that is read a little at a time: the headers of a tar say how long they are."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int) -> bytes:
+        """Read at most `size` bytes.
+
+        Raises:
+            ValueError: They are more than a header or a piece of a file has.
+        """
+        if size > _CHUNK_BYTES:
+            raise ValueError(f"has a header of {size} bytes; at most {_CHUNK_BYTES} are read")
+        return self._file.read(size)
+
+
+def _unpack(source: Path, folder: Path) -> None:
+    if is_zip(source):
+        with zipfile.ZipFile(source) as archive:
+            members = [_of_zip(entry) for entry in archive.infolist()]
+            _check(source, members, folder)
+            for member in members:
+                if not member.is_folder:
+                    assert isinstance(member.entry, zipfile.ZipInfo)
+                    with archive.open(member.entry) as file:
+                        _copy(source, file, folder / member.name, member.num_bytes)
+        return
+    with _opened_tar(source) as tar:
+        members = []
+        for entry in tar:
+            members.append(_of_tar(entry))
+            _check_bounds(source, members)  # a tar has no listing: reading on unpacks
+        _check(source, members, folder)
+        for member in members:
+            if not member.is_folder:
+                assert isinstance(member.entry, tarfile.TarInfo)
+                content = tar.extractfile(member.entry)
+                assert content is not None
+                _copy(source, content, folder / member.name, member.num_bytes)
+        assert tar.fileobj is not None
+        while tar.fileobj.read(_CHUNK_BYTES):  # the checksum of gzip is at its end
+            pass
+
+
+def _of_zip(entry: zipfile.ZipInfo) -> _Member:
+    kind = (entry.external_attr >> 16) & _KIND
+    is_plain = entry.is_dir() or kind in {0, _REGULAR_FILE}
+    return _Member(
+        name=entry.filename,
+        is_folder=entry.is_dir(),
+        odd_kind=None if is_plain else "is a link or a device",
+        num_bytes=entry.file_size,
+        entry=entry,
+    )
+
+
+def _of_tar(entry: tarfile.TarInfo) -> _Member:
+    is_plain = entry.isreg() or entry.isdir()
+    return _Member(
+        name=entry.name,
+        is_folder=entry.isdir(),
+        odd_kind=None if is_plain else "is a link or a device",
+        num_bytes=entry.size if entry.isreg() else 0,
+        entry=entry,
+    )
+
+
+def _check(source: Path, members: list[_Member], folder: Path) -> None:
+    """Refuse an archive by its listing.
+
+    Raises:
+        ForeignModelError: With everything that is wrong.
+    """
+    _check_bounds(source, members)
+    problems = []
+    seen: set[str] = set()
+    for member in members:
+        if problem := member.odd_kind or _name_problem(member.name):
+            problems.append(f"{shown(member.name)} {problem}")
+        if not member.is_folder and str(PurePosixPath(member.name)) in seen:
+            problems.append(f"{shown(member.name)} is there twice")
+        seen.add(str(PurePosixPath(member.name)))
+    num_bytes, free = sum(member.num_bytes for member in members), shutil.disk_usage(folder).free
+    if num_bytes > free:
+        problems.append(
+            f"needs {gibibytes(num_bytes)} in {folder.parent}; {gibibytes(free)} are free"
+        )
+    if problems:
+        raise ForeignModelError(source, problems)
+
+
+def _check_bounds(source: Path, members: list[_Member]) -> None:
+    num_bytes, size = sum(member.num_bytes for member in members), source.stat().st_size
+    problems = []
+    if len(members) > MAX_FILES:
+        problems.append(f"has more than the {MAX_FILES} files that are unpacked")
+    if num_bytes > MAX_BYTES:
+        problems.append(f"has {num_bytes} bytes; at most {MAX_BYTES} are unpacked")
+    if num_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * size):
+        problems.append(
+            f"has {num_bytes} bytes in an archive of {size}; at most {MAX_RATIO} times as many are"
+            " unpacked"
+        )
+    if problems:
+        raise ForeignModelError(source, problems)
+
+
+def _name_problem(name: str) -> str | None:
+    path = PurePosixPath(name)
+    if not name.isprintable() or "\\" in name or ":" in name:
+        return "is no plain name"
+    if path.is_absolute() or ".." in path.parts:
+        return "leads out of the archive's folder"
+    return None
+
+
+def _copy(source: Path, file: IO[bytes], path: Path, num_bytes: int) -> None:
+    """Write one file, of no more bytes than the listing says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    left = num_bytes
+    with path.open("xb") as output:
+        while data := file.read(_CHUNK_BYTES):
+            left -= len(data)
+            if left < 0:
+                raise ForeignModelError(source, [f"{shown(path.name)} is longer than its listing"])
+            output.write(data)
+
+
+def _only_folder(folder: Path) -> Path:
+    while True:
+        inside = list(folder.iterdir())
+        if len(inside) != 1 or not inside[0].is_dir():
+            return folder
+        folder = inside[0]
+
+
+def _refused(path: Path, problem: str) -> ForeignModelError:
+    return ForeignModelError(path, [problem])

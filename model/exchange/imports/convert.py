@@ -1,0 +1,291 @@
+"""Conversion of a foreign model into a checkpoint: recognised, checked as a whole, then written.
+
+Owns the order of things: nothing is written before every problem has been looked for, a network
+is never in memory as a whole, a conversion that was stopped goes on, and a checkpoint appears
+whole or not at all. It knows no format (`model.exchange.imports.formats`).
+"""
+
+import math
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.config_file import format_manifest
+from model.checkpoint.consistency import manifest_problems
+from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
+from model.checkpoint.safetensors_file import file_layout, opened_weight_file
+from model.checkpoint.weights import publish, tokenizer_files
+from model.errors import CheckpointError, ConfigError, ForeignModelError
+from model.exchange.imports.archives import unpacked
+from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
+from model.exchange.imports.imported import ImportedModel, Importer, ImportOptions
+from model.exchange.imports.unfinished import (
+    DONE_FILE,
+    add_done,
+    fingerprint,
+    read_done,
+    unfinished_folder,
+)
+from model.nn.transformer import Transformer
+from model.system.host_memory import gibibytes
+from model.system.paths import exists
+
+StoredType = Literal["int8", "float16", "bfloat16", "float32"]
+"""How matrices are stored; vectors, and tables of positions, which are small, are float32."""
+Progress = Callable[[int, int], None]
+"""Told how many weights are written, and of how many."""
+
+_FLUSH_BYTES = 2**27
+_SPARE_BYTES = 2**26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A conversion that can be done.
+
+    Attributes:
+        imported: The foreign model.
+        manifest: Of the checkpoint.
+        contents: Every file but the weights and the checksums.
+    """
+
+    imported: ImportedModel
+    manifest: Manifest
+    contents: Mapping[str, bytes]
+
+
+def convert(
+    source: Path,
+    destination: Path,
+    *,
+    importers: Sequence[Importer],
+    compute: StoredType = "int8",
+    name: str | None = None,
+    licence: str | None = None,
+    options: ImportOptions | None = None,
+    command: str | None = None,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Convert a model of another program.
+
+    What was interrupted goes on where it was, if neither source nor settings have changed.
+
+    Args:
+        source: A folder, a file, or an archive.
+        destination: Where the checkpoint will be; nothing may be there, and its parent must exist.
+        importers: The formats that are looked for, in this order.
+        compute: How matrices are stored; int8 rows of the source are kept byte for byte by "int8".
+        name: Name of the checkpoint; None takes the source's.
+        licence: Licence of the weights; None takes the source's, and says so where it has none.
+        options: What the source does not say of itself.
+        command: What made the conversion, for its card.
+        progress: Told of every tensor.
+
+    Returns:
+        The manifest that was written.
+
+    Raises:
+        ForeignModelError: The source cannot be converted; every problem is told.
+        CheckpointError: The destination exists or cannot be written, or its disk is too small.
+    """
+    destination = destination.absolute()
+    if exists(destination, CheckpointError) or destination.is_symlink():
+        raise CheckpointError(destination, "exists; a conversion replaces nothing")
+    if not exists(source, _refused):
+        raise ForeignModelError(source, ["is missing"])
+    with unpacked(source) as content:
+        importer = recognised(content, importers, source=source)
+        imported = _read(importer, content, options or ImportOptions(), source=source)
+        plan = _planned(source, imported, compute=compute, name=name, licence=licence)
+        card = format_card(imported, plan.manifest, command=command)
+        contents = {**plan.contents, plan.manifest.files.card: card.encode()}
+        plan = replace(plan, contents=contents)
+        mark = fingerprint(source, b"".join([contents[CONFIG_FILE], card.encode()]))
+        try:
+            with unfinished_folder(destination, mark) as folder:
+                _check_disk(destination, folder, plan)
+                _write(source, folder, plan, progress or _no_progress)
+                publish(folder, destination)
+        except OSError as error:
+            raise CheckpointError(destination, f"cannot be written: {error}") from error
+    return plan.manifest
+
+
+def recognised(content: Path, importers: Sequence[Importer], *, source: Path) -> Importer:
+    """The first importer that knows what is there.
+
+    Args:
+        content: A folder or a file.
+        importers: In the order in which they are asked.
+        source: What an error names.
+
+    Raises:
+        ForeignModelError: None does.
+    """
+    for importer in importers:
+        if importer.recognises(content):
+            return importer
+    known = ", ".join(importer.name for importer in importers)
+    raise ForeignModelError(source, [f"is of no format that is known ({known})"])
+
+
+def _read(
+    importer: Importer, content: Path, options: ImportOptions, *, source: Path
+) -> ImportedModel:
+    """What an importer makes of it, with errors that name the source and not an unpacked copy."""
+    try:
+        return importer.read(content, options)
+    except ForeignModelError as error:
+        if content == source:
+            raise
+        raise ForeignModelError(source, error.problems) from error
+    except ConfigError as error:
+        raise ForeignModelError(source, [str(error)]) from error
+
+
+def _planned(
+    source: Path,
+    imported: ImportedModel,
+    *,
+    compute: StoredType,
+    name: str | None,
+    licence: str | None,
+) -> _Plan:
+    """Everything but the weights, checked against each other.
+
+    Raises:
+        ForeignModelError: With every problem.
+    """
+    shapes = _network_shapes(source, imported)
+    files, contents = tokenizer_files(imported.tokenizer)
+    manifest = Manifest(
+        name=name or imported.name,
+        description=imported.description,
+        licence=licence or imported.licence or UNKNOWN_LICENCE,
+        network=imported.network,
+        tokens=imported.tokens,
+        pairs=imported.pairs,
+        limits=imported.limits,
+        licences=imported.licences,
+        tensors={key: _entry(key, shape, compute) for key, shape in shapes.items()},
+        files=files,
+    )
+    problems = [*_tensor_problems(imported, shapes), *manifest_problems(manifest)]
+    if not problems:
+        try:
+            imported.tokenizer.build(manifest)
+        except ConfigError as error:
+            problems.append(str(error))
+    if problems:
+        raise ForeignModelError(source, problems)
+    contents[CONFIG_FILE] = format_manifest(manifest)
+    return _Plan(imported=imported, manifest=manifest, contents=contents)
+
+
+def _network_shapes(source: Path, imported: ImportedModel) -> dict[str, tuple[int, ...]]:
+    try:
+        with torch.device("meta"):
+            state = Transformer(imported.network).state_dict()
+    except ConfigError as error:
+        raise ForeignModelError(source, [str(error)]) from error
+    return {name: tuple(value.shape) for name, value in state.items()}
+
+
+def _tensor_problems(imported: ImportedModel, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    found = {name: tensor.shape for name, tensor in imported.tensors.items()}
+    problems = [f"{name} is missing" for name in shapes if name not in found]
+    problems += [f"{name} is no tensor of the network" for name in found if name not in shapes]
+    problems += [
+        f"{name} has shape {list(found[name])}, expected {list(shape)}"
+        for name, shape in shapes.items()
+        if name in found and found[name] != shape
+    ]
+    return problems + [f"{name} is in the source and nothing reads it" for name in imported.unused]
+
+
+def _entry(name: str, shape: tuple[int, ...], compute: StoredType) -> TensorEntry:
+    if len(shape) < 2 or "position" in name:
+        return TensorEntry(shape=shape, dtype="float32")
+    if compute == "int8":
+        return TensorEntry(shape=shape, dtype="int8", quantisation="int8-row")
+    return TensorEntry(shape=shape, dtype=compute)
+
+
+def _check_disk(destination: Path, folder: Path, plan: _Plan) -> None:
+    """Refuse before anything is written what the disk cannot hold.
+
+    Raises:
+        CheckpointError: There is not enough room.
+    """
+    weights = folder / plan.manifest.files.weights
+    there = weights.stat().st_blocks * 512 if weights.exists() else 0
+    needed = file_layout(plan.manifest.tensors).num_bytes - there
+    needed += sum(map(len, plan.contents.values())) + _SPARE_BYTES
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        if not there:
+            shutil.rmtree(folder)
+        raise CheckpointError(
+            destination, f"needs {gibibytes(needed)} of disk; {gibibytes(free)} are free"
+        )
+
+
+def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
+    """Fill the folder.
+
+    Raises:
+        ForeignModelError: A tensor cannot be read or stored; the folder is then removed.
+        OSError: The disk refuses.
+    """
+    try:
+        _write_weights(folder, plan, progress)
+    except ConfigError as error:
+        shutil.rmtree(folder)
+        raise ForeignModelError(source, [str(error)]) from error
+    except ForeignModelError:
+        shutil.rmtree(folder)
+        raise
+    for name, data in plan.contents.items():
+        (folder / name).write_bytes(data)
+    (folder / DONE_FILE).unlink()
+    (folder / CHECKSUMS_FILE).unlink(missing_ok=True)
+    (folder / CHECKSUMS_FILE).write_bytes(format_checksums(folder.iterdir()))
+
+
+def _write_weights(folder: Path, plan: _Plan, progress: Progress) -> None:
+    entries, tensors = plan.manifest.tensors, plan.imported.tensors
+    path = folder / plan.manifest.files.weights
+    is_begun = path.exists() and path.stat().st_size == file_layout(entries).num_bytes
+    done = read_done(folder) & entries.keys() if is_begun else set()
+    sizes = {name: math.prod(entry.shape) for name, entry in entries.items()}
+    total, written = sum(sizes.values()), sum(sizes[name] for name in done)
+    with opened_weight_file(path, entries) as file:
+        fresh: list[str] = []
+        unflushed = 0
+        for name in entries:
+            if name in done:
+                continue
+            file.write(name, tensors[name].read())
+            fresh.append(name)
+            unflushed += sizes[name]
+            if unflushed >= _FLUSH_BYTES:
+                file.flush()
+                add_done(folder, fresh)
+                fresh, unflushed = [], 0
+            written += sizes[name]
+            progress(written, total)
+        file.flush()
+        add_done(folder, fresh)
+
+
+def _no_progress(_written: int, _total: int) -> None:
+    """Nobody is told."""
+
+
+def _refused(path: Path, problem: str) -> ForeignModelError:
+    return ForeignModelError(path, [problem])
