@@ -209,12 +209,13 @@ class SpecialTokens:
 
     Attributes:
         pad_id: Fills up batches; never attended to.
-        eos_id: Ends every source and every target.
+        eos_id: Ends every target, and every source unless `has_source_eos` is false.
         unk_id: Stands for a source piece that the table does not have.
         start_id: First decoder input (Marian: pad; M2M100 and NLLB: EOS).
         suppressed_ids: Target ids that are never generated.
         forced_first_id: The first generated id, whatever the network says; None for no rule.
             Languages that are chosen by a forced token use `LanguagePair.target_prefix`.
+        has_source_eos: Sources end with `eos_id`; those of OpenNMT do not.
     """
 
     pad_id: int
@@ -223,6 +224,7 @@ class SpecialTokens:
     start_id: int
     suppressed_ids: tuple[int, ...] = ()
     forced_first_id: int | None = None
+    has_source_eos: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class Segment:
 
     Attributes:
         text: The characters of the source, as they came.
-        source_ids: With prefix and EOS; empty when the segment is copied.
+        source_ids: As the tokenizer gives them; empty when the segment is copied.
         is_cut: It is a piece of a sentence that was too long.
     """
 
@@ -254,7 +254,7 @@ class TextPipeline:
         source_ids: tuple[int, ...] = ()
         if any(map(str.isalpha, text)) and _ADDRESS.fullmatch(text) is None:
             source_ids = tuple(self._tokenizer.encode(text, pair))
-        is_empty = len(source_ids) == len(pair.source_prefix) + 1
+        is_empty = len(source_ids) == self._tokenizer.num_source_extras(pair)
         # One character can be more tokens than fit (﷽); it cannot be cut, so it is copied.
         is_too_long = is_cut and len(source_ids) > self._max_length
         if is_empty or is_too_long:

@@ -115,6 +115,7 @@ class Tokenizer:
         if problems:
             raise ConfigError("; ".join(problems))
         self._tokens = tokens
+        self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
         self._source_prefixes = {
             pair: [source_table[piece] for piece in pair.source_prefix] for pair in pairs
         }
@@ -131,14 +132,18 @@ class Tokenizer:
         return f"<Tokenizer {self._source!r} {self._target!r}>"
 
     def encode(self, text: str, pair: LanguagePair) -> list[int]:
-        """Source ids of a segment: the pair's prefix, the pieces, EOS.
+        """Source ids of a segment: the pair's prefix, the pieces, EOS where sources have one.
 
         Args:
             text: Any text without lone surrogates; a piece without an id becomes `unk_id`.
             pair: One of the tokenizer's directions.
         """
         ids = self._source.ids(text, unknown=self._tokens.unk_id)
-        return [*self._source_prefixes[pair], *ids, self._tokens.eos_id]
+        return [*self._source_prefixes[pair], *ids, *self._source_end]
+
+    def num_source_extras(self, pair: LanguagePair) -> int:
+        """How many source ids of a segment stand for no text: the prefix, and EOS."""
+        return len(self._source_prefixes[pair]) + len(self._source_end)
 
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""

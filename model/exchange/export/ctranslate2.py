@@ -214,7 +214,7 @@ def _empty_spec(network: ModelConfig, tokens: SpecialTokens) -> "TransformerSpec
     spec.encoder.scale_embeddings = network.scale_embedding
     spec.decoder.scale_embeddings = network.scale_embedding
     spec.config.layer_norm_epsilon = network.norm_epsilon
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = tokens.has_source_eos
     spec.config.eos_token = names[tokens.eos_id]
     spec.config.unk_token = names[tokens.unk_id]
     spec.config.decoder_start_token = names[tokens.start_id]

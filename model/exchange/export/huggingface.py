@@ -93,7 +93,10 @@ def export_huggingface(checkpoint: Checkpoint, output: Path) -> None:
         CheckpointError: `output` exists or cannot be written.
     """
     manifest = checkpoint.manifest
-    refuse(MARIAN_FIELDS.by, export_problems(manifest, MARIAN_FIELDS))
+    problems = export_problems(manifest, MARIAN_FIELDS)
+    if not manifest.tokens.has_source_eos:
+        problems.append("tokens.has_source_eos is False (only True)")
+    refuse(MARIAN_FIELDS.by, problems)
     known_decoder_layers(
         checkpoint.transformer.decoder.layers, by=MARIAN_FIELDS.by, cell=SelfAttention
     )

@@ -243,12 +243,14 @@ class NothingLeft(Tokenizer):
         return super().encode("", pair)
 
 
+@pytest.mark.parametrize("has_source_eos", [True, False])
 @pytest.mark.parametrize("source_prefix", [(), ("▁cat",), ("▁cat", "▁sees")])
-def test_a_text_that_has_no_pieces_is_copied_whatever_tags_would_stand_before_it(
-    directory: Path, manifest: Manifest, source_prefix: tuple[str, ...]
+def test_a_text_that_has_no_pieces_is_copied_whatever_would_stand_around_it(
+    directory: Path, manifest: Manifest, source_prefix: tuple[str, ...], has_source_eos: bool
 ) -> None:
     pair = replace(EN_ZH, source_prefix=source_prefix)
-    tagged = replace(manifest, pairs=(pair,))
+    tokens = replace(manifest.tokens, has_source_eos=has_source_eos)
+    tagged = replace(manifest, pairs=(pair,), tokens=tokens)
     pieces = PieceModel(tiny_spm())
     nothing_left = NothingLeft(
         tokens=tagged.tokens,

@@ -64,6 +64,21 @@ def test_a_source_ends_with_eos_and_a_text_comes_back(tokenizer: Tokenizer) -> N
         assert tokenizer.decode(tokenizer.encode_target(chinese)) == chinese
 
 
+def test_a_source_has_no_eos_where_the_network_learned_none(
+    manifest: Manifest, pieces: PieceModel
+) -> None:
+    tokens = replace(manifest.tokens, has_source_eos=False)
+    table = pieces.table()
+    tagged = LanguagePair(source="en", target="zh-Hans", source_prefix=("▁cat",))
+    tokenizer = build(replace(manifest, tokens=tokens, pairs=(tagged,)), pieces, table)
+    with_eos = build(with_pairs(manifest, tagged), pieces, table)
+    text = "The river sees </s>."
+    assert tokenizer.encode(text, tagged) == with_eos.encode(text, tagged)[:-1]
+    assert tokenizer.encode_target(text) == with_eos.encode_target(text)
+    extras = [each.num_source_extras(tagged) for each in (tokenizer, with_eos)]
+    assert extras == [1, 2] == [len(each.encode("", tagged)) for each in (tokenizer, with_eos)]
+
+
 def test_characters_never_seen_come_back_through_bytes(tokenizer: Tokenizer) -> None:
     text = "The cat sees 😀 ναι."
     ids = tokenizer.encode(text, EN_ZH)

@@ -106,7 +106,9 @@ def test_everything_that_marian_cannot_express_is_listed(tmp_path: Path) -> None
         d_v=6,
     )
     manifest = checkpoint.manifest
-    manifest = replace(manifest, tokens=replace(manifest.tokens, forced_first_id=7))
+    manifest = replace(
+        manifest, tokens=replace(manifest.tokens, forced_first_id=7, has_source_eos=False)
+    )
     with pytest.raises(UnsupportedVariantError) as caught:
         export_huggingface(replace(checkpoint, manifest=manifest), tmp_path / "marian")
     message = str(caught.value)
@@ -115,6 +117,7 @@ def test_everything_that_marian_cannot_express_is_listed(tmp_path: Path) -> None
     for setting in ("network.attention_bias is False", "network.d_k is 4", "network.d_v is 6"):
         assert setting in message
     assert "tokens.forced_first_id is 7" in message
+    assert "tokens.has_source_eos is False" in message
     assert not (tmp_path / "marian").exists()
 
 
