@@ -1,0 +1,192 @@
+"""The ids of an imported vocabulary: which row of a foreign table each of them is.
+
+Owns one numbering of special tokens for both sides, and the rows that are moved or added for it.
+Foreign programs have a padding token or none, lists whose two sides number their special tokens
+apart, and decoders that start from a zero vector. Where a list fits as it is, no row is moved.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from model.config import SpecialTokens
+from model.errors import ConfigError, shown
+from model.exchange.imports.imported import QuantisedRows
+
+_PADS = ("<blank>", "<pad>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenNames:
+    """What a foreign program calls its special tokens.
+
+    Attributes:
+        unk: Stands for pieces without an id.
+        bos: Begins sentences, where the program puts it.
+        eos: Ends them.
+        start: First decoder input; None for a zero vector.
+        has_source_eos: Sources end with `eos`.
+    """
+
+    unk: str
+    bos: str
+    eos: str
+    start: str | None
+    has_source_eos: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """The foreign row of every id of one side.
+
+    Attributes:
+        old: By id; None is a row of zeros, which the foreign table does not have.
+        num_old: Rows of the foreign table.
+    """
+
+    old: tuple[int | None, ...]
+    num_old: int
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether every row stays in its place."""
+        return self.old == tuple(range(self.num_old))
+
+    def of(self, table: Tensor | QuantisedRows) -> Tensor | QuantisedRows:
+        """The rows of a foreign table, (num_old, …) → (ids, …)."""
+        if self.is_unchanged:
+            return table
+        if isinstance(table, QuantisedRows):
+            scale = self._moved(table.scale)
+            scale[self._added()] = 1.0
+            return QuantisedRows(quanta=self._moved(table.quanta), scale=scale)
+        return self._moved(table)
+
+    def _added(self) -> Tensor:
+        return torch.tensor([row is None for row in self.old])
+
+    def _moved(self, table: Tensor) -> Tensor:
+        moved = table[torch.tensor([row or 0 for row in self.old])]
+        moved[self._added()] = 0
+        return moved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbering:
+    """The ids of both sides.
+
+    Attributes:
+        tokens: Special ids, the same for both sides.
+        source: Rows of the source's table.
+        target: Rows of the target's table, of the output projection and of its bias.
+        source_table: Piece → id.
+        target_table: Piece → id; the same object if both sides are one.
+    """
+
+    tokens: SpecialTokens
+    source: Rows
+    target: Rows
+    source_table: Mapping[str, int]
+    target_table: Mapping[str, int]
+
+
+def number_pieces(source: Sequence[str], target: Sequence[str], names: TokenNames) -> Numbering:
+    """Number two lists of pieces; row i of a foreign table is piece i of its list.
+
+    Padding is `<blank>` or `<pad>` where both lists have it, and a row of zeros after the last one
+    otherwise; a decoder that starts from a zero vector starts from such a row too.
+
+    Raises:
+        ConfigError: A list lacks a special token; all are listed.
+    """
+    source_ids, target_ids = _first_ids(source), _first_ids(target)
+    _check(source_ids, target_ids, names)
+    pad = None if names.start is None else _pad_name(source_ids, target_ids, names)
+    pad_id = len(target) if pad is None else target_ids[pad]
+    start_id = pad_id if names.start is None else target_ids[names.start]
+    target_rows: list[int | None] = [*range(len(target))]
+    if pad is None:
+        target_rows.append(None)
+    slots = {
+        pad_id: None if pad is None else source_ids[pad],
+        target_ids[names.unk]: source_ids[names.unk],
+        target_ids[names.eos]: source_ids.get(names.eos),
+    }
+    if names.start is not None:
+        slots[start_id] = source_ids.get(names.start)
+    is_shared = list(source) == list(target)
+    source_rows = target_rows if is_shared else _rows_around(len(source), slots)
+    source_table = _table(source, source_rows)
+    target_table = source_table if is_shared else _table(target, target_rows)
+    eos_id, unk_id = target_ids[names.eos], target_ids[names.unk]
+    silent = {pad_id, start_id, unk_id, target_ids.get(names.bos, unk_id)} - {eos_id}
+    nameless = set(range(len(target_rows))).difference(target_table.values())
+    tokens = SpecialTokens(
+        pad_id=pad_id,
+        eos_id=eos_id,
+        unk_id=unk_id,
+        start_id=start_id,
+        suppressed_ids=tuple(sorted(silent | nameless)),
+        has_source_eos=names.has_source_eos,
+    )
+    return Numbering(
+        tokens=tokens,
+        source=Rows(old=tuple(source_rows), num_old=len(source)),
+        target=Rows(old=tuple(target_rows), num_old=len(target)),
+        source_table=source_table,
+        target_table=target_table,
+    )
+
+
+def _first_ids(pieces: Sequence[str]) -> dict[str, int]:
+    """Piece → id; of pieces that are alike the first, as a foreign program looks them up."""
+    ids: dict[str, int] = {}
+    for index, piece in enumerate(pieces):
+        ids.setdefault(piece, index)
+    return ids
+
+
+def _check(source: Mapping[str, int], target: Mapping[str, int], names: TokenNames) -> None:
+    needed = [
+        ("source", source, names.unk),
+        ("target", target, names.unk),
+        ("target", target, names.eos),
+    ]
+    if names.has_source_eos:
+        needed.append(("source", source, names.eos))
+    if names.start is not None:
+        needed.append(("target", target, names.start))
+    problems = [
+        f"the {side} vocabulary lacks the special token {shown(piece)}"
+        for side, ids, piece in needed
+        if piece not in ids
+    ]
+    if problems:
+        raise ConfigError("; ".join(dict.fromkeys(problems)))
+
+
+def _pad_name(
+    source: Mapping[str, int], target: Mapping[str, int], names: TokenNames
+) -> str | None:
+    taken = {names.unk, names.eos}
+    usable = (pad for pad in _PADS if pad in source and pad in target and pad not in taken)
+    return next(usable, None)
+
+
+def _rows_around(num_old: int, slots: Mapping[int, int | None]) -> list[int | None]:
+    """Old rows in their order, around those that have their ids already."""
+    rest = iter(sorted(set(range(num_old)).difference(slots.values())))
+    num_rest = num_old - len({row for row in slots.values() if row is not None})
+    size = max(num_rest + len(slots), max(slots) + 1)
+    return [slots[index] if index in slots else next(rest, None) for index in range(size)]
+
+
+def _table(pieces: Sequence[str], rows: Sequence[int | None]) -> dict[str, int]:
+    """Piece → id for the rows in use; of pieces that are alike only the first row is."""
+    table: dict[str, int] = {}
+    ids = {row: index for index, row in enumerate(rows) if row is not None}
+    for row, piece in enumerate(pieces):
+        table.setdefault(piece, ids[row])
+    return table

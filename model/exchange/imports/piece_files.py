@@ -1,0 +1,79 @@
+"""The SentencePiece files beside a model whose own format has none.
+
+Owns which names they have, and whether their pieces are those of the model's vocabulary. It does
+not own what a tokenizer does with them (`model.text.tokenizer`).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checkpoint.checksums import read_limited
+from model.checkpoint.verification import MAX_TOKENIZER_BYTES
+from model.errors import CheckpointError, ConfigError, ForeignModelError
+from model.system.paths import is_file
+from model.text.pieces import PieceModel
+
+_PAIRED = (("source.spm", "target.spm"), ("source.model", "target.model"))
+_SHARED = (
+    *("sentencepiece.model", "spm.model", "sentencepiece.bpe.model", "spiece.model"),
+    *("tokenizer.model", "vocab.spm", "spm.128k.model", "bpe.model"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PieceFiles:
+    """Bytes of SentencePiece files.
+
+    Attributes:
+        source: Of the source.
+        target: Of the target; None if it is the source's.
+    """
+
+    source: bytes
+    target: bytes | None = None
+
+    def problems(self, source: Collection[str], target: Collection[str]) -> list[str]:
+        """Files that have fewer than half of their side's pieces, and so belong to other text."""
+        sides = {"source": (self.source, source), "target": (self.target or self.source, target)}
+        found = []
+        for side, (data, pieces) in sides.items():
+            model = PieceModel(data)
+            num_known = sum(model.own_id(piece) is not None for piece in pieces)
+            if 2 * num_known < len(pieces):
+                found.append(
+                    f"the {side}'s SentencePiece file has {num_known} of the {len(pieces)} pieces"
+                    " of its vocabulary; it belongs to another model"
+                )
+        return found
+
+
+def find_piece_files(folder: Path) -> PieceFiles:
+    """The SentencePiece files in a folder: one for each side, or one for both.
+
+    Raises:
+        ForeignModelError: There is none, or it is damaged.
+    """
+    for source, target in _PAIRED:
+        if is_file(folder / source, _unusable) and is_file(folder / target, _unusable):
+            return PieceFiles(source=_read(folder / source), target=_read(folder / target))
+    for name in _SHARED:
+        if is_file(folder / name, _unusable):
+            return PieceFiles(source=_read(folder / name))
+    names = ", ".join(["source.spm with target.spm", *_SHARED])
+    raise ForeignModelError(folder, [f"it lacks a SentencePiece file ({names})"])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        data = read_limited(path, MAX_TOKENIZER_BYTES)
+        PieceModel(data)
+    except CheckpointError as error:
+        raise ForeignModelError(path, [error.problem]) from error
+    except ConfigError as error:
+        raise ForeignModelError(path, [str(error)]) from error
+    return data
+
+
+def _unusable(path: Path, problem: str) -> ForeignModelError:
+    return ForeignModelError(path, [problem])
