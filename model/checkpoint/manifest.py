@@ -11,6 +11,7 @@ from typing import Literal
 
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.text.language import LanguagePair
+from model.text.moses import MosesBpe
 
 CONFIG_FILE = "config.json"
 SCALE_SUFFIX = ".scale"
@@ -55,9 +56,10 @@ class CheckpointFiles:
     """Names of the files, all directly in the checkpoint's directory.
 
     Attributes:
-        source_tokenizer: SentencePiece file of the source.
+        source_tokenizer: SentencePiece file of the source; a file of merges where the manifest
+            has `moses`.
         target_tokenizer: That of the target; may be the same file.
-        source_vocabulary: JSON object from piece to id, apart from the SentencePiece file.
+        source_vocabulary: JSON object from piece to id, apart from the tokenizer's file.
         target_vocabulary: That of the target; may be the same file.
     """
 
@@ -83,6 +85,7 @@ class Manifest:
         pairs: Directions it translates.
         licences: Of every corpus it was trained on.
         tensors: How every tensor is stored, by the names of the network's `state_dict`.
+        moses: How text becomes pieces where SentencePiece does not; None means that it does.
     """
 
     name: str
@@ -95,6 +98,7 @@ class Manifest:
     licences: tuple[Licence, ...]
     tensors: Mapping[str, TensorEntry]
     files: CheckpointFiles
+    moses: MosesBpe | None = None
 
     def pair(self, source: str, target: str) -> LanguagePair | None:
         """The direction between two canonical tags, or None when it is not translated."""

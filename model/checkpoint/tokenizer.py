@@ -1,4 +1,4 @@
-"""The tokenizer of a checkpoint: its SentencePiece files and vocabularies, read and checked.
+"""The tokenizer of a checkpoint: SentencePiece or merges files and vocabularies, read and checked.
 
 Owns which files are read, how large they may be and what is said of one that is damaged. It does
 not own what a tokenizer does with them (`model.text.tokenizer`). Imports no torch.
@@ -13,8 +13,10 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, DragomanError
+from model.text.bpe import MAX_MERGES_BYTES
+from model.text.moses import MosesBpe, MosesPieces
 from model.text.pieces import OwnTable, PieceModel, is_own_table
-from model.text.tokenizer import Tokenizer
+from model.text.tokenizer import Pieces, Tokenizer
 
 
 def load_tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
@@ -25,6 +27,8 @@ def load_tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
             manifest.
     """
     files = manifest.files
+    if manifest.moses is not None:
+        return _load_moses(directory, manifest, manifest.moses)
     models = {
         name: _read_model(directory / name)
         for name in {files.source_tokenizer, files.target_tokenizer}
@@ -37,23 +41,55 @@ def load_tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
     for name, tokenizer in sides.items():
         with _reading_pieces(directory / tokenizer):
             tables[name] = _read_table(directory / name, models[tokenizer])
+    return _checked(
+        directory,
+        manifest,
+        models=(models[files.source_tokenizer], models[files.target_tokenizer]),
+        tables=(tables[files.source_vocabulary], tables[files.target_vocabulary]),
+    )
+
+
+def _load_moses(directory: Path, manifest: Manifest, rules: MosesBpe) -> Tokenizer:
+    files = manifest.files
+    return _checked(
+        directory,
+        manifest,
+        models=(
+            _read_merges(directory / files.source_tokenizer, rules, rules.source_language),
+            _read_merges(directory / files.target_tokenizer, rules, rules.target_language),
+        ),
+        tables=(
+            _read_table(directory / files.source_vocabulary),
+            _read_table(directory / files.target_vocabulary),
+        ),
+    )
+
+
+def _checked(
+    directory: Path,
+    manifest: Manifest,
+    *,
+    models: tuple[Pieces, Pieces],
+    tables: tuple[Mapping[str, int], Mapping[str, int]],
+) -> Tokenizer:
+    """The tokenizer, once source and target fit the manifest."""
     try:
         return build_tokenizer(
             manifest,
-            source_model=models[files.source_tokenizer],
-            target_model=models[files.target_tokenizer],
-            source_table=tables[files.source_vocabulary],
-            target_table=tables[files.target_vocabulary],
+            source_model=models[0],
+            target_model=models[1],
+            source_table=tables[0],
+            target_table=tables[1],
         )
     except ConfigError as error:
-        raise CheckpointError(directory / files.source_vocabulary, str(error)) from error
+        raise CheckpointError(directory / manifest.files.source_vocabulary, str(error)) from error
 
 
 def build_tokenizer(
     manifest: Manifest,
     *,
-    source_model: PieceModel,
-    target_model: PieceModel,
+    source_model: Pieces,
+    target_model: Pieces,
     source_table: Mapping[str, int],
     target_table: Mapping[str, int],
 ) -> Tokenizer:
@@ -81,6 +117,13 @@ def _read_model(path: Path) -> PieceModel:
         raise CheckpointError(path, str(error)) from error
 
 
+def _read_merges(path: Path, rules: MosesBpe, language: str) -> MosesPieces:
+    try:
+        return MosesPieces(read_limited(path, MAX_MERGES_BYTES), rules, language)
+    except ConfigError as error:
+        raise CheckpointError(path, str(error)) from error
+
+
 @contextmanager
 def _reading_pieces(path: Path) -> Iterator[None]:
     """Context in which whatever SentencePiece raises is an error of one of its files."""
@@ -94,11 +137,11 @@ def _reading_pieces(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _read_table(path: Path, pieces: PieceModel) -> Mapping[str, int]:
+def _read_table(path: Path, pieces: PieceModel | None = None) -> Mapping[str, int]:
     """The table of a file; the numbering of the pieces themselves where the file has just that."""
     try:
         data = read_limited(path, MAX_VOCABULARY_BYTES)
-        if is_own_table(data, pieces):
+        if pieces is not None and is_own_table(data, pieces):
             return OwnTable(pieces)
         value = parse_json(data)
     except ConfigError as error:

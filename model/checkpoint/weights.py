@@ -33,8 +33,9 @@ from model.errors import CheckpointError, ConfigError
 from model.nn.transformer import Transformer
 from model.system.paths import exists, flush, is_file
 from model.text.language import LanguagePair
+from model.text.moses import MosesBpe, MosesPieces
 from model.text.pieces import PieceModel
-from model.text.tokenizer import Tokenizer
+from model.text.tokenizer import Pieces, Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +43,32 @@ class TokenizerParts:
     """Files and tables that a checkpoint's tokenizer is made of.
 
     Attributes:
-        source_spm: Bytes of the source's SentencePiece file.
-        source_table: Piece → id of the source; None takes the file's own numbering.
+        source_spm: Bytes of the source's SentencePiece file; of its merges with `moses`.
+        source_table: Piece → id of the source; None takes the file's own numbering, which merges
+            do not have.
         target_spm: The target's file; None shares the source's.
         target_table: The target's table; None shares the source's if the file is shared,
             and otherwise takes the target file's own numbering.
+        moses: How text becomes pieces without SentencePiece.
     """
 
     source_spm: bytes
     source_table: Mapping[str, int] | None = None
     target_spm: bytes | None = None
     target_table: Mapping[str, int] | None = None
+    moses: MosesBpe | None = None
 
     def tables(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Both tables, the ones that were left out filled in."""
+        """Both tables, the ones that were left out filled in.
+
+        Raises:
+            ConfigError: Merges, which number no pieces, are without a table.
+        """
         source = self.source_table
+        if self.moses is not None:
+            if source is None:
+                raise ConfigError("merges number no pieces; a vocabulary must stand beside them")
+            return source, source if self.target_table is None else self.target_table
         if source is None:
             source = PieceModel(self.source_spm).table()
         if self.target_table is not None:
@@ -72,12 +84,22 @@ class TokenizerParts:
             ConfigError: The parts do not fit the manifest.
         """
         source_table, target_table = self.tables()
+        source_model, target_model = self._models()
         return build_tokenizer(
             manifest,
-            source_model=PieceModel(self.source_spm),
-            target_model=PieceModel(self.target_spm or self.source_spm),
+            source_model=source_model,
+            target_model=target_model,
             source_table=source_table,
             target_table=target_table,
+        )
+
+    def _models(self) -> tuple[Pieces, Pieces]:
+        target, rules = self.target_spm or self.source_spm, self.moses
+        if rules is None:
+            return PieceModel(self.source_spm), PieceModel(target)
+        return (
+            MosesPieces(self.source_spm, rules, rules.source_language),
+            MosesPieces(target, rules, rules.target_language),
         )
 
 
@@ -152,6 +174,7 @@ def save_checkpoint(
         licences=licences,
         tensors=entries,
         files=files,
+        moses=tokenizer.moses,
     )
     contents[CONFIG_FILE] = format_manifest(manifest)
     contents[files.card] = card.encode()
@@ -233,11 +256,14 @@ def _entry(name: str, weight: Tensor, *, quantise: bool) -> TensorEntry:
 
 
 def tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, bytes]]:
-    """Names and bytes of the SentencePiece files and vocabularies; equal ones are one file."""
-    names, contents = CheckpointFiles(), {"source.spm": parts.source_spm}
+    """Names and bytes of the pieces' files and the vocabularies; equal ones are one file."""
+    ending = "spm" if parts.moses is None else "merges"
+    one, two = f"source.{ending}", f"target.{ending}"
+    names = CheckpointFiles(source_tokenizer=one, target_tokenizer=one)
+    contents = {one: parts.source_spm}
     if parts.target_spm not in {None, parts.source_spm}:
-        names = replace(names, target_tokenizer="target.spm")
-        contents["target.spm"] = parts.target_spm or b""
+        names = replace(names, target_tokenizer=two)
+        contents[two] = parts.target_spm or b""
     source, target = (format_json(dict(table)) for table in parts.tables())
     if source != target:
         one, two = "source_vocabulary.json", "target_vocabulary.json"

@@ -1,12 +1,13 @@
-"""Text to token ids and back: SentencePiece for the pieces, its numbering or a table for the ids.
+"""Text to token ids and back: pieces from SentencePiece or BPE, ids by its numbering or a table.
 
 Owns the pieces and ids of both sides and the special tokens around a segment. It does not read
-files (`model.text.pieces` reads the bytes of SentencePiece's, `model.checkpoint.tokenizer` those
-of a checkpoint), does not split text (`model.text.segmenter`) and it does not know how long a
-segment may be (`model.text.pipeline`).
+files (`model.text.pieces` reads the bytes of SentencePiece's, `model.text.moses` those of BPE,
+`model.checkpoint.tokenizer` the files of a checkpoint), does not split text
+(`model.text.segmenter`) and it does not know how long a segment may be (`model.text.pipeline`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from typing import Protocol
 
 from model.config import SpecialTokens
 from model.errors import ConfigError, shown
@@ -14,16 +15,26 @@ from model.text.language import LanguagePair
 from model.text.pieces import OwnTable, PieceModel
 
 
+class Pieces(Protocol):
+    """What cuts the text of one side into pieces, and joins them again."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text."""
+
+    def text(self, pieces: Sequence[str]) -> str:
+        """The text of some pieces."""
+
+
 class _TableSide:
-    """Text and ids of one side by a table that stands apart from the SentencePiece file.
+    """Text and ids of one side by a table that stands apart from the file of the pieces.
 
     Args:
-        pieces: SentencePiece model of the side.
+        pieces: Of the side.
         table: Piece → id.
         specials: Ids that no text has.
     """
 
-    def __init__(self, pieces: PieceModel, table: Mapping[str, int], specials: Set[int]) -> None:
+    def __init__(self, pieces: Pieces, table: Mapping[str, int], specials: Set[int]) -> None:
         self._model = pieces
         self._ids = {piece: index for piece, index in table.items() if index not in specials}
         self._pieces = {index: piece for piece, index in self._ids.items()}
@@ -86,8 +97,8 @@ class Tokenizer:
         pairs: Directions, whose prefixes the tables must have.
         source_size: Ids of the source go from 0 to `source_size` - 1.
         target_size: The same for the target.
-        source_model: SentencePiece model of the source.
-        target_model: That of the target; may be the same object.
+        source_model: Pieces of the source.
+        target_model: Those of the target; may be the same object.
         source_table: Piece → id of the source.
         target_table: Piece → id of the target; may be the same object.
 
@@ -102,8 +113,8 @@ class Tokenizer:
         pairs: tuple[LanguagePair, ...],
         source_size: int,
         target_size: int,
-        source_model: PieceModel,
-        target_model: PieceModel,
+        source_model: Pieces,
+        target_model: Pieces,
         source_table: Mapping[str, int],
         target_table: Mapping[str, int],
     ) -> None:
@@ -167,10 +178,10 @@ class Tokenizer:
 
 
 def _side(
-    pieces: PieceModel, table: Mapping[str, int], specials: Set[int], unknown: int
+    pieces: Pieces, table: Mapping[str, int], specials: Set[int], unknown: int
 ) -> _TableSide | _OwnSide:
-    if isinstance(table, OwnTable) and table.pieces is pieces and pieces.unk_id == unknown:
-        return _OwnSide(pieces, specials)
+    if isinstance(table, OwnTable) and table.pieces is pieces and table.pieces.unk_id == unknown:
+        return _OwnSide(table.pieces, specials)
     return _TableSide(pieces, table, specials)
 
 
