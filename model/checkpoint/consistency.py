@@ -65,7 +65,7 @@ def _count_problems(manifest: Manifest) -> list[str]:
         ),
         "the longest prefix of pairs": (
             max(
-                (max(len(pair.source_prefix), len(pair.target_prefix)) for pair in manifest.pairs),
+                (max(len(pair.source_start), len(pair.target_prefix)) for pair in manifest.pairs),
                 default=0,
             ),
             MAX_PREFIX_PIECES,
@@ -164,7 +164,7 @@ def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
 
 def _limit_problems(manifest: Manifest) -> list[str]:
     limits, network = manifest.limits, manifest.network
-    longest = max((len(pair.source_prefix) for pair in manifest.pairs), default=0)
+    longest = max((len(pair.source_start) for pair in manifest.pairs), default=0)
     problems = []
     if limits.max_source_length < longest + 2:
         problems.append(

@@ -43,14 +43,22 @@ class LanguagePair:
     Attributes:
         source: BCP-47 tag in canonical case (`en`, `zh-Hans`).
         target: The same for the target.
-        source_prefix: Pieces before the source (`>>cmn_Hans<<`, `__en__`).
+        source_prefix: Pieces before the source (`>>cmn_Hans<<`, `__en__`), which no text has.
         target_prefix: Pieces after the start token, forced (`__zh__`).
+        source_prompt: Pieces before the prefix that ask in words, as T5 is asked; text has them
+            too.
     """
 
     source: str
     target: str
     source_prefix: tuple[str, ...] = ()
     target_prefix: tuple[str, ...] = ()
+    source_prompt: tuple[str, ...] = ()
+
+    @property
+    def source_start(self) -> tuple[str, ...]:
+        """All pieces before those of the text."""
+        return self.source_prompt + self.source_prefix
 
 
 def canonical_tag(tag: str) -> str:

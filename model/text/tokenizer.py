@@ -128,13 +128,14 @@ class Tokenizer:
         self._tokens = tokens
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
         self._source_prefixes = {
-            pair: [source_table[piece] for piece in pair.source_prefix] for pair in pairs
+            pair: [source_table[piece] for piece in pair.source_start] for pair in pairs
         }
         self._target_prefixes = {
             pair: [target_table[piece] for piece in pair.target_prefix] for pair in pairs
         }
         specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
-        source_specials = specials.union(*self._source_prefixes.values())
+        tags = {source_table[piece] for pair in pairs for piece in pair.source_prefix}
+        source_specials = specials | tags
         target_specials = specials.union(*self._target_prefixes.values())
         self._source = _side(source_model, source_table, source_specials, tokens.unk_id)
         self._target = _side(target_model, target_table, target_specials, tokens.unk_id)
@@ -143,7 +144,7 @@ class Tokenizer:
         return f"<Tokenizer {self._source!r} {self._target!r}>"
 
     def encode(self, text: str, pair: LanguagePair) -> list[int]:
-        """Source ids of a segment: the pair's prefix, the pieces, EOS where sources have one.
+        """Source ids of a segment: the pair's prompt and prefix, pieces, EOS where sources have one.
 
         Args:
             text: Any text without lone surrogates; a piece without an id becomes `unk_id`.
@@ -153,7 +154,7 @@ class Tokenizer:
         return [*self._source_prefixes[pair], *ids, *self._source_end]
 
     def num_source_extras(self, pair: LanguagePair) -> int:
-        """How many source ids of a segment stand for no text: the prefix, and EOS."""
+        """How many source ids of a segment stand for no text: prompt, prefix and EOS."""
         return len(self._source_prefixes[pair]) + len(self._source_end)
 
     def encode_target(self, text: str) -> list[int]:
@@ -170,7 +171,7 @@ class Tokenizer:
 
     def source_pieces(self) -> dict[int, str]:
         """The piece of every source id that text and tags use; special tokens have none."""
-        return _named(self._source, self._source_prefixes, "source_prefix")
+        return _named(self._source, self._source_prefixes, "source_start")
 
     def target_pieces(self) -> dict[int, str]:
         """The piece of every target id that text and tags use; special tokens have none."""
@@ -204,7 +205,8 @@ def _side_problems(
         problems.append(f"{side} vocabulary has id {wrong}; ids go from 0 to {size - 1}")
     if len(ids) < len(table):
         problems.append(f"{side} vocabulary gives one id to two pieces")
-    prefixes = {piece for pair in pairs for piece in getattr(pair, f"{side}_prefix")}
+    start = "source_start" if side == "source" else "target_prefix"
+    prefixes = {piece for pair in pairs for piece in getattr(pair, start)}
     problems += [
         f"{side} vocabulary lacks the prefix {shown(piece)}"
         for piece in sorted(prefixes)

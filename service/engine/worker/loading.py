@@ -221,7 +221,7 @@ def _pairs_with_every_prefix(pairs: Sequence[LanguagePair]) -> list[LanguagePair
     chosen: list[LanguagePair] = []
     seen: set[tuple[str, tuple[str, ...]]] = set()
     for pair in pairs:
-        prefixes = {("source", pair.source_prefix), ("target", pair.target_prefix)}
+        prefixes = {("source", pair.source_start), ("target", pair.target_prefix)}
         if prefixes - seen:
             chosen.append(pair)
         seen |= prefixes

@@ -79,6 +79,22 @@ def test_a_source_has_no_eos_where_the_network_learned_none(
     assert extras == [1, 2] == [len(each.encode("", tagged)) for each in (tokenizer, with_eos)]
 
 
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_prompt_in_words_takes_no_piece_from_the_text(
+    manifest: Manifest, pieces: PieceModel, is_own: bool
+) -> None:
+    asked = LanguagePair(
+        source="en", target="zh-Hans", source_prompt=("▁The", "▁cat"), source_prefix=("▁sees",)
+    )
+    table = pieces.table()
+    tokenizer = build(with_pairs(manifest, asked), pieces, OwnTable(pieces) if is_own else table)
+    start = [table[piece] for piece in ("▁The", "▁cat", "▁sees")]
+    ids = tokenizer.encode("The cat sees", asked)
+    assert ids == [*start, *start[:2], TINY_TOKENS.unk_id, TINY_TOKENS.eos_id]
+    assert tokenizer.num_source_extras(asked) == 4
+    assert tokenizer.source_pieces()[start[2]] == "▁sees"
+
+
 def test_characters_never_seen_come_back_through_bytes(tokenizer: Tokenizer) -> None:
     text = "The cat sees 😀 ναι."
     ids = tokenizer.encode(text, EN_ZH)
