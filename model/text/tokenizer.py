@@ -144,7 +144,7 @@ class Tokenizer:
         return f"<Tokenizer {self._source!r} {self._target!r}>"
 
     def encode(self, text: str, pair: LanguagePair) -> list[int]:
-        """Source ids of a segment: the pair's prompt and prefix, pieces, EOS where sources have one.
+        """Source ids of a segment: the pair's prompt and prefix, pieces, EOS unless there is none.
 
         Args:
             text: Any text without lone surrogates; a piece without an id becomes `unk_id`.
