@@ -67,6 +67,13 @@ def unsupported_language(message: str, *, value: Scalar, limit: Scalar) -> Reque
     )
 
 
+def unknown_model(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
+    """A 400: there is no checkpoint of this name, or it does not translate these languages."""
+    return RequestError(
+        Problem(status=400, code="unknown_model", message=message, value=value, limit=limit)
+    )
+
+
 def too_long(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
     """A 413: too many bytes, texts, characters or segments."""
     return RequestError(

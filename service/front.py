@@ -11,21 +11,22 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
 from model.config import LengthLimits
 from model.errors import DragomanError
-from model.text.language import LanguagePair
 from service.engine.client.room import Room
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.errors import overloaded, unavailable
 from service.http.arrivals import Arrivals
-from service.labels import Served
+from service.labels import PIVOT, Served, served_by
 from service.models.deployment import Deployment, InFlight
 from service.models.registry import Fault, Routes
 from service.models.rollout import Rollout, expire
-from service.models.translator import OnlineTranslator, SegmentsFinished
+from service.models.routing import Route, RoutingTable
+from service.models.translator import SegmentsFinished
+from service.models.two_hops import Translator, TwoHops
 from service.phase import REFUSALS, Phase
 from service.priority import Priority
 from service.settings import Settings
@@ -113,14 +114,14 @@ class Front:
         return self._rollout.routes
 
     @property
-    def pairs(self) -> tuple[LanguagePair, ...]:
-        """The language pairs of all checkpoints.
+    def table(self) -> RoutingTable:
+        """What is served, by languages and by names.
 
         Raises:
-            RequestError: A 503: they are not known yet.
+            RequestError: A 503: it is not known yet.
         """
         self._served  # noqa: B018  # or it raises
-        return self._routes.pairs
+        return self._routes.table
 
     @property
     def loaded(self) -> list[LoadedCheckpoint]:
@@ -132,13 +133,21 @@ class Front:
         """The checkpoints that could not be loaded as they are on the disk."""
         return self._routes.faults
 
-    def limits(self, pair: LanguagePair) -> LengthLimits:
-        """Lengths that the checkpoint of a loaded pair was trained for."""
-        return (self._routes.find(pair) or self._served).limits(pair)
+    def limits(self, route: Route) -> LengthLimits:
+        """Lengths that the last checkpoint of a route was trained for.
 
-    def served(self, pair: LanguagePair) -> Served | None:
-        """The labels of a loaded pair; None when it is not loaded any more."""
-        return self._routes.served.get(pair)
+        Raises:
+            RequestError: A 503: it is not served any more.
+        """
+        name = route.hops[-1].checkpoint
+        return self._deployment(name).translator(name).limits
+
+    def served(self, route: Route) -> Served:
+        """The labels of a route; of one with two hops those of its ends."""
+        if route.pivot is None:
+            hop = route.hops[0]
+            return served_by(hop.pair, hop.checkpoint)
+        return Served(pair=f"{route.source}>{route.target}", checkpoint=PIVOT)
 
     def check_ready(self) -> None:
         """Return if a translation would be accepted now.
@@ -188,8 +197,8 @@ class Front:
             raise unavailable(REFUSALS[phase], code=phase.value)
 
     @contextmanager
-    def translator(self, pair: LanguagePair, priority: Priority) -> Iterator[OnlineTranslator]:
-        """The translator of a pair, for one request that is in flight until the block is left.
+    def translator(self, route: Route, priority: Priority) -> Iterator[Translator]:
+        """The translator of a route, for one request that is in flight until the block is left.
 
         It stays as it is, whatever is loaded meanwhile.
 
@@ -198,16 +207,21 @@ class Front:
             QueueFullError: Too many segments wait already.
         """
         self.check_room(priority)
-        deployment = self._routes.find(pair)
-        translator = None if deployment is None else deployment.translator(pair)
-        if deployment is None or translator is None:
+        deployments = [self._deployment(name) for name in route.checkpoints]
+        hops = zip(deployments, route.checkpoints, strict=True)
+        translators = [deployment.translator(name) for deployment, name in hops]
+        with ExitStack() as stack:
+            stack.enter_context(self._room.holding(1, priority))
+            stack.enter_context(self._in_flight.one_more())
+            for deployment in deployments:
+                stack.enter_context(deployment.in_flight.one_more())
+            yield translators[0] if route.pivot is None else TwoHops(*translators)
+
+    def _deployment(self, name: str) -> Deployment:
+        deployment = self._routes.find(name)
+        if deployment is None:
             raise unavailable("the checkpoints were just replaced", code="reloaded")
-        with (
-            self._room.holding(1, priority),
-            self._in_flight.one_more(),
-            deployment.in_flight.one_more(),
-        ):
-            yield translator
+        return deployment
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -1,16 +1,27 @@
 """Labels of metrics, logs and spans: a language pair and its checkpoint.
 
-Owns the two labels and their bound: a metric's series are those of what is loaded, of a few pairs
-that were loaded before, and of two words. Pure; the instruments are `service.telemetry.metrics`.
+Owns the two labels and their bound: a metric's series are those of what is loaded (where that is
+much, of the pairs that were asked for first), of a few pairs that were loaded before, and of a few
+words. Pure; the instruments are `service.telemetry.metrics`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from model.text.language import LanguagePair
 
 MAX_GONE = 32
 """Pairs that are loaded no more, of which series are kept: long enough to be scraped once more."""
+
+
+MAX_FIRST = 64
+"""Pairs that have series from the start, where there are no more than these."""
+
+MAX_PAIRS = 256
+"""Pairs that have series of their own; all others of a checkpoint are one."""
+
+PIVOT = "pivot"
+"""Instead of a checkpoint's name, where two of them translate one after the other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +49,39 @@ def served_by(pair: LanguagePair, checkpoint: str) -> Served:
     return Served(pair=f"{pair.source}>{pair.target}", checkpoint=checkpoint)
 
 
+def first_served(offers: Mapping[str, Sequence[LanguagePair]]) -> list[Served]:
+    """The pairs that have series from the start: all, or none where they are more than a few.
+
+    Args:
+        offers: The pairs of every checkpoint.
+    """
+    if sum(map(len, offers.values())) > MAX_FIRST:
+        return []
+    return [served_by(pair, name) for name, pairs in offers.items() for pair in pairs]
+
+
 class ServedLabels:
     """Pairs that have series of their own."""
 
     def __init__(self) -> None:
-        self._loaded: frozenset[Served] = frozenset()
+        self._loaded: set[Served] = set()
+        self._on_demand: frozenset[str] = frozenset()
         self._gone: dict[Served, None] = {}  # the one that went first, first
 
-    def load(self, loaded: Iterable[Served]) -> list[Served]:
+    def load(self, loaded: Iterable[Served], *, on_demand: Collection[str] = ()) -> list[Served]:
         """Replace the pairs that are loaded.
+
+        Args:
+            loaded: Those that have series from now on.
+            on_demand: Checkpoints whose pairs have series from their first request on, as long as
+                there are fewer than `MAX_PAIRS`.
 
         Returns:
             Those that have no series any more.
         """
-        was_loaded, self._loaded = self._loaded, frozenset(loaded)
+        was_loaded, self._on_demand = self._loaded, frozenset(on_demand)
+        kept = (one for one in was_loaded if one.checkpoint in self._on_demand)
+        self._loaded = {*loaded, *kept}
         known = (*self._gone, *sorted(was_loaded, key=lambda one: (one.checkpoint, one.pair)))
         gone = [one for one in known if one not in self._loaded]
         dropped = gone[: max(0, len(gone) - MAX_GONE)]
@@ -62,4 +92,11 @@ class ServedLabels:
         """The labels of what was served, or of nothing."""
         if served is None:
             return NONE
-        return served if served in self._loaded or served in self._gone else OTHER
+        if served in self._loaded or served in self._gone:
+            return served
+        if served.checkpoint not in self._on_demand:
+            return OTHER
+        if len(self._loaded) >= MAX_PAIRS:
+            served = Served(pair=OTHER.pair, checkpoint=served.checkpoint)
+        self._loaded.add(served)
+        return served

@@ -15,13 +15,15 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_v
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from model.config import MAX_THREADS, ComputeType, StoppingRule
-from model.errors import ConfigError
+from model.errors import ConfigError, InputError
+from model.text.language import canonical_tag
 from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE
 from service.checkpoint_folder import default_checkpoints
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.networks import Network, parse_network
 
 DEFAULT_PORT = 8000
+NO_PIVOT = "off"
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
@@ -53,6 +55,19 @@ def _parse_origins(value: object) -> object:
     return origins
 
 
+def _parse_names(value: object) -> object:
+    return tuple(_items(value)) if isinstance(value, str) else value
+
+
+def _parse_pivot(value: object) -> object:
+    if not isinstance(value, str) or value.lower() == NO_PIVOT:
+        return NO_PIVOT if isinstance(value, str) else value
+    try:
+        return canonical_tag(value)
+    except InputError as error:
+        raise ValueError(f"{error}, nor {NO_PIVOT}") from None
+
+
 def _without_service_link(value: object) -> object:
     """The default port where Kubernetes has put the address of a Service called `dragoman`."""
     is_link = isinstance(value, str) and is_service_link("DRAGOMAN_PORT", value)
@@ -68,6 +83,10 @@ class Settings(BaseSettings):
         checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
             relative to the working directory. By default
             `service.checkpoint_folder.default_checkpoints`. Read again by a reload.
+        preferred: Names of checkpoints that go before others which translate the same languages,
+            the first one first, separated by commas.
+        pivot: Language by way of which texts are translated where no checkpoint goes straight;
+            "off" refuses them instead.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -133,6 +152,8 @@ class Settings(BaseSettings):
         DEFAULT_PORT
     )
     checkpoint: Path = Field(default_factory=default_checkpoints)
+    preferred: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
+    pivot: Annotated[str, BeforeValidator(_parse_pivot)] = "en"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
@@ -187,6 +208,11 @@ class Settings(BaseSettings):
             if value > limit:
                 raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
         return self
+
+    @property
+    def pivot_language(self) -> str | None:
+        """The tag of the pivot language; None without one."""
+        return None if self.pivot == NO_PIVOT else self.pivot
 
     def effective(self) -> dict[str, object]:
         """Every setting with its value, for the log; of a secret only whether it is set."""

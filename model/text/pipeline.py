@@ -200,6 +200,14 @@ class TextPipeline:
         """What the decoder is given first: the start token and the target's tags."""
         return tuple(self._tokenizer.target_prefix(pair))
 
+    def source_pieces(self) -> dict[int, str]:
+        """The piece of every source id that text and tags use."""
+        return self._tokenizer.source_pieces()
+
+    def target_pieces(self) -> dict[int, str]:
+        """The same for the target."""
+        return self._tokenizer.target_pieces()
+
     def prepare(self, text: str, pair: LanguagePair) -> PreparedText:
         """Split a text into segments, with token ids where the network has to see them.
 
@@ -234,9 +242,7 @@ class TextPipeline:
             _copied(segment) if segment.is_verbatim else next(remaining)
             for segment in prepared.segments
         )
-        separators = _target_separators(prepared, segments)
-        text = _interleave(separators, [segment.text for segment in segments])
-        return Translation(text=text, segments=segments)
+        return joined(prepared, segments)
 
     def _segments(self, sentence: str, pair: LanguagePair) -> Iterator[tuple[Segment, Span]]:
         """A sentence as one segment, or as several if it is too long, with their spans."""
@@ -274,6 +280,18 @@ class TextPipeline:
             num_source_tokens=len(segment.source_ids),
             num_target_tokens=len(output.token_ids),
         )
+
+
+def joined(prepared: PreparedText, segments: Sequence[TranslatedSegment]) -> Translation:
+    """A text of translated segments, with the separators of its source.
+
+    Args:
+        prepared: The text; its pair says which spaces are added.
+        segments: One for each of its segments, in order.
+    """
+    separators = _target_separators(prepared, segments)
+    text = _interleave(separators, [segment.text for segment in segments])
+    return Translation(text=text, segments=tuple(segments))
 
 
 def _copied(segment: Segment) -> TranslatedSegment:

@@ -107,13 +107,14 @@ class Admission:
         """One result per text, in order; counted for the caller, the metrics and the log."""
         context = context_of(request)
         context.num_texts = len(job.texts)
-        context.served = self.front.served(job.pair)
+        context.served = self.front.served(job.route)
         context.num_characters = check_texts(job.texts, self.front.settings)
-        work = estimated_work(job.texts, beam_size=job.beam_size)
+        num_hops = len(job.route.hops)
+        work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
         job = dataclasses.replace(job, priority=priority, client=hash(caller.identity))
-        with self.front.translator(job.pair, priority) as translator:
+        with self.front.translator(job.route, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
             results = await unless_gone(request, translator.translate(job))

@@ -1,18 +1,23 @@
-"""Languages as contracts spell them: names, aliases, and the pair that a request means.
+"""Languages as contracts spell them: names, aliases, and the route that a request means.
 
 Owns the two small tables that LibreTranslate's clients rely on. Inside, a language is a
 canonical BCP-47 tag and nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from types import MappingProxyType
 
 from model.errors import InputError
-from model.text.language import LanguagePair, canonical_tag, lookup_tags
-from service.errors import RequestError, invalid, unsupported_language
+from model.text.language import canonical_tag, lookup_tags
+from service.errors import RequestError, invalid, scalar, unknown_model, unsupported_language
+from service.models.pivot import find_route, reachable
+from service.models.routing import Directions, Route, RoutingTable
 
 AUTO = "auto"
+MAX_LISTED = 250
+"""Languages or models that a refusal lists; of more, the first."""
 
 LIBRETRANSLATE_ALIASES: Mapping[str, str] = MappingProxyType(
     {"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"}
@@ -51,20 +56,20 @@ def language_name(tag: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChosenPair:
-    """Language pair that a request's two codes mean.
+class ChosenRoute:
+    """Route that a request's two codes mean.
 
     Attributes:
-        pair: The direction.
+        route: From where to where.
         is_detected: The source was "auto".
     """
 
-    pair: LanguagePair
+    route: Route
     is_detected: bool
 
 
-def find_tag(code: str, aliases: Mapping[str, str], known: Iterable[str]) -> str | None:
-    """The loaded language that a code means, or None.
+def find_tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> list[str]:
+    """The loaded languages that a code may mean, the nearest first.
 
     Args:
         code: Read without regard to case; a region that is not loaded is left out.
@@ -75,68 +80,114 @@ def find_tag(code: str, aliases: Mapping[str, str], known: Iterable[str]) -> str
         InputError: It is no code.
     """
     tag = aliases.get(code.lower()) or canonical_tag(code)
-    loaded = frozenset(known)
-    return next((shorter for shorter in lookup_tags(tag) if shorter in loaded), None)
+    return [nearer for nearer in lookup_tags(tag) if nearer in known]
 
 
-def choose_pair(
-    pairs: Sequence[LanguagePair], *, source: str, target: str, aliases: Mapping[str, str]
-) -> ChosenPair:
-    """The loaded pair between two codes, each of which is read as `find_tag` does.
+def choose_route(
+    table: RoutingTable,
+    *,
+    source: str,
+    target: str,
+    aliases: Mapping[str, str],
+    model: str | None = None,
+) -> ChosenRoute:
+    """The route between two codes, each of which is read as `find_tags` does.
+
+    Of what they may mean the nearest languages are taken that there is a route between, and one
+    hop before two.
 
     Args:
-        pairs: The loaded pairs.
-        source: A code, or "auto" for the only loaded language that goes to the target.
+        table: What is served.
+        source: A code, or "auto" for the only loaded language that goes straight to the target.
         target: A code.
         aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
+        model: Name of the only checkpoint that may translate; None leaves it to the table.
 
     Raises:
-        RequestError: A 400: no code, a language that is not loaded, or a pair that is not.
+        RequestError: A 400: no code, a language or a model that is not loaded, or languages that
+            there is no route between.
     """
-    known = [*(pair.source for pair in pairs), *(pair.target for pair in pairs)]
+    directions = table.all if model is None else _directions_of(table, model)
     is_detected = source.lower() == AUTO
-    source_tag = None if is_detected else _tag(source, aliases, known)
-    target_tag = _tag(target, aliases, known)
-    if source_tag is None:
-        source_tag = _only_source(pairs, target_tag)
-    for pair in pairs:
-        if (pair.source, pair.target) == (source_tag, target_tag):
-            return ChosenPair(pair=pair, is_detected=is_detected)
-    reachable = ", ".join(pair.target for pair in pairs if pair.source == source_tag)
-    raise unsupported_language(
-        f"{language_name(target_tag)} ({target_tag}) is not available as a target language from"
-        f" {language_name(source_tag)} ({source_tag})",
-        value=target_tag,
-        limit=reachable or None,
+    sources = [] if is_detected else _tags(source, aliases, directions.languages)
+    targets = _tags(target, aliases, directions.languages)
+    if is_detected:
+        sources = [_only_source(directions, targets)]
+    found = list(product(sources, targets))
+    for hop in (directions.hop(*languages) for languages in found):
+        if hop is not None:
+            return ChosenRoute(route=Route(hops=(hop,)), is_detected=is_detected)
+    if model is not None:
+        raise _not_translated(table, model, found[0])
+    for route in (find_route(table, *languages) for languages in found):
+        if route is not None and not is_detected:
+            return ChosenRoute(route=route, is_detected=False)
+    raise _unreachable(table, *found[0])
+
+
+def _directions_of(table: RoutingTable, model: str) -> Directions:
+    directions = table.of(model)
+    if directions is None:
+        shown = scalar(model)
+        subject = f"model {shown}" if isinstance(shown, str) else "this model"
+        raise unknown_model(
+            f"{subject} is not loaded", value=shown, limit=_listed(table.names) or None
+        )
+    return directions
+
+
+def _not_translated(table: RoutingTable, model: str, languages: tuple[str, str]) -> RequestError:
+    source, target = languages
+    others = [hop.checkpoint for hop in table.all.hops(source, target)]
+    return unknown_model(
+        f"model {model} does not translate from {language_name(source)} ({source})"
+        f" to {language_name(target)} ({target})",
+        value=scalar(model),
+        limit=_listed(others) or None,
     )
 
 
-def _only_source(pairs: Sequence[LanguagePair], target_tag: str) -> str:
+def _unreachable(table: RoutingTable, source: str, target: str) -> RequestError:
+    return unsupported_language(
+        f"{language_name(target)} ({target}) is not available as a target language from"
+        f" {language_name(source)} ({source})",
+        value=target,
+        limit=_listed(reachable(table, source)) or None,
+    )
+
+
+def _only_source(directions: Directions, targets: Sequence[str]) -> str:
     """The one language from which the target can be reached.
 
     Where there is none, the only one there is: the refusal that follows names it.
     """
-    sources = dict.fromkeys(pair.source for pair in pairs if pair.target == target_tag)
-    sources = sources or dict.fromkeys(pair.source for pair in pairs)
+    found = (directions.sources(target) for target in targets)
+    sources = next(filter(None, found), directions.all_sources)
     if len(sources) > 1:
         raise invalid(
             f"source is auto, but {len(sources)} source languages are loaded; name one of them",
             value=AUTO,
-            limit=", ".join(sources),
+            limit=_listed(sources),
         )
-    return next(iter(sources))
+    return sources[0]
 
 
-def _tag(code: str, aliases: Mapping[str, str], known: list[str]) -> str:
+def _tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> list[str]:
     try:
-        tag = find_tag(code, aliases, known)
+        tags = find_tags(code, aliases, known)
     except InputError as error:
         raise _unsupported("this language code", len(code), known) from error
-    if tag is None:
+    if not tags:
         raise _unsupported(code, code, known)
-    return tag
+    return tags
 
 
-def _unsupported(shown: str, value: str | int, known: list[str]) -> RequestError:
-    languages = ", ".join(dict.fromkeys(known))
-    return unsupported_language(f"{shown} is not supported", value=value, limit=languages)
+def _unsupported(shown: str, value: str | int, known: Iterable[str]) -> RequestError:
+    return unsupported_language(f"{shown} is not supported", value=value, limit=_listed(known))
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names for a message, the first of many."""
+    every = list(names)
+    more = [f"… ({len(every)})"] if len(every) > MAX_LISTED else []
+    return ", ".join([*every[:MAX_LISTED], *more])

@@ -15,7 +15,7 @@ from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, ConfigError, InputError
 from model.system.paths import is_folder
 from model.text.language import LanguagePair
-from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tag
+from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
 from service.checkpoint_folder import named_checkpoints
 from service.models.checkpoints import find_checkpoints
 
@@ -93,10 +93,10 @@ def _meant(code: str | None, known: Sequence[str]) -> set[str]:
     if code is None:
         return set(known)
     try:
-        tag = find_tag(code, LIBRETRANSLATE_ALIASES, known)
+        tags = find_tags(code, LIBRETRANSLATE_ALIASES, known)
     except InputError:
-        tag = None
-    return set() if tag is None else {tag}
+        tags = []
+    return set(tags[:1])
 
 
 def _complaint(

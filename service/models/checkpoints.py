@@ -16,7 +16,6 @@ from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
-from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline
 
 
@@ -106,8 +105,9 @@ def find_checkpoints(path: Path) -> tuple[Path, ...]:
 def load_checkpoints(path: Path) -> Checkpoints:
     """Read the descriptions and tokenizers of the checkpoints at `path`.
 
-    One that has a name or a language pair of another one before it is faulty too: a request names a
-    pair and a metric names a checkpoint, and each must mean one thing.
+    One that has the name of another one before it is faulty too: requests and metrics name
+    checkpoints, and a name must mean one thing. Languages may be those of others:
+    `service.models.routing` chooses.
 
     Raises:
         ConfigError: There is none, or none can be served; the message has every reason.
@@ -148,18 +148,7 @@ def _unusable(path: Path, problem: str) -> ConfigError:
 
 
 def _check_distinct(checkpoint: TextCheckpoint, others: Iterable[TextCheckpoint]) -> None:
-    manifest, directory = checkpoint.manifest, checkpoint.directory
+    name, directory = checkpoint.manifest.name, checkpoint.directory
     for other in others:
-        if other.manifest.name == manifest.name:
-            raise ConfigError(f"{other.directory} and {directory} are both called {manifest.name}")
-        taken = set(map(_languages, other.manifest.pairs))
-        for pair in manifest.pairs:
-            if _languages(pair) in taken:
-                raise ConfigError(
-                    f"{other.directory} and {directory} both translate"
-                    f" from {pair.source} to {pair.target}"
-                )
-
-
-def _languages(pair: LanguagePair) -> tuple[str, str]:
-    return pair.source, pair.target
+        if other.manifest.name == name:
+            raise ConfigError(f"{other.directory} and {directory} are both called {name}")

@@ -5,20 +5,17 @@ request keeps the one that it began with.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Self
 
-from model.config import LengthLimits
-from model.text.language import LanguagePair
 from service.cores import default_num_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
-from service.labels import Served, served_by
 from service.models.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
 from service.models.translator import OnlineTranslator, SegmentsFinished
 from service.settings import Settings
@@ -67,8 +64,6 @@ class Deployment:
         checkpoints: Those that are served.
         faulty: Those that cannot be.
         names: Of the checkpoints.
-        pairs: Of all checkpoints.
-        served: The same as metrics and logs tell them.
         supervisor: Of the engine.
         in_flight: Its requests.
     """
@@ -84,34 +79,24 @@ class Deployment:
         self.checkpoints = checkpoints.usable
         self.faulty = checkpoints.faulty
         self.names = tuple(one.manifest.name for one in self.checkpoints)
-        self.pairs = tuple(pair for one in self.checkpoints for pair in one.manifest.pairs)
-        self.served: Mapping[LanguagePair, Served] = MappingProxyType(
-            {
-                pair: served_by(pair, one.manifest.name)
-                for one in self.checkpoints
-                for pair in one.manifest.pairs
-            }
-        )
         self.supervisor = supervisor
         self.in_flight = InFlight()
-        self._limits = MappingProxyType(
-            {pair: one.manifest.limits for one in self.checkpoints for pair in one.manifest.pairs}
-        )
         bulk_turn = asyncio.Semaphore(1)
-        translators = {}
-        for number, checkpoint in enumerate(self.checkpoints):
-            translator = OnlineTranslator(
-                pipeline=checkpoint.pipeline,
-                limits=checkpoint.manifest.limits,
-                engine=supervisor,
-                checkpoint=number,
-                checkpoint_name=checkpoint.manifest.name,
-                text_thread=text_thread,
-                bulk_turn=bulk_turn,
-                on_finished=on_finished,
-            )
-            translators.update(dict.fromkeys(checkpoint.manifest.pairs, translator))
-        self._translators = MappingProxyType(translators)
+        self._translators = MappingProxyType(
+            {
+                checkpoint.manifest.name: OnlineTranslator(
+                    pipeline=checkpoint.pipeline,
+                    limits=checkpoint.manifest.limits,
+                    engine=supervisor,
+                    checkpoint=number,
+                    checkpoint_name=checkpoint.manifest.name,
+                    text_thread=text_thread,
+                    bulk_turn=bulk_turn,
+                    on_finished=on_finished,
+                )
+                for number, checkpoint in enumerate(self.checkpoints)
+            }
+        )
 
     @classmethod
     async def open(
@@ -174,13 +159,9 @@ class Deployment:
     def __repr__(self) -> str:
         return f"<Deployment {', '.join(self.names)}: {self.in_flight.num} requests>"
 
-    def limits(self, pair: LanguagePair) -> LengthLimits:
-        """Lengths that the pair's checkpoint was trained for."""
-        return self._limits[pair]
-
-    def translator(self, pair: LanguagePair) -> OnlineTranslator | None:
-        """The translator of the pair; None if there is none here."""
-        return self._translators.get(pair)
+    def translator(self, name: str) -> OnlineTranslator:
+        """The translator of one of the checkpoints, by its name."""
+        return self._translators[name]
 
     async def retire(self) -> None:
         """Wait for the requests that began here, then end the engine."""

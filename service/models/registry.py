@@ -1,20 +1,20 @@
-"""Routes from language pairs to deployments, and the state of every deployed checkpoint.
+"""Registry of the checkpoints that are served: which deployment has each, and its state.
 
 Owns that one faulty checkpoint stops no other: the next deployment serves what it could load, and
 the one before goes on with what only it has in memory. Opening and retiring is
-`service.models.rollout`.
+`service.models.rollout`; which checkpoint translates what is `service.models.routing`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from model.text.language import LanguagePair
 from service.engine.messages import LoadedCheckpoint, Ready
-from service.labels import Served
+from service.models.checkpoints import TextCheckpoint
 from service.models.deployment import Deployment
+from service.models.routing import Offer, RoutingTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +33,22 @@ class Fault:
 
 
 class Routes:
-    """Routes to the latest deployment, and to earlier ones for what it could not load."""
+    """Checkpoints of the latest deployment, and of earlier ones what it could not load.
 
-    def __init__(self) -> None:
+    Args:
+        preferred: Names of checkpoints that go before others for the same languages.
+        pivot: Language between two hops; None where there are no such routes.
+
+    Attributes:
+        table: Which of them translates what.
+    """
+
+    def __init__(self, *, preferred: Sequence[str] = (), pivot: str | None = None) -> None:
+        self._preferred = preferred
+        self._pivot = pivot
         self._latest: Deployment | None = None
-        self._by_pair: dict[LanguagePair, Deployment] = {}
+        self._by_name: dict[str, Deployment] = {}
+        self.table = self._new_table()
 
     def __repr__(self) -> str:
         return f"Routes({', '.join(map(repr, self.deployments))})"
@@ -48,58 +59,56 @@ class Routes:
         return self._latest
 
     @property
-    def pairs(self) -> tuple[LanguagePair, ...]:
-        """All pairs that are translated."""
-        return tuple(self._by_pair)
-
-    @property
-    def served(self) -> dict[LanguagePair, Served]:
-        """The labels of these pairs."""
-        return {pair: one.served[pair] for pair, one in self._by_pair.items()}
-
-    @property
     def deployments(self) -> list[Deployment]:
         """All deployments that serve, the latest last."""
         latest = [] if self._latest is None else [self._latest]
-        earlier = dict.fromkeys(self._by_pair.values())
+        earlier = dict.fromkeys(self._by_name.values())
         return [one for one in earlier if one is not self._latest] + latest
 
-    def find(self, pair: LanguagePair) -> Deployment | None:
-        """The deployment that translates the pair; None if none does any more."""
-        return self._by_pair.get(pair)
+    @property
+    def checkpoints(self) -> list[TextCheckpoint]:
+        """Every checkpoint that serves, in the order of `loaded`."""
+        return [one.checkpoints[place] for one, place in self._served()]
+
+    def find(self, name: str) -> Deployment | None:
+        """The deployment that has a checkpoint; None if none has it any more."""
+        return self._by_name.get(name)
 
     def take(self, deployment: Deployment) -> list[Deployment]:
         """Serve another deployment, and of what it could not load the versions in memory.
 
         A checkpoint is known by the name of its directory: the folder may be another one, behind
-        the same link. A name or a pair of languages that the new one has is the new one's.
+        the same link. A name that the new one has is the new one's.
 
         Returns:
             Those that serve nothing any more.
         """
         before = self.deployments
         faulty = {fault.directory.name for fault in deployment.faulty}
-        names = set(deployment.names)
-        languages = {(pair.source, pair.target) for pair in deployment.pairs}
-        by_pair = dict.fromkeys(deployment.pairs, deployment)
+        by_name = dict.fromkeys(deployment.names, deployment)
         for old, place in list(self._served()):
             checkpoint = old.checkpoints[place]
-            pairs = checkpoint.manifest.pairs
-            if (
-                checkpoint.directory.name in faulty
-                and old.supervisor.is_ready
-                and checkpoint.manifest.name not in names
-                and languages.isdisjoint((pair.source, pair.target) for pair in pairs)
-            ):
-                by_pair |= dict.fromkeys(pairs, old)
-        self._latest, self._by_pair = deployment, by_pair
+            name = checkpoint.manifest.name
+            is_needed = checkpoint.directory.name in faulty and name not in by_name
+            if is_needed and old.supervisor.is_ready:
+                by_name[name] = old
+        self._latest, self._by_name = deployment, by_name
+        self.table = self._new_table()
         return [old for old in before if old not in self.deployments]
+
+    def _new_table(self) -> RoutingTable:
+        manifests = [checkpoint.manifest for checkpoint in self.checkpoints]
+        return RoutingTable(
+            [Offer(name=manifest.name, pairs=manifest.pairs) for manifest in manifests],
+            preferred=self._preferred,
+            pivot=self._pivot,
+        )
 
     def _served(self) -> Iterator[tuple[Deployment, int]]:
         """Every checkpoint that serves: its deployment, and its place there."""
         for deployment in self.deployments:
-            for place, checkpoint in enumerate(deployment.checkpoints):
-                if self._by_pair.get(checkpoint.manifest.pairs[0]) is deployment:
+            for place, name in enumerate(deployment.names):
+                if self._by_name.get(name) is deployment:
                     yield deployment, place
 
     @property

@@ -15,6 +15,7 @@ from model.errors import DragomanError
 from service.engine.counters import only_totals, summed
 from service.engine.messages import EngineCounters
 from service.errors import RequestError, conflict, draining, reload_failed
+from service.labels import PIVOT, first_served
 from service.models.deployment import Deployment
 from service.models.registry import Routes
 from service.models.translator import SegmentsFinished
@@ -52,7 +53,7 @@ class Rollout:
         on_given_up: Callable[[], None],
         may_replace: Callable[[], bool],
     ) -> None:
-        self.routes = Routes()
+        self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
         self._settings = settings
         self._metrics = metrics
         self._text_thread = text_thread
@@ -180,7 +181,7 @@ class Rollout:
 
     def _report_checkpoints(self) -> None:
         """Log and count what is served, in which arithmetic and why, and what is not."""
-        self._metrics.pairs_loaded(self.routes.served.values())
+        self._report_pairs()
         latest = self.routes.latest
         for one in self.routes.loaded:
             fields = {
@@ -196,6 +197,13 @@ class Rollout:
                 _LOGGER.info("checkpoint_served", extra={"fields": fields})
         for fault in self.routes.faults:
             _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
+
+    def _report_pairs(self) -> None:
+        """Tell the metrics which labels there are."""
+        manifests = [one.manifest for one in self.routes.checkpoints]
+        first = first_served({one.name: one.pairs for one in manifests})
+        names = [] if first else [one.name for one in manifests]
+        self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
 
     def _collector(self) -> EngineCollector:
         """Exporter of the engines' counts, with zeros before the first engine is there."""

@@ -1,13 +1,14 @@
-"""Online driver: prepare → submit → finish, with deadlines and cancellation.
+"""Online driver of one checkpoint: prepare → submit → finish, with deadlines and cancellation.
 
 Owns the way of one request's texts through the text thread and the engine, its deadline, and
 the cancelling of what is not waited for any more. Values were checked at the edge (`service.api`).
+Two checkpoints one after the other are driven by `service.models.two_hops`.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -19,6 +20,8 @@ from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
+from service.models.alignment import PieceWidths
+from service.models.routing import Route
 from service.priority import Priority, priority_of, work_of
 
 # Text work is handed over in pieces, so that one long request does not keep the others waiting.
@@ -36,7 +39,7 @@ class TranslationRequest:
 
     Attributes:
         texts: What to translate.
-        pair: From where to where.
+        route: From where to where, and by which checkpoints.
         beam_size: Hypotheses kept at every step.
         length_penalty: Exponent of the score.
         num_alternatives: Further translations per text; below `beam_size`.
@@ -51,7 +54,7 @@ class TranslationRequest:
     """
 
     texts: tuple[str, ...]
-    pair: LanguagePair
+    route: Route
     beam_size: int
     length_penalty: float
     num_alternatives: int
@@ -64,6 +67,19 @@ class TranslationRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """What a segment was in the pivot language, between two hops.
+
+    Attributes:
+        text: Its translation there.
+        hypothesis: What that was made of.
+    """
+
+    text: str
+    hypothesis: Hypothesis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TranslatedText:
     """One text's translations.
 
@@ -72,11 +88,32 @@ class TranslatedText:
         alternatives: Further ones that differ from it and from each other, best first.
         hypotheses: For every segment of `best` the hypothesis it was made of; None for a
             segment that the network has not seen.
+        between: For every segment what it was between two hops; None for one that was copied, and
+            where there was one hop.
     """
 
     best: Translation
     alternatives: tuple[str, ...]
     hypotheses: tuple[Hypothesis | None, ...]
+    between: tuple[Between | None, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedText:
+    """A text and what was found for it.
+
+    Attributes:
+        prepared: Its segments.
+        found: For each one that the network has seen the hypotheses, best first.
+    """
+
+    prepared: PreparedText
+    found: tuple[tuple[Hypothesis, ...], ...]
+
+    @property
+    def best(self) -> list[Hypothesis]:
+        """The best of each."""
+        return [ranked[0] for ranked in self.found]
 
 
 class Engine(Protocol):
@@ -103,6 +140,12 @@ class OnlineTranslator:
         bulk_turn: Held while bulk hands it a piece of text: with one at a time, an interactive
             request never waits there for more than one.
         on_finished: Called with a request's segments and their answers, in the request's task.
+
+    Attributes:
+        pipeline: Text ↔ segments.
+        limits: Lengths the checkpoint was trained for.
+        source_widths: Of the checkpoint's source tokens, for alignments through two hops.
+        target_widths: Of its target tokens.
     """
 
     def __init__(
@@ -117,8 +160,10 @@ class OnlineTranslator:
         checkpoint_name: str = "",
         on_finished: SegmentsFinished | None = None,
     ) -> None:
-        self._pipeline = pipeline
-        self._limits = limits
+        self.pipeline = pipeline
+        self.source_widths = PieceWidths(pipeline.source_pieces)
+        self.target_widths = PieceWidths(pipeline.target_pieces)
+        self.limits = limits
         self._engine = engine
         self._checkpoint = checkpoint
         self._checkpoint_name = checkpoint_name
@@ -135,42 +180,59 @@ class OnlineTranslator:
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
         """
-        try:
-            async with asyncio.timeout(request.timeout_seconds) as deadline:
-                return await self._translate(request)
-        except TimeoutError as error:
-            if deadline.expired():
-                raise deadline_exceeded(seconds=request.timeout_seconds) from error
-            raise
+        (hop,) = request.route.hops
+        async with within(request.timeout_seconds):
+            searched, _ = await self.search(request, hop.pair)
+            return await self._finish(searched, request)
 
-    async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
-        prepared = await self._prepare(request)
-        jobs = self._jobs(prepared, request)
+    async def search(
+        self, request: TranslationRequest, pair: LanguagePair
+    ) -> tuple[list[SearchedText], Priority]:
+        """What is found for each text of a request, and the class that its segments were in.
+
+        Args:
+            request: Of which the texts are in the language that the pair begins with.
+            pair: A pair of the checkpoint.
+
+        Raises:
+            RequestError: As of `translate`, but for the deadline, which is the caller's.
+        """
+        prepared = await self._prepare(request, pair)
+        jobs = self._jobs(prepared, request, pair)
         with self._engine.submit(jobs, client=request.client) as batch:
             answers = await batch.results()
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
         finished = iter(answers)
-        outputs = [[next(finished).hypotheses for _ in text.network_segments] for text in prepared]
+        searched = [
+            SearchedText(
+                prepared=text,
+                found=tuple(next(finished).hypotheses for _ in text.network_segments),
+            )
+            for text in prepared
+        ]
+        return searched, jobs[0].priority if jobs else request.priority
 
-        def finish(text: tuple[PreparedText, list[tuple[Hypothesis, ...]]]) -> TranslatedText:
-            return _finish(self._pipeline, *text, num_alternatives=request.num_alternatives)
+    async def _finish(
+        self, texts: Sequence[SearchedText], request: TranslationRequest
+    ) -> list[TranslatedText]:
+        def finish(text: SearchedText) -> TranslatedText:
+            return _finished(self.pipeline, text, num_alternatives=request.num_alternatives)
 
-        texts = list(zip(prepared, outputs, strict=True))
         sizes = [len(text) for text in request.texts]
-        return [result async for result in self._map(finish, texts, sizes, request.priority)]
+        return [result async for result in self.map(finish, texts, sizes, request.priority)]
 
-    async def _prepare(self, request: TranslationRequest) -> list[PreparedText]:
+    async def _prepare(self, request: TranslationRequest, pair: LanguagePair) -> list[PreparedText]:
         """The texts as segments; given up as soon as there are more than may ever be accepted."""
 
         def prepare(text: str) -> PreparedText:
-            return self._pipeline.prepare(text, request.pair)
+            return self.pipeline.prepare(text, pair)
 
         limit = self._engine.max_request_segments
         prepared: list[PreparedText] = []
         num_segments = 0
         sizes = [len(text) for text in request.texts]
-        async for text in self._map(prepare, request.texts, sizes, request.priority):
+        async for text in self.map(prepare, request.texts, sizes, request.priority):
             prepared.append(text)
             num_segments += len(text.network_segments)
             if num_segments > limit:
@@ -181,16 +243,19 @@ class OnlineTranslator:
                 )
         return prepared
 
-    def _jobs(self, texts: Sequence[PreparedText], request: TranslationRequest) -> list[SegmentJob]:
+    def _jobs(
+        self, texts: Sequence[PreparedText], request: TranslationRequest, pair: LanguagePair
+    ) -> list[SegmentJob]:
         searches: dict[int, SearchConfig] = {}
-        prefix_ids = self._pipeline.prefix_ids(request.pair)
+        prefix_ids = self.pipeline.prefix_ids(pair)
         segments = [segment for text in texts for segment in text.network_segments]
         lengths = [len(segment.source_ids) for segment in segments]
-        priority = priority_of(work_of(lengths, beam_size=request.beam_size), request.priority)
-        served = served_by(request.pair, self._checkpoint_name)
+        work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
+        priority = priority_of(work, request.priority)
+        served = served_by(pair, self._checkpoint_name)
         jobs = []
         for segment in segments:
-            cap = target_cap(len(segment.source_ids), self._limits)
+            cap = target_cap(len(segment.source_ids), self.limits)
             search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
             jobs.append(
                 SegmentJob(
@@ -204,7 +269,7 @@ class OnlineTranslator:
             )
         return jobs
 
-    async def _map(
+    async def map(
         self,
         function: Callable[[T], U],
         items: Sequence[T],
@@ -218,6 +283,22 @@ class OnlineTranslator:
                 done = await loop.run_in_executor(self._text_thread, _map_all, function, piece)
             for result in done:
                 yield result
+
+
+@asynccontextmanager
+async def within(seconds: float) -> AsyncIterator[None]:
+    """The deadline of a request, from now.
+
+    Raises:
+        RequestError: A 504 after it.
+    """
+    try:
+        async with asyncio.timeout(seconds) as deadline:
+            yield
+    except TimeoutError as error:
+        if deadline.expired():
+            raise deadline_exceeded(seconds=seconds) from error
+        raise
 
 
 def _search(request: TranslationRequest, cap: int) -> SearchConfig:
@@ -248,23 +329,20 @@ def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
         yield piece
 
 
-def _finish(
-    pipeline: TextPipeline,
-    prepared: PreparedText,
-    outputs: Sequence[tuple[Hypothesis, ...]],
-    *,
-    num_alternatives: int,
+def _finished(
+    pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int
 ) -> TranslatedText:
     """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
-    best = pipeline.finish(prepared, [ranked[0] for ranked in outputs])
+    prepared = text.prepared
+    best = pipeline.finish(prepared, text.best)
     texts = {best.text: None}
     for rank in range(1, num_alternatives + 1):
-        texts[pipeline.finish(prepared, hypotheses_at(outputs, rank)).text] = None
-    hypotheses = iter(outputs)
+        texts[pipeline.finish(prepared, hypotheses_at(text.found, rank)).text] = None
+    hypotheses = iter(text.best)
     return TranslatedText(
         best=best,
         alternatives=tuple(texts)[1:],
         hypotheses=tuple(
-            None if segment.is_verbatim else next(hypotheses)[0] for segment in prepared.segments
+            None if segment.is_verbatim else next(hypotheses) for segment in prepared.segments
         ),
     )

@@ -8,7 +8,7 @@ never carry text, addresses or keys.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -108,11 +108,16 @@ class Metrics:
         self._create_reload_instruments(registry)
         ProcessCollector(registry=registry)
 
-    def pairs_loaded(self, loaded: Iterable[Served]) -> None:
-        """Replace the loaded pairs; series of those that were unloaded long ago end."""
+    def pairs_loaded(self, loaded: Iterable[Served], *, on_demand: Collection[str] = ()) -> None:
+        """Replace the loaded pairs; series of those that were unloaded long ago end.
+
+        Args:
+            loaded: Those that have series from now on.
+            on_demand: Checkpoints whose pairs have series from their first request on.
+        """
         loaded = tuple(loaded)
         instruments = (*self.segments.by_pair, self._characters)
-        for gone in self._labels.load(loaded):
+        for gone in self._labels.load(loaded, on_demand=on_demand):
             for instrument in (*instruments, self._requests):
                 instrument.remove_by_labels({"pair": gone.pair, "checkpoint": gone.checkpoint})
         for served in loaded:  # so that they are there before the first request

@@ -10,8 +10,11 @@ import httpx
 import pytest
 
 from service.errors import RequestError
+from service.models.routing import Hop, Route
 from support.served_front import QUERY, Served
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+ROUTE = Route(hops=(Hop(checkpoint="tiny", pair=EN_ZH),))
 
 
 def test_a_full_queue_refuses_before_the_text_is_touched(tmp_path: Path) -> None:
@@ -47,12 +50,12 @@ def test_as_many_requests_as_the_limit_are_in_work_and_one_that_ends_makes_room(
         served = Served(checkpoint, max_requests=2)
         async with served.client() as client:
             front = served.front
-            with front.translator(EN_ZH, "interactive"):
+            with front.translator(ROUTE, "interactive"):
                 front.check_room()
-                with front.translator(EN_ZH, "interactive"):
+                with front.translator(ROUTE, "interactive"):
                     for refused in (
                         front.check_room,
-                        front.translator(EN_ZH, "interactive").__enter__,
+                        front.translator(ROUTE, "interactive").__enter__,
                     ):
                         with pytest.raises(
                             RequestError, match=r"2 requests .* limit is 2"
@@ -63,7 +66,7 @@ def test_as_many_requests_as_the_limit_are_in_work_and_one_that_ends_makes_room(
                     reply = await client.post("/translate", json=QUERY)
                     assert (reply.status_code, reply.json()["limit"]) == (429, 2)
                 assert await served.translate(client)
-            with front.translator(EN_ZH, "interactive"), front.translator(EN_ZH, "interactive"):
+            with front.translator(ROUTE, "interactive"), front.translator(ROUTE, "interactive"):
                 assert (await client.post("/translate", json=QUERY)).status_code == 429
             assert await served.translate(client)
 

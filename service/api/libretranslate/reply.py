@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.text.language import LanguagePair
 from service.api.languages import language_name
 from service.api.libretranslate.request import Asked
 from service.http.replies import error_responses
+from service.models.pivot import reachable
+from service.models.routing import RoutingTable
 from service.models.translator import TranslatedText
 
 
@@ -77,14 +78,9 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
     return {name: values[0] for name, values in content.items() if isinstance(values, list)}
 
 
-def languages_content(pairs: Sequence[LanguagePair]) -> list[dict[str, object]]:
-    """Every loaded language as a `LanguageReply`, as plain values."""
-    tags = dict.fromkeys(tag for pair in pairs for tag in (pair.source, pair.target))
+def languages_content(table: RoutingTable) -> list[dict[str, object]]:
+    """Every loaded language as a `LanguageReply`, as plain values; targets by pivot come last."""
     return [
-        {
-            "code": tag,
-            "name": language_name(tag),
-            "targets": [pair.target for pair in pairs if pair.source == tag],
-        }
-        for tag in tags
+        {"code": tag, "name": language_name(tag), "targets": reachable(table, tag)}
+        for tag in table.all.languages
     ]

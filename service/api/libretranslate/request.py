@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from model.text.language import LanguagePair
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
-from service.api.languages import LIBRETRANSLATE_ALIASES, choose_pair
+from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
 from service.errors import RequestError, invalid
 from service.front import Front
+from service.models.routing import Route
 from service.models.translator import TranslationRequest
 from service.settings import Settings
 
@@ -46,8 +46,8 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         RequestError: 400 or 413; 503 where no language is loaded yet.
     """
     texts, is_batch = _texts(values, front.settings)
-    chosen = choose_pair(
-        front.pairs,
+    chosen = choose_route(
+        front.table,
         source=_code(values, "source"),
         target=_code(values, "target"),
         aliases=LIBRETRANSLATE_ALIASES,
@@ -57,9 +57,9 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     asked = Asked(
         is_batch=is_batch,
         has_alternatives=num_alternatives > 0,
-        detected=chosen.pair.source if chosen.is_detected else None,
+        detected=chosen.route.source if chosen.is_detected else None,
     )
-    return _job(texts, chosen.pair, num_alternatives, front.settings), asked
+    return _job(texts, chosen.route, num_alternatives, front.settings), asked
 
 
 def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
@@ -111,11 +111,11 @@ def _num_alternatives(values: Mapping[str, object]) -> int:
 
 
 def _job(
-    texts: tuple[str, ...], pair: LanguagePair, num_alternatives: int, settings: Settings
+    texts: tuple[str, ...], route: Route, num_alternatives: int, settings: Settings
 ) -> TranslationRequest:
     return TranslationRequest(
         texts=texts,
-        pair=pair,
+        route=route,
         beam_size=search_beam(settings.beam_size, num_alternatives, settings),
         length_penalty=settings.length_penalty,
         num_alternatives=num_alternatives,

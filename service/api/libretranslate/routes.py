@@ -65,6 +65,6 @@ def build_router(admission: Admission) -> APIRouter:
     @router.post("/languages", include_in_schema=False)
     @router.get("/languages", summary="Loaded languages", responses=LANGUAGES_RESPONSES)
     async def languages() -> JsonReply:
-        return JsonReply(languages_content(front.pairs))
+        return JsonReply(languages_content(front.table))
 
     return router

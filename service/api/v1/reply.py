@@ -12,7 +12,17 @@ from model.request import Hypothesis
 from model.text.pipeline import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
-from service.models.translator import TranslatedText
+from service.models.translator import Between, TranslatedText
+
+
+class PivotReply(BaseModel):
+    """What a segment was in the pivot language."""
+
+    text: str
+    score: float | None = Field(default=None, description="Of the first model; with `scores`.")
+    token_log_probs: list[float] | None = Field(
+        default=None, description="One per token of the first model; with `scores`."
+    )
 
 
 class SegmentReply(BaseModel):
@@ -33,7 +43,13 @@ class SegmentReply(BaseModel):
     )
     alignment: list[int] | None = Field(
         default=None,
-        description="For every target token the index of a source token; with `alignment`.",
+        description="For every target token the index of a source token; with `alignment`."
+        " Through a pivot it is composed of both models' alignments.",
+    )
+    pivot: PivotReply | None = Field(
+        default=None,
+        description="Of a reply with `pivot`, unless verbatim: what both models' segment was"
+        " between them. `score` and `token_log_probs` beside it are then the second model's.",
     )
 
 
@@ -65,6 +81,13 @@ class TranslateReply(BaseModel):
     translations: list[TranslationReply]
     source: str
     target: str
+    models: list[str] = Field(
+        description="Names of the models that translated: one, or two by way of `pivot`."
+    )
+    pivot: str | None = Field(
+        default=None,
+        description="Language between two models; only where none translates straight.",
+    )
     usage: UsageReply
 
 
@@ -82,18 +105,15 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
                 "text": result.best.text,
                 "is_cut": result.best.is_cut,
                 "is_truncated": result.best.is_truncated,
-                "segments": [
-                    _segment(segment, hypothesis, asked)
-                    for segment, hypothesis in zip(
-                        result.best.segments, result.hypotheses, strict=True
-                    )
-                ],
+                "segments": _segments(result, asked),
                 **({"alternatives": list(result.alternatives)} if asked.has_alternatives else {}),
             }
             for result in results
         ],
-        "source": asked.pair.source,
-        "target": asked.pair.target,
+        "source": asked.route.source,
+        "target": asked.route.target,
+        "models": list(asked.route.checkpoints),
+        **({"pivot": asked.route.pivot} if asked.route.pivot else {}),
         "usage": {
             "num_texts": len(results),
             "num_characters": asked.num_characters,
@@ -104,8 +124,19 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
     }
 
 
+def _segments(result: TranslatedText, asked: Asked) -> list[dict[str, object]]:
+    between = result.between or (None,) * len(result.hypotheses)
+    return [
+        _segment(*one, asked)
+        for one in zip(result.best.segments, result.hypotheses, between, strict=True)
+    ]
+
+
 def _segment(
-    segment: TranslatedSegment, hypothesis: Hypothesis | None, asked: Asked
+    segment: TranslatedSegment,
+    hypothesis: Hypothesis | None,
+    between: Between | None,
+    asked: Asked,
 ) -> dict[str, object]:
     content: dict[str, object] = {
         "source": segment.source,
@@ -115,10 +146,16 @@ def _segment(
         "is_truncated": segment.is_truncated,
         "num_source_tokens": segment.num_source_tokens,
         "num_target_tokens": segment.num_target_tokens,
+        **_scores(hypothesis, asked),
     }
-    if hypothesis is not None and asked.has_scores:
-        content["score"] = hypothesis.score
-        content["token_log_probs"] = hypothesis.token_log_probs
     if hypothesis is not None and asked.has_alignment:
         content["alignment"] = hypothesis.alignment
+    if between is not None:
+        content["pivot"] = {"text": between.text, **_scores(between.hypothesis, asked)}
     return content
+
+
+def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
+    if hypothesis is None or not asked.has_scores:
+        return {}
+    return {"score": hypothesis.score, "token_log_probs": hypothesis.token_log_probs}

@@ -11,15 +11,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from model.checkpoint.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
-from model.text.language import LanguagePair
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
-from service.api.languages import NO_ALIASES, choose_pair
+from service.api.languages import NO_ALIASES, choose_route
 from service.api.v1.validation import request_error, unknown_field
 from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 from service.front import Front
+from service.models.routing import Route
 from service.models.translator import TranslationRequest
 from service.priority import Priority
 from service.settings import Settings
@@ -41,6 +42,13 @@ class TranslateRequest(BaseModel):
     texts: Text | list[Text] = Field(description="A text, or a list of texts.")
     source: Code = Field(default="auto", description='BCP-47 tag, or "auto".')
     target: Code = Field(description="BCP-47 tag.")
+    model: Annotated[str, BeforeValidator(_clean)] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_NAME_CHARACTERS,
+        description="Name of the model that translates, of those that `GET /v1/models` lists; by"
+        " default the server chooses, and goes by way of a pivot language where it has to.",
+    )
     beam_size: int | None = Field(
         default=None,
         ge=1,
@@ -85,14 +93,14 @@ class Asked:
     """What the reply depends on beside the results.
 
     Attributes:
-        pair: From where to where.
+        route: From where to where, and by which checkpoints.
         num_characters: Characters of all texts.
         has_alternatives: Alternatives were asked for.
         has_scores: Scores were asked for.
         has_alignment: The alignment was asked for.
     """
 
-    pair: LanguagePair
+    route: Route
     num_characters: int
     has_alternatives: bool
     has_scores: bool
@@ -107,17 +115,21 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     """
     fields = _validated(values, front.settings)
     texts = (fields.texts,) if isinstance(fields.texts, str) else tuple(fields.texts)
-    chosen = choose_pair(
-        front.pairs, source=fields.source, target=fields.target, aliases=NO_ALIASES
+    chosen = choose_route(
+        front.table,
+        source=fields.source,
+        target=fields.target,
+        aliases=NO_ALIASES,
+        model=fields.model,
     )
     asked = Asked(
-        pair=chosen.pair,
+        route=chosen.route,
         num_characters=sum(map(len, texts)),
         has_alternatives=fields.alternatives > 0,
         has_scores=fields.scores,
         has_alignment=fields.alignment,
     )
-    return _job(fields, texts, chosen.pair, front.settings, front.limits(chosen.pair)), asked
+    return _job(fields, texts, chosen.route, front.settings, front.limits(chosen.route)), asked
 
 
 def _validated(values: Mapping[str, object], settings: Settings) -> TranslateRequest:
@@ -136,7 +148,7 @@ def _validated(values: Mapping[str, object], settings: Settings) -> TranslateReq
 def _job(
     fields: TranslateRequest,
     texts: tuple[str, ...],
-    pair: LanguagePair,
+    route: Route,
     settings: Settings,
     limits: LengthLimits,
 ) -> TranslationRequest:
@@ -148,7 +160,7 @@ def _job(
         _check_at_most("max_length", fields.max_length, limits.max_target_length)
     return TranslationRequest(
         texts=texts,
-        pair=pair,
+        route=route,
         beam_size=search_beam(beam_size, fields.alternatives, settings),
         length_penalty=penalty,
         num_alternatives=fields.alternatives,

@@ -13,11 +13,12 @@ from model.text.language import LanguagePair
 from service.access.access import Caller
 from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
+from service.models.routing import Hop, Route
 from service.models.translator import TranslationRequest
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
 
-PAIR = LanguagePair(source="en", target="zh-Hans")
+ROUTE = Route(hops=(Hop(checkpoint="tiny", pair=LanguagePair(source="en", target="zh-Hans")),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Third:
             raise invalid("text is missing")
         job = TranslationRequest(
             texts=(str(values["text"]),),
-            pair=PAIR,
+            route=ROUTE,
             beam_size=1,
             length_penalty=1.0,
             num_alternatives=0,
@@ -103,7 +104,7 @@ class Parts:
         self.steps.append("values")
         return {**query, **self._body}
 
-    def served(self, _pair: LanguagePair) -> None:
+    def served(self, _route: Route) -> None:
         return None
 
     @property
@@ -114,7 +115,7 @@ class Parts:
         self.steps.append(f"count {num_characters}")
 
     @contextmanager
-    def translator(self, _pair: LanguagePair, priority: str) -> Iterator["Parts"]:
+    def translator(self, _route: Route, priority: str) -> Iterator["Parts"]:
         self.steps.append(f"translator {priority}")
         yield self
 

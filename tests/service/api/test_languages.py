@@ -3,8 +3,15 @@ from collections.abc import Mapping
 import pytest
 
 from model.text.language import LanguagePair
-from service.api.languages import LIBRETRANSLATE_ALIASES, NO_ALIASES, choose_pair, language_name
+from service.api.languages import (
+    LIBRETRANSLATE_ALIASES,
+    NO_ALIASES,
+    ChosenRoute,
+    choose_route,
+    language_name,
+)
 from service.errors import RequestError
+from service.models.routing import Offer, RoutingTable
 
 EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")
@@ -12,50 +19,61 @@ EN_BR = LanguagePair(source="en", target="pt-BR")
 PAIRS = (EN_ZH, EN_BR)
 
 
+def _table(*pairs: LanguagePair) -> RoutingTable:
+    return RoutingTable([Offer(name="one", pairs=pairs)])
+
+
+def _pair(chosen: ChosenRoute) -> LanguagePair:
+    (hop,) = chosen.route.hops
+    return hop.pair
+
+
 def _refusal(source: str, target: str, pairs: tuple[LanguagePair, ...] = PAIRS) -> RequestError:
     with pytest.raises(RequestError) as caught:
-        choose_pair(pairs, source=source, target=target, aliases=LIBRETRANSLATE_ALIASES)
+        choose_route(_table(*pairs), source=source, target=target, aliases=LIBRETRANSLATE_ALIASES)
     assert caught.value.problem.status == 400
     return caught.value
 
 
 @pytest.mark.parametrize("target", ["zh-Hans", "ZH-hans", "zh", "ZH"])
 def test_codes_are_read_without_regard_to_case_and_by_alias(target: str) -> None:
-    chosen = choose_pair(PAIRS, source="EN", target=target, aliases=LIBRETRANSLATE_ALIASES)
-    assert chosen.pair == EN_ZH
+    chosen = choose_route(
+        _table(*PAIRS), source="EN", target=target, aliases=LIBRETRANSLATE_ALIASES
+    )
+    assert _pair(chosen) == EN_ZH
     assert not chosen.is_detected
 
 
 @pytest.mark.parametrize("aliases", [LIBRETRANSLATE_ALIASES, NO_ALIASES])
 @pytest.mark.parametrize("target", ["zh-CN", "zh-hans-cn", "ZH-SG"])
 def test_a_region_that_is_not_loaded_is_left_out(target: str, aliases: Mapping[str, str]) -> None:
-    chosen = choose_pair(PAIRS, source="en-GB", target=target, aliases=aliases)
-    assert chosen.pair == EN_ZH
+    chosen = choose_route(_table(*PAIRS), source="en-GB", target=target, aliases=aliases)
+    assert _pair(chosen) == EN_ZH
 
 
 def test_a_region_that_is_loaded_is_not_left_out() -> None:
     pairs = (LanguagePair(source="en", target="pt"), EN_BR)
     for target, expected in (("pt-BR", "pt-BR"), ("pt-PT", "pt"), ("pt", "pt")):
-        chosen = choose_pair(pairs, source="en", target=target, aliases=NO_ALIASES)
-        assert chosen.pair.target == expected
+        chosen = choose_route(_table(*pairs), source="en", target=target, aliases=NO_ALIASES)
+        assert chosen.route.target == expected
 
 
 def test_pb_is_brazilian_portuguese() -> None:
-    chosen = choose_pair(PAIRS, source="en", target="pb", aliases=LIBRETRANSLATE_ALIASES)
-    assert chosen.pair == EN_BR
+    chosen = choose_route(_table(*PAIRS), source="en", target="pb", aliases=LIBRETRANSLATE_ALIASES)
+    assert _pair(chosen) == EN_BR
 
 
 def test_auto_is_the_only_loaded_source() -> None:
-    chosen = choose_pair(PAIRS, source="Auto", target="zh-Hans", aliases=NO_ALIASES)
-    assert (chosen.pair, chosen.is_detected) == (EN_ZH, True)
+    chosen = choose_route(_table(*PAIRS), source="Auto", target="zh-Hans", aliases=NO_ALIASES)
+    assert (_pair(chosen), chosen.is_detected) == (EN_ZH, True)
 
 
 @pytest.mark.parametrize("pair", [EN_ZH, ZH_EN])
 def test_auto_is_the_only_source_that_goes_to_the_target(pair: LanguagePair) -> None:
-    chosen = choose_pair(
-        (EN_ZH, ZH_EN), source="auto", target=pair.target, aliases=LIBRETRANSLATE_ALIASES
+    chosen = choose_route(
+        _table(EN_ZH, ZH_EN), source="auto", target=pair.target, aliases=LIBRETRANSLATE_ALIASES
     )
-    assert (chosen.pair, chosen.is_detected) == (pair, True)
+    assert (_pair(chosen), chosen.is_detected) == (pair, True)
 
 
 def test_auto_with_two_sources_for_the_target_asks_for_a_name() -> None:
@@ -93,7 +111,7 @@ def test_a_pair_that_is_not_loaded_names_both_languages() -> None:
 
 def test_without_aliases_zh_is_not_zh_hans() -> None:
     with pytest.raises(RequestError, match="zh is not supported"):
-        choose_pair(PAIRS, source="en", target="zh", aliases=NO_ALIASES)
+        choose_route(_table(*PAIRS), source="en", target="zh", aliases=NO_ALIASES)
 
 
 def test_a_language_without_a_name_is_called_by_its_tag() -> None:
@@ -113,13 +131,94 @@ def test_each_alias_means_its_own_language_on_either_side(code: str, tag: str) -
     for pair in pairs:
         if tag in (pair.source, pair.target):
             source, target = (code if side == tag else side for side in (pair.source, pair.target))
-            chosen = choose_pair(
-                pairs, source=source, target=target, aliases=LIBRETRANSLATE_ALIASES
+            chosen = choose_route(
+                _table(*pairs), source=source, target=target, aliases=LIBRETRANSLATE_ALIASES
             )
-            assert chosen.pair == pair
+            assert _pair(chosen) == pair
 
 
 def test_a_refused_target_names_those_that_its_source_has() -> None:
     pairs = (EN_ZH, EN_BR, LanguagePair(source="de", target="fr"))
     assert _refusal("en", "fr", pairs).problem.limit == "zh-Hans, pt-BR"
     assert _refusal("zh", "fr", pairs).problem.limit is None
+
+
+EN_DE = LanguagePair(source="en", target="de")
+DE_EN = LanguagePair(source="de", target="en")
+TABLE = RoutingTable(
+    [
+        Offer(name="there", pairs=(EN_ZH,)),
+        Offer(name="all", pairs=(EN_ZH, EN_DE)),
+        Offer(name="back", pairs=(DE_EN,)),
+    ],
+    pivot="en",
+)
+
+
+def _chosen(
+    source: str, target: str, *, model: str | None = None, table: RoutingTable = TABLE
+) -> tuple[str, ...]:
+    chosen = choose_route(table, source=source, target=target, aliases=NO_ALIASES, model=model)
+    return chosen.route.checkpoints
+
+
+def test_a_model_that_is_named_translates_and_no_other_does() -> None:
+    assert _chosen("en", "zh-Hans") == ("there",)
+    assert _chosen("en", "zh-Hans", model="all") == ("all",)
+    assert _chosen("auto", "zh-Hans", model="all") == ("all",)
+
+
+def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(RequestError, match="^model none is not loaded$") as caught:
+        _chosen("en", "zh-Hans", model="none")
+    problem = caught.value.problem
+    assert (problem.status, problem.code) == (400, "unknown_model")
+    assert (problem.value, problem.limit) == ("none", "there, all, back")
+
+
+def test_a_name_like_a_text_is_not_repeated() -> None:
+    with pytest.raises(RequestError, match="^this model is not loaded$") as caught:
+        _chosen("en", "zh-Hans", model="x" * 500)
+    assert caught.value.problem.value == 500
+
+
+def test_a_model_without_a_language_says_which_it_has() -> None:
+    with pytest.raises(RequestError, match="^zh-Hans is not supported$") as caught:
+        _chosen("de", "zh-Hans", model="back")
+    assert caught.value.problem.limit == "de, en"
+
+
+def test_a_model_does_not_pivot_and_the_refusal_says_who_translates() -> None:
+    assert _chosen("de", "zh-Hans") == ("back", "there")
+    with pytest.raises(RequestError, match="does not translate from German") as caught:
+        _chosen("de", "en", model="all")
+    problem = caught.value.problem
+    assert (problem.code, problem.value, problem.limit) == ("unknown_model", "all", "back")
+
+
+def test_auto_goes_straight_whatever_a_pivot_could_reach() -> None:
+    chosen = choose_route(TABLE, source="auto", target="zh-Hans", aliases=NO_ALIASES)
+    assert (chosen.route.source, chosen.is_detected) == ("en", True)
+
+
+def test_a_nearer_language_without_a_route_gives_way_to_one_with() -> None:
+    en_gb = LanguagePair(source="de", target="en-GB")
+    table = RoutingTable([Offer(name="a", pairs=(en_gb, EN_ZH))])
+    assert _chosen("en-GB", "zh-Hans", table=table) == ("a",)
+
+
+def test_a_refusal_lists_what_a_pivot_reaches_too() -> None:
+    with pytest.raises(RequestError) as caught:
+        _chosen("de", "de")
+    assert caught.value.problem.limit == "en, zh-Hans"
+    with pytest.raises(RequestError) as caught:
+        _chosen("zh-Hans", "de")
+    assert caught.value.problem.limit is None
+
+
+def test_of_very_many_languages_a_refusal_lists_the_first() -> None:
+    pairs = [LanguagePair(source="en", target=f"x-{number}") for number in range(1_000)]
+    problem = _refusal("en", "qq", tuple(pairs)).problem
+    assert isinstance(problem.limit, str)
+    assert problem.limit.endswith(", … (1001)")
+    assert len(problem.limit) < 3_000

@@ -5,8 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-import pytest
-
 from model.text.language import LanguagePair
 from service.models.checkpoints import FaultyCheckpoint
 from service.models.deployment import Deployment
@@ -14,7 +12,6 @@ from service.models.registry import Routes
 from support.tiny_checkpoint import EN_ZH, ZH_EN
 
 EN_DE = LanguagePair(source="en", target="de")
-EN_ZH_TAGGED = LanguagePair(source="en", target="zh-Hans", target_prefix=("<zh>",))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +25,6 @@ class Loaded:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(one.manifest.name for one in self.checkpoints)
-
-    @property
-    def pairs(self) -> tuple[LanguagePair, ...]:
-        return tuple(pair for one in self.checkpoints for pair in one.manifest.pairs)
 
 
 def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamespace:
@@ -58,7 +51,7 @@ def test_a_checkpoint_that_is_faulty_now_keeps_the_deployment_that_has_it() -> N
     assert routes.take(old) == []
     new = _deployment(THERE, faulty=("b",))
     assert routes.take(new) == []
-    assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (new, old)
+    assert (routes.find("there"), routes.find("back")) == (new, old)
     assert routes.deployments == [old, new]
     [fault] = routes.faults
     assert (fault.directory, fault.reason, fault.is_served) == (
@@ -68,7 +61,7 @@ def test_a_checkpoint_that_is_faulty_now_keeps_the_deployment_that_has_it() -> N
     )
     newer = _deployment(THERE, faulty=("b",))
     assert routes.take(newer) == [new]
-    assert (routes.find(EN_ZH), routes.find(ZH_EN)) == (newer, old)
+    assert (routes.find("there"), routes.find("back")) == (newer, old)
     assert routes.take(_deployment(THERE, BACK)) == [old, newer]
     assert routes.faults == []
 
@@ -81,7 +74,7 @@ def test_faulty_ones_of_two_deployments_keep_both() -> None:
     routes.take(second)
     third = _deployment(german, faulty=("a", "b"))
     assert routes.take(third) == []
-    assert [routes.find(pair) for pair in (EN_ZH, ZH_EN, EN_DE)] == [second, first, third]
+    assert [routes.find(name) for name in ("there", "back", "german")] == [second, first, third]
     assert routes.by_directory == {"a": False, "b": False, "c": True}
 
 
@@ -89,34 +82,38 @@ def test_a_checkpoint_that_was_taken_away_is_gone() -> None:
     routes, old = Routes(), _deployment(THERE, BACK)
     routes.take(old)
     assert routes.take(_deployment(THERE)) == [old]
-    assert routes.find(ZH_EN) is None
-    assert routes.pairs == (EN_ZH,)
+    assert routes.find("back") is None
+    assert routes.table.names == ("there",)
 
 
-@pytest.mark.parametrize(
-    "newcomer",
-    [_checkpoint("c", "back", EN_DE), _checkpoint("c", "other", ZH_EN)],
-    ids=["its name", "its languages"],
-)
-def test_what_a_new_checkpoint_has_taken_is_not_kept(newcomer: SimpleNamespace) -> None:
+def test_a_name_that_a_new_checkpoint_has_taken_is_not_kept() -> None:
     routes, old = Routes(), _deployment(BACK)
     routes.take(old)
-    new = _deployment(newcomer, faulty=("b",))
+    new = _deployment(_checkpoint("c", "back", EN_DE), faulty=("b",))
     assert routes.take(new) == [old]
-    assert set(routes.pairs) == set(newcomer.manifest.pairs)
+    assert routes.table.all.hop("zh-Hans", "en") is None
     assert not routes.faults[0].is_served
 
 
-def test_the_same_languages_with_another_tag_are_taken_too() -> None:
-    routes, old = Routes(), _deployment(THERE)
+def test_languages_that_a_new_checkpoint_has_too_are_kept() -> None:
+    routes, old = Routes(), _deployment(BACK)
     routes.take(old)
-    new = _deployment(_checkpoint("c", "other", EN_ZH_TAGGED), faulty=("a",))
-    assert routes.take(new) == [old]
-    assert routes.pairs == (EN_ZH_TAGGED,)
+    new = _deployment(_checkpoint("c", "other", ZH_EN), faulty=("b",))
+    assert routes.take(new) == []
+    assert [hop.checkpoint for hop in routes.table.all.hops("zh-Hans", "en")] == ["back", "other"]
+
+
+def test_preference_and_pivot_outlive_a_deployment() -> None:
+    routes = Routes(preferred=("other",), pivot="en")
+    routes.take(_deployment(BACK))
+    routes.take(_deployment(BACK, _checkpoint("c", "other", ZH_EN), THERE))
+    hop = routes.table.all.hop("zh-Hans", "en")
+    assert hop is not None
+    assert (hop.checkpoint, routes.table.pivot) == ("other", "en")
 
 
 def test_an_engine_that_is_gone_keeps_nothing() -> None:
     routes, old = Routes(), _deployment(THERE, BACK, is_ready=False)
     routes.take(old)
     assert routes.take(_deployment(THERE, faulty=("b",))) == [old]
-    assert routes.find(ZH_EN) is None
+    assert routes.find("back") is None

@@ -13,6 +13,7 @@ from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import Configure
 from service.errors import RequestError
+from service.models.routing import Hop, Route
 from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
@@ -67,7 +68,7 @@ def _request(
 ) -> TranslationRequest:
     return TranslationRequest(
         texts=tuple(texts),
-        pair=EN_ZH,
+        route=Route(hops=(Hop(checkpoint="tiny", pair=EN_ZH),)),
         beam_size=beam_size,
         length_penalty=1.0,
         num_alternatives=num_alternatives,
@@ -166,7 +167,7 @@ class _Recorder:
 def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recorder:
     engine = _Recorder()
     translator = OnlineTranslator(
-        pipeline=pipeline_of._pipeline,
+        pipeline=pipeline_of.pipeline,
         limits=TINY_LIMITS,
         engine=engine,
         text_thread=pipeline_of._text_thread,

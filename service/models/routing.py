@@ -1,0 +1,172 @@
+"""Routes from one language to another: which checkpoint translates, of all that are served.
+
+Owns the order among checkpoints that offer the same languages, and the look-up of one of them by
+name. Pure: it knows what checkpoints offer and nothing of engines. Routes of two hops are
+`service.models.pivot`; which deployment has a checkpoint is `service.models.registry`.
+"""
+
+from collections.abc import Iterable, KeysView, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.text.language import LanguagePair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """Directions that a checkpoint translates.
+
+    Attributes:
+        name: Of the checkpoint; no other one has it.
+        pairs: Its directions, each once.
+    """
+
+    name: str
+    pairs: tuple[LanguagePair, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """Translation by one checkpoint.
+
+    Attributes:
+        checkpoint: Its name.
+        pair: One of its directions.
+    """
+
+    checkpoint: str
+    pair: LanguagePair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Way from one language to another.
+
+    Attributes:
+        hops: One, or two through a pivot: where the first ends the second begins.
+    """
+
+    hops: tuple[Hop, ...]
+
+    @property
+    def source(self) -> str:
+        """The language of the texts."""
+        return self.hops[0].pair.source
+
+    @property
+    def target(self) -> str:
+        """The language that they are translated to."""
+        return self.hops[-1].pair.target
+
+    @property
+    def pivot(self) -> str | None:
+        """The language between two hops; None where there is one hop."""
+        return self.hops[0].pair.target if len(self.hops) > 1 else None
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The names of the checkpoints, one a hop."""
+        return tuple(hop.checkpoint for hop in self.hops)
+
+
+class Directions:
+    """Index of all directions of some offers.
+
+    Args:
+        offers: In the order in which languages are listed.
+        ranks: Of every offer, by name; of two for one direction, the lower rank is the better.
+    """
+
+    def __init__(self, offers: Sequence[Offer], ranks: Mapping[str, int]) -> None:
+        pairs = (pair for offer in offers for pair in offer.pairs)
+        self._languages = dict.fromkeys(tag for one in pairs for tag in (one.source, one.target))
+        self._hops: dict[str, dict[str, tuple[Hop, ...]]] = {}
+        self._sources: dict[str, dict[str, None]] = {}
+        for offer in sorted(offers, key=lambda offer: ranks[offer.name]):
+            for pair in offer.pairs:
+                self._sources.setdefault(pair.target, {})[pair.source] = None
+                hops = self._hops.setdefault(pair.source, {})
+                hop = Hop(checkpoint=offer.name, pair=pair)
+                hops[pair.target] = (*hops.get(pair.target, ()), hop)
+
+    def __repr__(self) -> str:
+        return f"<Directions of {len(self._languages)} languages>"
+
+    @property
+    def languages(self) -> KeysView[str]:
+        """All languages, sources and targets."""
+        return self._languages.keys()
+
+    @property
+    def all_sources(self) -> tuple[str, ...]:
+        """Languages that are translated from."""
+        return tuple(self._hops)
+
+    def targets(self, source: str) -> tuple[str, ...]:
+        """Languages that a language is translated to."""
+        return tuple(self._hops.get(source, ()))
+
+    def sources(self, target: str) -> tuple[str, ...]:
+        """Languages that are translated to a language."""
+        return tuple(self._sources.get(target, ()))
+
+    def hop(self, source: str, target: str) -> Hop | None:
+        """The best translation of a direction; None if there is none."""
+        return next(iter(self.hops(source, target)), None)
+
+    def hops(self, source: str, target: str) -> tuple[Hop, ...]:
+        """All translations of a direction, the best first."""
+        return self._hops.get(source, {}).get(target, ())
+
+
+class RoutingTable:
+    """Routes among the checkpoints that are served.
+
+    Args:
+        offers: Of all checkpoints; names are unique.
+        preferred: Names that go before all others for what they offer, the first one first; a
+            name that is not there is ignored.
+        pivot: Language between two hops; None where there are no such routes.
+
+    Attributes:
+        all: The directions of all checkpoints.
+        pivot: Language between two hops, or None.
+    """
+
+    def __init__(
+        self, offers: Sequence[Offer], *, preferred: Sequence[str] = (), pivot: str | None = None
+    ) -> None:
+        self._offers = {offer.name: offer for offer in offers}
+        self._ranks = ranks_of(offers, preferred)
+        self.all = Directions(offers, self._ranks)
+        self.pivot = pivot
+        self._by_name: dict[str, Directions] = {}
+
+    def __repr__(self) -> str:
+        return f"<RoutingTable of {len(self._offers)} checkpoints>"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the checkpoints, as they were offered."""
+        return tuple(self._offers)
+
+    def of(self, name: str) -> Directions | None:
+        """The directions of one checkpoint; None if there is none of this name."""
+        offer = self._offers.get(name)
+        if offer is None:
+            return None
+        if name not in self._by_name:
+            self._by_name[name] = Directions([offer], self._ranks)
+        return self._by_name[name]
+
+
+def ranks_of(offers: Iterable[Offer], preferred: Sequence[str]) -> dict[str, int]:
+    """The rank of every offer by name: preferred ones, then those of fewest pairs, then by name.
+
+    One that was made for few languages is taken before one that has them among many.
+    """
+    places = {name: place for place, name in reversed(list(enumerate(preferred)))}
+
+    def order(offer: Offer) -> tuple[int, int, str]:
+        return places.get(offer.name, len(preferred)), len(offer.pairs), offer.name
+
+    return {offer.name: rank for rank, offer in enumerate(sorted(offers, key=order))}

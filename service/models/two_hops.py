@@ -1,0 +1,242 @@
+"""Driver of two checkpoints, one after the other: texts go through a pivot language.
+
+Owns that both hops are one request: one deadline, one class, one cancellation; and how their
+segments become one text. A segment of the first hop is a text of the second, which cuts it by its
+own rules. One hop is `service.models.translator`; which two there are is `service.models.pivot`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from model.request import Hypothesis
+from model.text.language import LanguagePair
+from model.text.pipeline import (
+    PreparedText,
+    Segment,
+    TranslatedSegment,
+    Translation,
+    hypotheses_at,
+    joined,
+)
+from service.models.alignment import FirstHop, composed, width
+from service.models.translator import (
+    Between,
+    OnlineTranslator,
+    SearchedText,
+    TranslatedText,
+    TranslationRequest,
+    within,
+)
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Translator(Protocol):
+    """Driver of a route."""
+
+    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        """One result per text, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hopped:
+    """A segment of a text after both hops.
+
+    Attributes:
+        segment: Of the first hop.
+        first: Its translation into the pivot.
+        hypothesis: What that was made of; None for one that was copied.
+        second: That as a text of the second hop; None likewise.
+    """
+
+    segment: Segment
+    first: TranslatedSegment
+    hypothesis: Hypothesis | None = None
+    second: SearchedText | None = None
+
+
+class TwoHops:
+    """Driver of a route of two hops, made for one request.
+
+    Args:
+        first: Of the first hop's checkpoint.
+        second: Of the second's.
+    """
+
+    def __init__(self, first: OnlineTranslator, second: OnlineTranslator) -> None:
+        self._first = first
+        self._second = second
+
+    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        """One result per text, in order; cancelling it cancels the segments of either hop.
+
+        Alternatives are those of the second hop, `max_length` is its segments'.
+
+        Raises:
+            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            QueueFullError: Too many segments wait already.
+            EngineUnavailableError: The engine is gone or takes no more.
+            SegmentFailedError: The engine gave a segment up.
+        """
+        async with within(request.timeout_seconds):
+            return await self._translate(request)
+
+    async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        into, out_of = request.route.hops
+        plain = replace(request, num_alternatives=0, max_length=None)
+        searched, priority = await self._first.search(plain, into.pair)
+        request = replace(request, priority=priority)
+        firsts = await self._map(self._first_text, searched, request)
+        pivots = tuple(
+            segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
+        )
+        found, _ = await self._second.search(replace(request, texts=pivots), out_of.pair)
+        remaining = iter(found)
+        hopped = [
+            list(_hopped(text, first, remaining))
+            for text, first in zip(searched, firsts, strict=True)
+        ]
+        whole = LanguagePair(source=into.pair.source, target=out_of.pair.target)
+
+        def finish(text: tuple[SearchedText, list[_Hopped]]) -> TranslatedText:
+            prepared = replace(text[0].prepared, pair=whole)
+            return self._finished(prepared, text[1], request)
+
+        return await self._map(finish, list(zip(searched, hopped, strict=True)), request)
+
+    async def _map(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> list[U]:
+        """`function` of what belongs to each text of the request, on the text thread."""
+        sizes = [len(text) for text in request.texts]
+        results = self._second.map(function, items, sizes, request.priority)
+        return [result async for result in results]
+
+    def _first_text(self, text: SearchedText) -> Translation:
+        return self._first.pipeline.finish(text.prepared, text.best)
+
+    def _finished(
+        self, prepared: PreparedText, segments: Sequence[_Hopped], request: TranslationRequest
+    ) -> TranslatedText:
+        """A text, put together once per rank."""
+        hypotheses = [self._hypothesis(segment, request) for segment in segments]
+        ranked = [
+            joined(prepared, [self._segment(segment, rank=rank) for segment in segments])
+            for rank in range(request.num_alternatives + 1)
+        ]
+        texts = dict.fromkeys(translation.text for translation in ranked)
+        return TranslatedText(
+            best=_with_scores(ranked[0], hypotheses),
+            alternatives=tuple(texts)[1:],
+            hypotheses=tuple(hypotheses),
+            between=tuple(
+                None
+                if segment.hypothesis is None
+                else Between(text=segment.first.text, hypothesis=segment.hypothesis)
+                for segment in segments
+            ),
+        )
+
+    def _segment(self, hopped: _Hopped, *, rank: int) -> TranslatedSegment:
+        """The segment with its translation of a rank; its facts are those of both hops."""
+        first, second = hopped.first, hopped.second
+        if second is None:
+            return first
+        end = self._second.pipeline.finish(second.prepared, hypotheses_at(second.found, rank))
+        return replace(
+            first,
+            text=end.text.strip(),
+            is_cut=first.is_cut or end.is_cut,
+            is_truncated=first.is_truncated or end.is_truncated,
+            num_target_tokens=end.num_target_tokens,
+        )
+
+    def _hypothesis(self, hopped: _Hopped, request: TranslationRequest) -> Hypothesis | None:
+        """What the second hop found for a segment as one, aligned with the first hop's source."""
+        if hopped.second is None or hopped.hypothesis is None:
+            return None
+        found = _one_hypothesis(hopped.second, length_penalty=request.length_penalty)
+        if found is None or not request.with_alignment:
+            return found
+        _, out_of = request.route.hops
+        first = FirstHop(
+            widths=self._first.target_widths.of(hopped.hypothesis.token_ids),
+            alignment=hopped.hypothesis.alignment or (),
+            end=len(hopped.segment.source_ids) - 1,
+        )
+        widths = self._widths(hopped.second.prepared, len(out_of.pair.source_prefix))
+        aligned = composed(first, widths, _alignment(hopped.second))
+        return msgspec.structs.replace(found, alignment=aligned)
+
+    def _widths(self, prepared: PreparedText, num_tags: int) -> list[int]:
+        """Widths of the source tokens of all segments, each followed by what was copied."""
+        widths: list[int] = []
+        for segment in prepared.segments:
+            if segment.is_verbatim:
+                widths.append(width(segment.text))
+                continue
+            own = self._second.source_widths.of(segment.source_ids)
+            widths += [0] * num_tags + own[num_tags:]
+        return widths
+
+
+def _hopped(
+    text: SearchedText, first: Translation, second: Iterator[SearchedText]
+) -> Iterator[_Hopped]:
+    """The segments of a text with what the second hop found for each that was not copied."""
+    hypotheses = iter(text.best)
+    for segment, translated in zip(text.prepared.segments, first.segments, strict=True):
+        if segment.is_verbatim:
+            yield _Hopped(segment=segment, first=translated)
+        else:
+            yield _Hopped(
+                segment=segment,
+                first=translated,
+                hypothesis=next(hypotheses),
+                second=next(second),
+            )
+
+
+def _with_scores(text: Translation, hypotheses: Sequence[Hypothesis | None]) -> Translation:
+    """The text with the second hop's scores."""
+    segments = [
+        replace(segment, score=None if found is None else found.score)
+        for segment, found in zip(text.segments, hypotheses, strict=True)
+    ]
+    return replace(text, segments=tuple(segments))
+
+
+def _one_hypothesis(text: SearchedText, *, length_penalty: float) -> Hypothesis | None:
+    """The best hypotheses of a text's segments as one: the same score, over all their tokens."""
+    if not text.found:
+        return None
+    if len(text.found) == 1:
+        return text.best[0]
+    log_probs = tuple(value for found in text.best for value in found.token_log_probs)
+    return Hypothesis(
+        token_ids=tuple(token for found in text.best for token in found.token_ids),
+        score=sum(log_probs) / len(log_probs) ** length_penalty,
+        token_log_probs=log_probs,
+        is_truncated=any(found.is_truncated for found in text.best),
+    )
+
+
+def _alignment(text: SearchedText) -> list[int]:
+    """Source tokens of all segments of a text, counted through; a copied one counts as one."""
+    lengths = [1 if one.is_verbatim else len(one.source_ids) for one in text.prepared.segments]
+    begins = [end - length for end, length in zip(accumulate(lengths), lengths, strict=True)]
+    seen = [
+        begin
+        for begin, segment in zip(begins, text.prepared.segments, strict=True)
+        if not segment.is_verbatim
+    ]
+    return [
+        begin + token
+        for begin, found in zip(seen, text.best, strict=True)
+        for token in found.alignment or ()
+    ]
