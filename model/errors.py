@@ -93,6 +93,24 @@ class ForeignModelError(DragomanError):
         )
 
 
+class RegistryError(DragomanError):
+    """A registry of models, or a file that it lists, is not what it should be.
+
+    Attributes:
+        place: The URL or name at fault, without credentials.
+        problem: What is wrong with it, as a sentence fragment.
+    """
+
+    def __init__(self, place: str, problem: str) -> None:
+        self.place = place
+        self.problem = one_line(problem)
+        super().__init__(f"{one_line(place, max_characters=_MAX_PATH)}: {self.problem}")
+
+
+class UnreachableError(RegistryError):
+    """A registry does not answer, or not in time."""
+
+
 class DataError(DragomanError):
     """Training or evaluation text is missing, misaligned or empty."""
 

@@ -1,0 +1,1 @@
+"""Models by name: registries of other projects, mirrors of them, archives and folders."""
