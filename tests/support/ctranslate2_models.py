@@ -105,9 +105,7 @@ def _values(random: np.random.Generator, *shape: int, width: float = 1.0) -> np.
     return (random.standard_normal(shape) * width).astype(np.float32)
 
 
-def _fill_linears(
-    spec: TransformerSpec, wanted: RandomSpec, random: np.random.Generator
-) -> None:
+def _fill_linears(spec: TransformerSpec, wanted: RandomSpec, random: np.random.Generator) -> None:
     for stack in (spec.encoder, spec.decoder):
         for layer in stack.layer:
             sizes = [(layer.self_attention.linear[0], 3 * WIDTH, WIDTH)]

@@ -1,6 +1,5 @@
 """Imported models in memory: what a conversion would write, without its files."""
 
-
 from torch import Tensor
 
 from model.checkpoint.manifest import CheckpointFiles, Manifest
