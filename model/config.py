@@ -193,6 +193,11 @@ class ModelConfig:
         return self.d_ff if self.decoder_d_ff is None else self.decoder_d_ff
 
     @property
+    def attention_scale(self) -> float:
+        """What attention scores are multiplied by."""
+        return self.query_width**-0.5 if self.scale_attention else 1.0
+
+    @property
     def query_width(self) -> int:
         """Width of one query or key head."""
         return self.d_model // self.num_heads if self.d_k is None else self.d_k

@@ -42,13 +42,10 @@ LAYER_FIELDS: dict[str, Allowed] = {
     "d_ff": EVERY_VALUE,
     "d_k": EVERY_VALUE,
     "d_v": EVERY_VALUE,
-    "decoder_d_ff": (None,),
-    "decoder_cell": ("self-attention",),
-    "gated_feed_forward": (False,),
-    "feed_forward_bias": (True,),
-    "embedding_norm": (False,),
-    "scale_attention": (True,),
-    "scale_output": (False,),
+    "decoder_d_ff": EVERY_VALUE,
+    "decoder_cell": ("self-attention", "ssru"),
+    "gated_feed_forward": EVERY_VALUE,
+    "feed_forward_bias": EVERY_VALUE,
     "activation": tuple(ACTIVATIONS),
     "norm": ("layernorm", "rmsnorm"),
     "norm_placement": ("post", "pre"),
@@ -84,7 +81,6 @@ class FusedLayer:
         self._cell = layer.cell.fuse()
         self._cell_norm = layer.cell_norm
         self._is_pre_norm = config.norm_placement == "pre"
-        self._activation = ACTIVATIONS[config.activation]
         self._num_heads = config.num_heads
 
     def project_encoder_output(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,9 +117,8 @@ class FusedLayer:
     def feed_forward(self, hidden: Tensor) -> Tensor:
         """The feed-forward part with its residual connection: (R, D) → (R, D)."""
         layer = self._layer
-        inner = self._before(hidden, layer.feed_forward_norm)
-        inner = layer.feed_forward.down_proj(self._activation(layer.feed_forward.up_proj(inner)))
-        return self._after(hidden, inner, layer.feed_forward_norm)
+        change = layer.feed_forward(self._before(hidden, layer.feed_forward_norm))
+        return self._after(hidden, change, layer.feed_forward_norm)
 
     def _before(self, hidden: Tensor, norm: Norm) -> Tensor:
         normalised: Tensor = norm(hidden) if self._is_pre_norm else hidden

@@ -154,7 +154,7 @@ class MultiHeadAttention(nn.Module):
         self.num_heads = config.num_heads
         self.query_width = config.query_width
         self.value_width = config.value_width
-        self.scale = None if config.scale_attention else 1.0
+        self.scale = config.attention_scale
         self.dropout = config.attention_dropout
         self.rotary = rotary
         query_size = self.num_heads * self.query_width

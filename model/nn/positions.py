@@ -251,6 +251,13 @@ class RelativeBias(nn.Module):
         scores: Tensor = self.scores(buckets)
         return scores.permute(2, 0, 1)
 
+    def by_distance(self, length: int) -> Tensor:
+        """What is added to the scores of keys 0..length-1 positions behind a query, (H, length)."""
+        distances = -torch.arange(length, device=self.scores.weight.device)
+        buckets = relative_buckets(distances, is_bidirectional=self.is_bidirectional)
+        scores: Tensor = self.scores(buckets)
+        return scores.T
+
 
 PositionBias = AlibiBias | RelativeBias
 

@@ -60,7 +60,7 @@ def test_the_default_network_is_honoured(honoured: HonouredFields) -> None:
 def test_positions_inside_attention_are_refused_with_what_is_allowed(
     honoured: HonouredFields,
 ) -> None:
-    for position in ("rope", "alibi", "relative"):
+    for position in ("rope", "alibi"):
         with pytest.raises(
             UnsupportedVariantError, match=f"{honoured.by} .*network.position is '{position}' \\("
         ) as caught:

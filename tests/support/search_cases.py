@@ -17,6 +17,47 @@ from support.reference_search import reference_search
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
 LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
 _FIRST_WORD = 3
+FAMILIES: dict[str, dict[str, object]] = {
+    "t5": {
+        "norm": "rmsnorm",
+        "norm_placement": "pre",
+        "norm_epsilon": 1e-6,
+        "position": "relative",
+        "activation": "gelu-tanh",
+        "gated_feed_forward": True,
+        "feed_forward_bias": False,
+        "attention_bias": False,
+        "scale_attention": False,
+        "scale_output": True,
+        "scale_embedding": False,
+        "d_k": 6,
+        "d_v": 6,
+    },
+    "mbart": {
+        "norm_placement": "pre",
+        "position": "learned",
+        "position_offset": 2,
+        "max_positions": 64,
+        "embedding_norm": True,
+        "activation": "gelu",
+    },
+    "fsmt": {
+        "position": "sinusoidal-m2m100",
+        "position_offset": 2,
+        "decoder_d_ff": 20,
+        "target_vocab_size": 23,
+        "share_embeddings": False,
+        "tie_output": False,
+    },
+    "student": {
+        "position": "sinusoidal-m2m100",
+        "decoder_cell": "ssru",
+        "norm_epsilon": 1e-6,
+    },
+}
+"""Networks of other families: what their fields are, and no more."""
+
+families = pytest.mark.parametrize("shape", FAMILIES.values(), ids=FAMILIES.keys())
 
 
 def small_transformer(

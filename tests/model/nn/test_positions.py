@@ -225,6 +225,12 @@ def test_relative_scores_are_looked_up_by_key_minus_query() -> None:
     assert torch.equal(scores[:, 0, 2], table[16 + 2])  # the key two ahead
 
 
+def test_scores_by_distance_are_those_of_the_last_query() -> None:
+    bias = RelativeBias(2, is_bidirectional=False)
+    last = bias(200, 200, torch.device("cpu"))[:, -1]
+    assert torch.equal(bias.by_distance(200), last.flip(-1))
+
+
 def test_the_decoder_puts_every_key_ahead_in_the_bucket_of_the_query_itself() -> None:
     bias = RelativeBias(2, is_bidirectional=False)
     scores = bias(3, 3, torch.device("cpu"))

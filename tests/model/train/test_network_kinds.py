@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from model.config import ABSOLUTE_POSITIONS, PositionKind
+from model.config import PositionKind
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from model.train.config.experiment import Experiment, read_experiment
@@ -59,7 +59,7 @@ def test_a_network_of_each_kind_is_trained_saved_loaded_and_translates(
     assert translation.num_source_tokens > 0
 
 
-@pytest.mark.parametrize("position", ["sinusoidal-marian", "relative"])
+@pytest.mark.parametrize("position", ["sinusoidal-marian", "relative", "rope"])
 def test_a_run_says_at_its_start_whether_its_network_decodes_slowly(
     data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, position: PositionKind
 ) -> None:
@@ -68,5 +68,5 @@ def test_a_run_says_at_its_start_whether_its_network_decodes_slowly(
         run(data_folder, tmp_path, experiment=replace(SHORT, network=network), num_updates=3)
     told = [line for line in caplog.messages if line.startswith("slow decoding: ")]
     assert any("update 2" in line for line in caplog.messages)  # dev text was scored
-    assert len(told) == (position not in ABSOLUTE_POSITIONS)
+    assert len(told) == (position == "rope")
     assert all(f"network.position is '{position}'" in line for line in told)

@@ -17,7 +17,7 @@ from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.nn.masks import lengths_mask
-from model.nn.positions import LearnedPositions, NoPositions
+from model.nn.positions import LearnedPositions, NoPositions, RelativeBias
 from model.nn.transformer import Transformer
 
 _ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -28,11 +28,14 @@ GRID_FIELDS = HonouredFields(
     by="decoding on a grid",
     fields={
         **LAYER_FIELDS,
+        "embedding_norm": EVERY_VALUE,
+        "scale_attention": EVERY_VALUE,
+        "scale_output": EVERY_VALUE,
         "vocab_size": EVERY_VALUE,
         "target_vocab_size": EVERY_VALUE,
         "num_encoder_layers": EVERY_VALUE,
         "num_decoder_layers": EVERY_VALUE,
-        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position": (*sorted(ABSOLUTE_POSITIONS), "relative"),
         "position_offset": EVERY_VALUE,
         "max_positions": EVERY_VALUE,
         "scale_embedding": EVERY_VALUE,
@@ -42,7 +45,7 @@ GRID_FIELDS = HonouredFields(
         "pad_id": EVERY_VALUE,
     },
 )
-"""What the grid honours; positions inside attention work in `Transformer.decode`."""
+"""What the grid honours; all other positions inside attention the plain backend does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +57,10 @@ class _View:
         bucket: The part.
         slots: (S,) int64, 0 … S−1.
         positions: (S,) int64, where this step's tokens go.
-        past_bias: (S, 1, K, T·K), 0 at a row's ancestors and −inf elsewhere.
+        past_bias: (S, 1, K, T·K), 0 at a row's ancestors and −inf elsewhere; with relative
+            positions (S, H, K, T·K), their scores at the ancestors.
         source_bias: (S, 1, K, M), 0 at the source's tokens and −inf at padding.
+        scale: What scores are multiplied by.
     """
 
     tables: GridTables
@@ -64,6 +69,7 @@ class _View:
     positions: Tensor
     past_bias: Tensor
     source_bias: Tensor
+    scale: float
 
 
 def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -88,7 +94,11 @@ class _NodePast:
             pasts.append(table[:num_slots, :, :num_columns].flatten(2, 3))  # (S, H, T·K, d)
         past_keys, past_values = pasts
         attended = F.scaled_dot_product_attention(
-            _by_slot(queries, num_slots), past_keys, past_values, attn_mask=view.past_bias
+            _by_slot(queries, num_slots),
+            past_keys,
+            past_values,
+            attn_mask=view.past_bias,
+            scale=view.scale,
         )
         return attended.transpose(1, 2).reshape(len(queries), -1)
 
@@ -132,6 +142,7 @@ class _SlotOutputs:
             tables.cross_keys[layer, :num_slots, :, :length],
             tables.cross_values[layer, :num_slots, :, :length],
             attn_mask=view.source_bias,
+            scale=view.scale,
         )
         return attended.transpose(1, 2).reshape(len(queries), -1)
 
@@ -164,7 +175,9 @@ class GridNetwork:
         self.dtype = weight.dtype
         self.score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._transformer = transformer
-        self._position_tables: dict[int, Tensor] = {}  # recordings read them where they are
+        # Tables by the columns there are; recordings read them where they are.
+        self._position_tables: dict[int, Tensor] = {}
+        self._distance_tables: dict[int, Tensor] = {}
 
     def encode(self, ids: Tensor, lengths: Tensor, slots: Tensor, tables: GridTables) -> None:
         """Run the encoder and store every layer's keys and values of its output.
@@ -190,10 +203,7 @@ class GridNetwork:
             int64, the source position that each row attended to most.
         """
         view = self._view(tables, bucket)
-        table = self._positions(tables.num_columns)
-        hidden = self._transformer.target_embedding(tables.tokens[: bucket.num_slots])  # (S, K, D)
-        hidden = hidden + table[view.positions.clamp(max=len(table) - 1)].unsqueeze(1)
-        hidden = hidden.flatten(0, 1)
+        hidden = self._embed(view).flatten(0, 1)
         past, outputs = _NodePast(view), _SlotOutputs(view)
         with sdpa_kernel(_ATTENTION):
             for layer in self._layers:
@@ -203,7 +213,7 @@ class GridNetwork:
         if outputs.queries is None or not bucket.with_sources:
             return logits, None
         keys = tables.cross_keys[-1, : bucket.num_slots, :, : bucket.source_length]
-        scores = outputs.queries @ keys.mT * self.config.query_width**-0.5 + view.source_bias
+        scores = outputs.queries @ keys.mT * view.scale + view.source_bias
         return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
 
     def _view(self, tables: GridTables, bucket: Bucket) -> _View:
@@ -215,14 +225,40 @@ class GridNetwork:
         tables.ancestors[slots, :, positions] = own.expand(num_slots, -1, -1)
         ancestors = tables.ancestors[:num_slots, :, : bucket.num_columns].flatten(2)
         is_source = lengths_mask(tables.source_lengths[:num_slots], bucket.source_length)
+        past_bias = _bias(ancestors, self.dtype).unsqueeze(1)
+        if self._transformer.decoder.position_bias is not None:
+            by_position = self._distance_bias(positions, bucket, tables)
+            past_bias = past_bias + by_position.repeat_interleave(width, dim=-1)
         return _View(
             tables=tables,
             bucket=bucket,
             slots=slots,
             positions=positions,
-            past_bias=_bias(ancestors, self.dtype).unsqueeze(1),
+            past_bias=past_bias,
             source_bias=_bias(is_source, self.dtype)[:, None, None, :].expand(-1, -1, width, -1),
+            scale=self.config.attention_scale,
         )
+
+    def _distance_bias(self, positions: Tensor, bucket: Bucket, tables: GridTables) -> Tensor:
+        """What relative positions add to the scores of the past: (S, H, 1, T)."""
+        num_columns = tables.num_columns
+        if num_columns not in self._distance_tables:
+            position_bias = self._transformer.decoder.position_bias
+            assert isinstance(position_bias, RelativeBias)  # others are not honoured
+            self._distance_tables[num_columns] = position_bias.by_distance(num_columns).detach()
+        columns = torch.arange(bucket.num_columns, device=self.device)
+        distances = (positions.unsqueeze(1) - columns).clamp(min=0)  # (S, T)
+        return self._distance_tables[num_columns][:, distances].transpose(0, 1).unsqueeze(2)
+
+    def _embed(self, view: _View) -> Tensor:
+        """What enters the first layer, (S, K, D)."""
+        transformer = self._transformer
+        hidden: Tensor = transformer.target_embedding(view.tables.tokens[: len(view.slots)])
+        if not isinstance(transformer.target_positions, NoPositions):
+            table = self._positions(view.tables.num_columns)
+            hidden = hidden + table[view.positions.clamp(max=len(table) - 1)].unsqueeze(1)
+        norm = transformer.decoder.embedding_norm
+        return hidden if norm is None else norm(hidden)
 
     def _positions(self, num_columns: int) -> Tensor:
         """Encodings of the positions there are, (T, D)."""
@@ -238,6 +274,8 @@ class GridNetwork:
     def _project(self, hidden: Tensor) -> Tensor:
         """Logits in the precision of scores: sums of 8-bit mantissas would tie where none is."""
         transformer = self._transformer
+        if self.config.scale_output:
+            hidden = hidden * self.config.d_model**-0.5
         projection, bias = transformer.output_projection, transformer.output_bias
         weight = transformer.target_embedding.weight if projection is None else projection.weight
         if hidden.dtype == self.score_dtype:

@@ -55,7 +55,7 @@ class CachedNetwork:
             UnsupportedVariantError: If the fast path does not run this network.
         """
         weight = transformer.target_embedding.weight
-        self._decoder = IncrementalDecoder(transformer)
+        self._decoder = IncrementalDecoder(transformer, max_length=limits.max_target_length)
         self._device = weight.device
         self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._cache = RowCache(

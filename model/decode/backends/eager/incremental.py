@@ -15,17 +15,21 @@ from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.decode.timing import Stopwatch
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
+from model.nn.positions import RelativeBias
 from model.nn.transformer import Transformer
 
 EAGER_FIELDS = HonouredFields(
     by="incremental decoding",
     fields={
         **LAYER_FIELDS,
+        "embedding_norm": EVERY_VALUE,
+        "scale_attention": EVERY_VALUE,
+        "scale_output": EVERY_VALUE,
         "vocab_size": EVERY_VALUE,
         "target_vocab_size": EVERY_VALUE,
         "num_encoder_layers": EVERY_VALUE,
         "num_decoder_layers": EVERY_VALUE,
-        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position": (*sorted(ABSOLUTE_POSITIONS), "relative"),
         "position_offset": EVERY_VALUE,
         "max_positions": EVERY_VALUE,
         "scale_embedding": EVERY_VALUE,
@@ -35,7 +39,7 @@ EAGER_FIELDS = HonouredFields(
         "pad_id": EVERY_VALUE,
     },
 )
-"""What the eager backend honours; positions inside attention work in `Transformer.decode`."""
+"""What the eager backend honours; all other positions inside attention the plain one does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +87,29 @@ def _bias(mask: Tensor | None, like: Tensor) -> Tensor | None:
     return like.new_zeros(mask.shape).masked_fill_(~mask, float("-inf"))
 
 
+def _column_bias(transformer: Transformer, max_length: int) -> Tensor | None:
+    """What relative positions add to scores, (1, H, 1, T), or None where there are none.
+
+    All rows write the same column, the last one, so a column's distance is the same for every row.
+    """
+    position_bias = transformer.decoder.position_bias
+    if position_bias is None:
+        return None
+    assert isinstance(position_bias, RelativeBias)  # others are not honoured
+    return position_bias.by_distance(max_length).flip(-1)[None, :, None].detach()
+
+
 class _RowPast:
     """The rows of a `RowCache`, and the last columns of what grows in it."""
 
-    def __init__(self, cache: RowCache, shape: StepShape, positions: Tensor, like: Tensor) -> None:
+    def __init__(
+        self, cache: RowCache, window: int, positions: Tensor, *, bias: Tensor | None, scale: float
+    ) -> None:
         self._cache = cache
         self._positions = positions
-        self._window = cache.window(shape.window)
-        self._bias = _bias(shape.past_mask, like)
+        self._window = cache.window(window)
+        self._bias = bias
+        self._scale = scale
 
     def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         """See `Past.attend`."""
@@ -99,7 +118,7 @@ class _RowPast:
         key_table[layer, :num_rows, :, cache.column] = keys
         value_table[layer, :num_rows, :, cache.column] = values
         attended, _ = _attend(
-            queries.unsqueeze(2) * queries.shape[-1] ** -0.5,
+            queries.unsqueeze(2) * self._scale,
             key_table[layer, :num_rows, :, self._window],
             value_table[layer, :num_rows, :, self._window],
             self._bias,
@@ -127,17 +146,20 @@ class _SlotOutputs:
         weights: (N, H, K, S) attention of the layer that attended last, None before the first.
     """
 
-    def __init__(self, cache: CrossCache, shape: StepShape, like: Tensor) -> None:
+    def __init__(
+        self, cache: CrossCache, shape: StepShape, *, bias: Tensor | None, scale: float
+    ) -> None:
         self._cache = cache
         self._shape = shape
-        self._bias = _bias(shape.source_mask, like)
+        self._bias = bias
+        self._scale = scale
         self.weights: Tensor | None = None
 
     def attend(self, layer: int, queries: Tensor) -> Tensor:
         """See `EncoderOutputs.attend`."""
         shape = self._shape
         num_slots, width = shape.slot_rows.shape
-        queries = queries * queries.shape[-1] ** -0.5
+        queries = queries * self._scale
         attended, self.weights = _attend(
             queries[shape.slot_rows].transpose(1, 2),  # (N, H, K, d_k)
             self._cache.keys[layer, :num_slots, :, : shape.source_length],
@@ -154,8 +176,12 @@ class IncrementalDecoder:
         states: What each layer keeps of a row.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: Transformer, *, max_length: int) -> None:
         """Fuse the projections of `transformer`, whose weights must not change afterwards.
+
+        Args:
+            transformer: In evaluation mode.
+            max_length: Columns of the widest window.
 
         Raises:
             UnsupportedVariantError: If single steps do not run this network.
@@ -164,6 +190,8 @@ class IncrementalDecoder:
         fused = fuse_layers(transformer)
         self._layers = fused.layers
         self._transformer = transformer
+        self._scale = transformer.config.attention_scale
+        self._column_bias = _column_bias(transformer, max_length)
         self.states = fused.states
 
     def encode(
@@ -205,10 +233,17 @@ class IncrementalDecoder:
             (R, V) logits of the next token, and (R, S) attention to the source, averaged over
             the heads of the last layer, if asked for.
         """
-        hidden = self._transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1))
-        hidden = hidden.squeeze(1)
-        row_past = _RowPast(cache, shape, positions, hidden)
-        slot_outputs = _SlotOutputs(cross_cache, shape, hidden)
+        hidden = self._embed(tokens, positions)
+        row_past = _RowPast(
+            cache,
+            shape.window,
+            positions,
+            bias=self._past_bias(shape, hidden),
+            scale=self._scale,
+        )
+        slot_outputs = _SlotOutputs(
+            cross_cache, shape, bias=_bias(shape.source_mask, hidden), scale=self._scale
+        )
         watch.lap("embedding")
         for layer in self._layers:
             hidden = layer.step_cell(hidden, row_past)
@@ -224,3 +259,18 @@ class IncrementalDecoder:
             return logits, None
         looked = weights.mean(dim=1)  # (N, K, S)
         return logits, looked.flatten(0, 1)[shape.row_places]
+
+    def _embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """What enters the first layer: (R,) and (R,) → (R, D)."""
+        transformer = self._transformer
+        hidden = transformer.embed_target(tokens.unsqueeze(1), positions.unsqueeze(1)).squeeze(1)
+        norm = transformer.decoder.embedding_norm
+        return hidden if norm is None else norm(hidden)
+
+    def _past_bias(self, shape: StepShape, like: Tensor) -> Tensor | None:
+        """What is added to the scores of the past, broadcast to (R, H, 1, W)."""
+        bias = _bias(shape.past_mask, like)
+        if self._column_bias is None:
+            return bias
+        by_column = self._column_bias[..., -shape.window :]
+        return by_column if bias is None else bias + by_column

@@ -20,7 +20,7 @@ from support.search_cases import (
     small_transformer,
 )
 
-IN_ATTENTION = ("rope", "alibi", "relative")
+IN_ATTENTION = ("rope", "alibi")
 
 
 def assert_equal(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> None:
@@ -56,7 +56,7 @@ def test_suppressed_tokens_are_chosen_by_no_hypothesis_of_their_sentence() -> No
     assert 5 < sum(bool(request.suppressed_ids) for request, _ in crowd) < 25
 
 
-@pytest.mark.parametrize("position", ["sinusoidal-marian", "learned"])
+@pytest.mark.parametrize("position", ["sinusoidal-marian", "learned", "relative"])
 def test_it_is_an_oracle_of_the_backend_with_caches(position: str) -> None:
     """Alignments and all: the crowd is admitted, stepped and released alike."""
     transformer = small_transformer(position=position, max_positions=64)

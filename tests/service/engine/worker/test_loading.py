@@ -104,7 +104,7 @@ def test_the_arithmetic_is_described_with_its_reason(checkpoint_path):
 
 
 def test_a_network_that_is_decoded_without_caches_is_served_and_is_slow(tmp_path):
-    network = replace(tiny_network(), position="relative")
+    network = replace(tiny_network(), position="rope")
     directory = write_tiny_checkpoint(tmp_path / "tiny", network=network)
     lanes, ready = load_lanes(configuration(directory), clock=ticking())
     assert len(lanes) == 1

@@ -8,7 +8,7 @@ from model.errors import UnsupportedVariantError
 from support.search_cases import LIMITS, TOKENS, small_transformer
 
 
-@pytest.mark.parametrize("position", ["rope", "alibi", "relative"])
+@pytest.mark.parametrize("position", ["rope", "alibi"])
 def test_positions_inside_attention_are_refused(position: str) -> None:
     transformer = small_transformer(position=position)
     with pytest.raises(UnsupportedVariantError, match=f"position is '{position}'"):
