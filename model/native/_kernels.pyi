@@ -43,17 +43,23 @@ class Network:
         self,
         *,
         d_model: int,
-        d_ff: int,
+        encoder_d_ff: int,
+        decoder_d_ff: int,
+        max_positions: int,
         heads: tuple[int, int, int, float],
         is_pre_norm: bool,
         activation: str,
+        is_gated: bool,
         decoder_cell: str,
         embedding_factor: float,
+        output_factor: float,
         source_table: Matrix,
         target_table: Matrix,
         output: Matrix,
-        source_positions: _Float,
-        target_positions: _Float,
+        source_positions: _Float | None,
+        target_positions: _Float | None,
+        encoder_bias: _Float | None,
+        decoder_bias: _Float | None,
         suppressed: list[int],
     ) -> None: ...
     def add_encoder_layer(
@@ -81,6 +87,7 @@ class Network:
         cross_norm: Norm,
         feed_forward_norm: Norm,
     ) -> None: ...
+    def set_embedding_norms(self, encoder: Norm, decoder: Norm) -> None: ...
     def set_final_norms(self, encoder: Norm, decoder: Norm) -> None: ...
 
 class Session:

@@ -20,7 +20,7 @@ from model.native import kernels
 from model.native.layout import pad_heads, padded, pair
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.layers import known_decoder_layers
-from model.nn.positions import sinusoidal_table
+from model.nn.positions import relative_buckets, sinusoidal_table
 from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
 
@@ -38,14 +38,14 @@ INT8_FIELDS = HonouredFields(
         "d_ff": EVERY_VALUE,
         "d_k": EVERY_VALUE,
         "d_v": EVERY_VALUE,
-        "decoder_d_ff": (None,),
+        "decoder_d_ff": EVERY_VALUE,
         "decoder_cell": ("self-attention", "ssru"),
-        "gated_feed_forward": (False,),
-        "feed_forward_bias": (True,),
-        "embedding_norm": (False,),
-        "scale_attention": (True,),
-        "scale_output": (False,),
-        "activation": ("relu", "gelu", "silu"),
+        "gated_feed_forward": EVERY_VALUE,
+        "feed_forward_bias": EVERY_VALUE,
+        "embedding_norm": EVERY_VALUE,
+        "scale_attention": EVERY_VALUE,
+        "scale_output": EVERY_VALUE,
+        "activation": ("relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu"),
         "norm": ("layernorm", "rmsnorm"),
         "norm_placement": ("post", "pre"),
         "norm_epsilon": EVERY_VALUE,
@@ -57,7 +57,7 @@ INT8_FIELDS = HonouredFields(
         "target_vocab_size": EVERY_VALUE,
         "num_encoder_layers": EVERY_VALUE,
         "num_decoder_layers": EVERY_VALUE,
-        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position": (*sorted(ABSOLUTE_POSITIONS), "relative"),
         "position_offset": EVERY_VALUE,
         "max_positions": EVERY_VALUE,
         "scale_embedding": EVERY_VALUE,
@@ -147,32 +147,39 @@ class _Packer:
         source, target, output = self._tables()
         packed = self._kernels.network(
             d_model=config.d_model,
-            d_ff=config.d_ff,
+            encoder_d_ff=config.d_ff,
+            decoder_d_ff=config.decoder_inner_width,
+            max_positions=max_positions,
             heads=(
                 config.num_heads,
                 padded(config.query_width),
                 padded(config.value_width),
-                config.query_width**-0.5,
+                config.query_width**-0.5 if config.scale_attention else 1.0,
             ),
             is_pre_norm=config.norm_placement == "pre",
             activation=config.activation,
+            is_gated=config.gated_feed_forward,
             decoder_cell=config.decoder_cell,
             embedding_factor=math.sqrt(config.d_model) if config.scale_embedding else 1.0,
+            output_factor=config.d_model**-0.5 if config.scale_output else 1.0,
             source_table=source,
             target_table=target,
             output=output,
             source_positions=self._positions("source_positions", max_positions),
             target_positions=self._positions("target_positions", max_positions),
+            encoder_bias=self._position_bias("encoder", max_positions),
+            decoder_bias=self._position_bias("decoder", max_positions),
             suppressed=list(suppressed_ids),
         )
         for index in range(config.num_encoder_layers):
             self._add_encoder_layer(packed, f"encoder.layers.{index}.")
         for index in range(config.num_decoder_layers):
             self._add_decoder_layer(packed, f"decoder.layers.{index}.")
+        stacks = ("encoder", "decoder")
+        if config.embedding_norm:
+            packed.set_embedding_norms(*(self._norm(f"{stack}.embedding_norm") for stack in stacks))
         if config.norm_placement == "pre":
-            packed.set_final_norms(
-                self._norm("encoder.final_norm"), self._norm("decoder.final_norm")
-            )
+            packed.set_final_norms(*(self._norm(f"{stack}.final_norm") for stack in stacks))
         try:
             team = self._kernels.team(num_threads)
         except RuntimeError as error:
@@ -198,8 +205,11 @@ class _Packer:
         bias = self._weights.floats("output_bias") if self._config.output_bias else None
         return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), bias, _IMPOSSIBLE)
 
-    def _positions(self, name: str, length: int) -> Floats:
+    def _positions(self, name: str, length: int) -> Floats | None:
+        """What is added to the embeddings of one side, (length, D)."""
         config = self._config
+        if config.position not in ABSOLUTE_POSITIONS:
+            return None
         if config.position == "learned":
             vectors = self._weights.floats(f"{name}.vectors.weight")[config.position_offset :]
             # The last token of all is never fed: it may have no row, and the session wants one.
@@ -208,11 +218,23 @@ class _Packer:
         positions = torch.arange(length) + config.position_offset
         return sinusoidal_table(config.position, positions, config.d_model).numpy()
 
+    def _position_bias(self, stack: str, length: int) -> Floats | None:
+        """What is added to scores of self-attention, by key − query: (H, 2 · length − 1)."""
+        config = self._config
+        is_encoder = stack == "encoder"
+        attends = is_encoder or config.decoder_cell == "self-attention"
+        if config.position != "relative" or not attends:
+            return None
+        distances = torch.arange(1 - length, length)
+        buckets = relative_buckets(distances, is_bidirectional=is_encoder).numpy()
+        by_bucket = self._weights.floats(f"{stack}.position_bias.scores.weight")
+        return np.ascontiguousarray(by_bucket[buckets].T)
+
     def _add_encoder_layer(self, packed: "_kernels.Network", name: str) -> None:
         packed.add_encoder_layer(
             query_key_value=self._projections(name + "self_attention.", "qkv"),
             attention_output=self._attention_output(name + "self_attention."),
-            up=self._linear(name + "feed_forward.up_proj"),
+            up=self._inner(name + "feed_forward."),
             down=self._linear(name + "feed_forward.down_proj"),
             attention_norm=self._norm(name + "self_attention_norm"),
             feed_forward_norm=self._norm(name + "feed_forward_norm"),
@@ -228,7 +250,7 @@ class _Packer:
             cross_query=self._projections(name + "cross_attention.", "q"),
             cross_key_value=self._projections(name + "cross_attention.", "kv"),
             cross_output=self._attention_output(name + "cross_attention."),
-            up=self._linear(name + "feed_forward.up_proj"),
+            up=self._inner(name + "feed_forward."),
             down=self._linear(name + "feed_forward.down_proj"),
             cell_norm=self._norm(name + ("ssru_norm" if is_ssru else "self_attention_norm")),
             cross_norm=self._norm(name + "cross_attention_norm"),
@@ -243,6 +265,12 @@ class _Packer:
             self._config.norm_epsilon,
             self._config.norm == "rmsnorm",
         )
+
+    def _inner(self, name: str) -> "_kernels.Matrix":
+        """The inner layer of a feed-forward; with a gate, what is activated comes first."""
+        if self._config.gated_feed_forward:
+            return self._pair(f"{name}gate_proj", f"{name}up_proj")
+        return self._linear(f"{name}up_proj")
 
     def _linear(self, name: str) -> "_kernels.Matrix":
         return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), self._bias(name))

@@ -42,17 +42,23 @@ def product_network(
     positions = np.zeros((MAX_POSITIONS, hidden.shape[1]), np.float32)
     return made.network(
         d_model=hidden.shape[1],
-        d_ff=16,
+        encoder_d_ff=16,
+        decoder_d_ff=16,
+        max_positions=MAX_POSITIONS,
         heads=(1, 16, 16, 1.0),
         is_pre_norm=False,
         activation="relu",
+        is_gated=False,
         decoder_cell="self-attention",
         embedding_factor=1.0,
+        output_factor=1.0,
         source_table=table,
         target_table=table,
         output=made.matrix(weights, scale, None, float("-inf")),
         source_positions=positions,
         target_positions=positions,
+        encoder_bias=None,
+        decoder_bias=None,
         suppressed=list(suppressed),
     )
 

@@ -1,5 +1,6 @@
 #include "attention.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace dragoman {
@@ -24,6 +25,13 @@ float soften(float* scores, int length) {
     sum = _mm512_add_ps(sum, weight);
   }
   return 1.0f / _mm512_reduce_add_ps(sum);
+}
+
+void add_bias(float* scores, const float* bias, int length) {
+  for (int i = 0; i < length; i += kLanes) {
+    _mm512_storeu_ps(scores + i,
+                     _mm512_add_ps(_mm512_loadu_ps(scores + i), _mm512_loadu_ps(bias + i)));
+  }
 }
 
 template <int R>
@@ -81,9 +89,13 @@ void mix_memory(const HeadShape& shape, int head, const Memory& memory, const fl
 
 template <int R>
 void attend(const HeadShape& shape, int head, const Memory& memory, const float* const* queries,
-            float* scratch, float* const* outputs, float* const* weights, float weight_factor) {
+            const float* const* biases, float* scratch, float* const* outputs,
+            float* const* weights, float weight_factor) {
   const int stride = round_up(memory.length, kLanes);
   score_memory<R>(shape, head, memory, queries, scratch, stride);
+  if (biases != nullptr) {
+    for (int r = 0; r < R; ++r) add_bias(scratch + r * stride, biases[r], memory.length);
+  }
   float inverse[R];
   for (int r = 0; r < R; ++r) inverse[r] = soften(scratch + r * stride, memory.length);
   mix_memory<R>(shape, head, memory, scratch, stride, inverse, outputs);
@@ -96,6 +108,18 @@ void attend(const HeadShape& shape, int head, const Memory& memory, const float*
 }
 
 }  // namespace
+
+RelativeBias::RelativeBias(const float* scores, int num_heads, int max_length)
+    : max_length_(max_length), stride_(2 * max_length - 1 + kLanes) {
+  const std::size_t size = std::size_t(num_heads) * stride_;
+  const int num_distances = 2 * max_length - 1;
+  scores_.reserve(size);
+  std::fill_n(scores_.data(), size, 0.0f);
+  for (int head = 0; head < num_heads; ++head) {
+    std::copy_n(scores + std::size_t(head) * num_distances, num_distances,
+                scores_.data() + std::size_t(head) * stride_);
+  }
+}
 
 void store_memory(const HeadShape& shape, int position, const float* keys, const float* values,
                   half* to_keys, half* to_values) {
@@ -114,23 +138,28 @@ void store_memory(const HeadShape& shape, int position, const float* keys, const
 }
 
 void attend_to_memory(const HeadShape& shape, int head, const Memory& memory,
-                      const float* const* queries, int num_queries, float* scratch,
-                      float* const* outputs, float* const* weights, float weight_factor) {
+                      const float* const* queries, int num_queries, const float* const* biases,
+                      float* scratch, float* const* outputs, float* const* weights,
+                      float weight_factor) {
   static_assert(kMaxQueries == 4);
   switch (num_queries) {
     case 4:
-      return attend<4>(shape, head, memory, queries, scratch, outputs, weights, weight_factor);
+      return attend<4>(shape, head, memory, queries, biases, scratch, outputs, weights,
+                       weight_factor);
     case 3:
-      return attend<3>(shape, head, memory, queries, scratch, outputs, weights, weight_factor);
+      return attend<3>(shape, head, memory, queries, biases, scratch, outputs, weights,
+                       weight_factor);
     case 2:
-      return attend<2>(shape, head, memory, queries, scratch, outputs, weights, weight_factor);
+      return attend<2>(shape, head, memory, queries, biases, scratch, outputs, weights,
+                       weight_factor);
     default:
-      return attend<1>(shape, head, memory, queries, scratch, outputs, weights, weight_factor);
+      return attend<1>(shape, head, memory, queries, biases, scratch, outputs, weights,
+                       weight_factor);
   }
 }
 
-void attend_to_past(const HeadShape& shape, const half* const* nodes, int length,
-                    const float* query, float* scratch, float* output) {
+void attend_to_past(const HeadShape& shape, const RelativeBias& bias, const half* const* nodes,
+                    int length, const float* query, float* scratch, float* output) {
   const int stride = round_up(length, kLanes);
   for (int t = 0; t < length; ++t) {
     const half* key = nodes[t];
@@ -145,6 +174,7 @@ void attend_to_past(const HeadShape& shape, const half* const* nodes, int length
   }
   for (int head = 0; head < shape.num_heads; ++head) {
     float* weights = scratch + head * stride;
+    if (!bias.is_empty()) add_bias(weights, bias.of(head, length - 1), length);
     const __m512 inverse = _mm512_set1_ps(soften(weights, length));
     const int width = shape.value_width;
     for (int first = 0; first < width; first += kBlockVectors * kLanes) {

@@ -80,20 +80,33 @@ SharedNorm make_norm(const Array<float>& weight, const std::optional<Array<float
                                 static_cast<int>(weight.size()), epsilon, is_rms);
 }
 
-Positions make_positions(const Array<float>& table, int d_model) {
-  require(table.ndim() == 2 && table.shape(1) == d_model, "positions must be (length, d_model)");
+Positions make_positions(const std::optional<Array<float>>& table, const Network& network) {
   Positions positions;
-  positions.num_positions = static_cast<int>(table.shape(0));
-  positions.values.reserve(table.size());
-  std::copy_n(table.data(), table.size(), positions.values.data());
+  if (!table) return positions;
+  require(table->ndim() == 2 && table->shape(0) == network.max_positions &&
+              table->shape(1) == network.d_model,
+          "positions must be (max_positions, d_model)");
+  positions.d_model = network.d_model;
+  positions.values.reserve(table->size());
+  std::copy_n(table->data(), table->size(), positions.values.data());
   return positions;
+}
+
+RelativeBias make_bias(const std::optional<Array<float>>& scores, const Network& network) {
+  if (!scores) return {};
+  require(scores->ndim() == 2 && scores->shape(0) == network.heads.num_heads &&
+              scores->shape(1) == 2 * network.max_positions - 1,
+          "a bias must be (num_heads, 2 max_positions - 1)");
+  return {scores->data(), network.heads.num_heads, network.max_positions};
 }
 
 Activation activation_of(const std::string& name) {
   if (name == "relu") return Activation::kRelu;
   if (name == "gelu") return Activation::kGelu;
+  if (name == "gelu-tanh") return Activation::kGeluTanh;
+  if (name == "gelu-sigmoid") return Activation::kGeluSigmoid;
   if (name == "silu") return Activation::kSilu;
-  throw std::invalid_argument("activation must be relu, gelu or silu");
+  throw std::invalid_argument("activation must be relu, gelu, gelu-tanh, gelu-sigmoid or silu");
 }
 
 DecoderCell decoder_cell_of(const std::string& name) {
@@ -103,26 +116,36 @@ DecoderCell decoder_cell_of(const std::string& name) {
 }
 
 std::shared_ptr<Network> make_network(
-    int d_model, int d_ff, std::tuple<int, int, int, float> heads, bool is_pre_norm,
-    const std::string& activation, const std::string& decoder_cell, float embedding_factor, SharedMatrix source_table,
-    SharedMatrix target_table, SharedMatrix output, const Array<float>& source_positions,
-    const Array<float>& target_positions, const std::vector<int>& suppressed) {
+    int d_model, int encoder_d_ff, int decoder_d_ff, int max_positions,
+    std::tuple<int, int, int, float> heads, bool is_pre_norm, const std::string& activation,
+    bool is_gated, const std::string& decoder_cell, float embedding_factor, float output_factor,
+    SharedMatrix source_table, SharedMatrix target_table, SharedMatrix output,
+    const std::optional<Array<float>>& source_positions,
+    const std::optional<Array<float>>& target_positions,
+    const std::optional<Array<float>>& encoder_bias,
+    const std::optional<Array<float>>& decoder_bias, const std::vector<int>& suppressed) {
   auto network = std::make_shared<Network>();
   network->d_model = d_model;
-  network->d_ff = d_ff;
+  network->encoder_d_ff = encoder_d_ff;
+  network->decoder_d_ff = decoder_d_ff;
+  network->max_positions = max_positions;
   network->heads = {std::get<0>(heads), std::get<1>(heads), std::get<2>(heads),
                     std::get<3>(heads)};
   require(network->heads.key_width % kLanes == 0 && network->heads.value_width % kLanes == 0,
           "head widths must be multiples of 16");
   network->is_pre_norm = is_pre_norm;
   network->activation = activation_of(activation);
+  network->is_gated = is_gated;
   network->decoder_cell = decoder_cell_of(decoder_cell);
   network->embedding_factor = embedding_factor;
+  network->output_factor = output_factor;
   network->source_table = std::move(source_table);
   network->target_table = std::move(target_table);
   network->output = std::move(output);
-  network->source_positions = make_positions(source_positions, d_model);
-  network->target_positions = make_positions(target_positions, d_model);
+  network->source_positions = make_positions(source_positions, *network);
+  network->target_positions = make_positions(target_positions, *network);
+  network->encoder_bias = make_bias(encoder_bias, *network);
+  network->decoder_bias = make_bias(decoder_bias, *network);
   network->is_suppressed.assign(network->output->num_outputs(), 0);
   for (const int token : suppressed) network->is_suppressed.at(token) = 1;
   return network;
@@ -148,8 +171,7 @@ class CheckedSession {
   CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
                  SpecialTokens tokens)
       : network_(network), limits_(limits), session_(network, std::move(team), limits, tokens) {
-    require(limits.max_source_length <= network->source_positions.num_positions &&
-                limits.max_target_length <= network->target_positions.num_positions,
+    require(std::max(limits.max_source_length, limits.max_target_length) <= network->max_positions,
             "the tables of positions are shorter than the session's limits");
   }
 
@@ -296,11 +318,13 @@ PYBIND11_MODULE(_kernels, module) {
       .def(py::init(&make_norm), py::arg("weight"), py::arg("bias"), py::arg("epsilon"),
            py::arg("is_rms"));
   py::class_<Network, std::shared_ptr<Network>>(module, "Network")
-      .def(py::init(&make_network), py::kw_only(), py::arg("d_model"), py::arg("d_ff"),
-           py::arg("heads"), py::arg("is_pre_norm"), py::arg("activation"),
-           py::arg("decoder_cell"), py::arg("embedding_factor"), py::arg("source_table"), py::arg("target_table"),
-           py::arg("output"), py::arg("source_positions"), py::arg("target_positions"),
-           py::arg("suppressed"))
+      .def(py::init(&make_network), py::kw_only(), py::arg("d_model"), py::arg("encoder_d_ff"),
+           py::arg("decoder_d_ff"), py::arg("max_positions"), py::arg("heads"),
+           py::arg("is_pre_norm"), py::arg("activation"), py::arg("is_gated"),
+           py::arg("decoder_cell"), py::arg("embedding_factor"), py::arg("output_factor"),
+           py::arg("source_table"), py::arg("target_table"), py::arg("output"),
+           py::arg("source_positions"), py::arg("target_positions"), py::arg("encoder_bias"),
+           py::arg("decoder_bias"), py::arg("suppressed"))
       .def("add_encoder_layer",
            [](Network& network, SharedMatrix query_key_value, SharedMatrix attention_output,
               SharedMatrix up, SharedMatrix down, SharedNorm attention_norm,
@@ -314,6 +338,11 @@ PYBIND11_MODULE(_kernels, module) {
            py::arg("attention_output"), py::arg("forget_candidate"), py::arg("cross_query"),
            py::arg("cross_key_value"), py::arg("cross_output"), py::arg("up"), py::arg("down"),
            py::arg("cell_norm"), py::arg("cross_norm"), py::arg("feed_forward_norm"))
+      .def("set_embedding_norms",
+           [](Network& network, SharedNorm encoder, SharedNorm decoder) {
+             network.encoder_embedding_norm = encoder;
+             network.decoder_embedding_norm = decoder;
+           })
       .def("set_final_norms", [](Network& network, SharedNorm encoder, SharedNorm decoder) {
         network.encoder_norm = encoder;
         network.decoder_norm = decoder;

@@ -8,7 +8,7 @@ constexpr int kQueries = 4;
 }  // namespace
 
 Encoder::Encoder(const Network& network, Team& team)
-    : network_(network), team_(team), stack_(network, team) {}
+    : network_(network), team_(team), stack_(network, team, network.encoder_d_ff) {}
 
 void Encoder::lay_out(const std::int32_t* lengths, int num_sentences) {
   sentence_.clear();
@@ -41,9 +41,9 @@ void Encoder::lay_out(const std::int32_t* lengths, int num_sentences) {
 void Encoder::run(const std::int32_t* ids, const std::int32_t* lengths, int num_sentences) {
   lay_out(lengths, num_sentences);
   stack_.for_rows(num_tokens_, [&](int token) {
-    const float* position =
-        network_.source_positions.values.data() + std::size_t(place_[token]) * network_.d_model;
-    stack_.embed(token, *network_.source_table, ids[token], position);
+    stack_.embed(token, *network_.source_table, ids[token],
+                 network_.source_positions.row(place_[token]),
+                 network_.encoder_embedding_norm.get());
   });
   for (const EncoderLayer& layer : network_.encoder) {
     stack_.enter(num_tokens_, *layer.attention_norm);
@@ -60,6 +60,7 @@ void Encoder::run(const std::int32_t* ids, const std::int32_t* lengths, int num_
 
 void Encoder::attend(const std::int32_t* lengths, int num_sentences) {
   const HeadShape& heads = network_.heads;
+  const RelativeBias& bias = network_.encoder_bias;
   stack_.for_rows(num_tokens_, [&](int token) {
     const int sentence = sentence_[token];
     const float* keys = stack_.projected.row(token) + heads.keys();
@@ -76,13 +77,16 @@ void Encoder::attend(const std::int32_t* lengths, int num_sentences) {
     for (int first = begin; first < end; first += kQueries) {
       const int num_queries = std::min(kQueries, end - first);
       const float* queries[kQueries];
+      const float* biases[kQueries];
       float* outputs[kQueries];
       for (int q = 0; q < num_queries; ++q) {
         queries[q] = stack_.projected.row(first + q);
         outputs[q] = stack_.context.row(first + q);
+        if (!bias.is_empty()) biases[q] = bias.of(head, first + q - begin);
       }
       attend_to_memory(heads, head, memory, queries, num_queries,
-                       scratch_.data() + thread * stride, outputs, nullptr, 0.0f);
+                       bias.is_empty() ? nullptr : biases, scratch_.data() + thread * stride,
+                       outputs, nullptr, 0.0f);
     }
   });
   stack_.quantise_context(num_tokens_);

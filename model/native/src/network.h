@@ -11,7 +11,7 @@
 
 namespace dragoman {
 
-enum class Activation { kRelu, kGelu, kSilu };
+enum class Activation { kRelu, kGelu, kGeluTanh, kGeluSigmoid, kSilu };
 enum class DecoderCell { kSelfAttention, kSsru };
 
 using SharedMatrix = std::shared_ptr<Matrix>;
@@ -30,25 +30,35 @@ struct DecoderLayer {
   SharedNorm cell_norm, cross_norm, feed_forward_norm;
 };
 
-// Rows of a table of positions, (num_positions, d_model).
+// What is added to the embeddings of one side, (max_positions, d_model); nothing if positions act
+// inside attention.
 struct Positions {
   Buffer<float> values;
-  int num_positions = 0;
+  int d_model = 0;
+
+  const float* row(int position) const {
+    return values.data() == nullptr ? nullptr : values.data() + std::size_t(position) * d_model;
+  }
 };
 
 struct Network {
   int d_model = 0;
-  int d_ff = 0;
+  int encoder_d_ff = 0, decoder_d_ff = 0;
+  int max_positions = 0;  // of a source or a target
   HeadShape heads{};
   bool is_pre_norm = false;
   Activation activation = Activation::kRelu;
+  bool is_gated = false;  // `up` is a pair: what is activated, and what it is multiplied by
   DecoderCell decoder_cell = DecoderCell::kSelfAttention;
   float embedding_factor = 1.0f;
+  float output_factor = 1.0f;  // of what enters the output projection
   SharedMatrix source_table, target_table, output;
   Positions source_positions, target_positions;
+  RelativeBias encoder_bias, decoder_bias;
   std::vector<EncoderLayer> encoder;
   std::vector<DecoderLayer> decoder;
-  SharedNorm encoder_norm, decoder_norm;  // pre-norm only
+  SharedNorm encoder_embedding_norm, decoder_embedding_norm;  // null: embeddings stay as they are
+  SharedNorm encoder_norm, decoder_norm;                      // pre-norm only
   std::vector<std::uint8_t> is_suppressed;  // by target token
 };
 

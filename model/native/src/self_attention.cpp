@@ -48,8 +48,8 @@ void SelfAttention::attend(const StepRow* rows, int num_rows, int layer) {
     const half** nodes = nodes_.data() + std::size_t(thread) * max_length_;
     const std::int32_t* ancestors = history_.ancestors(fed.row);
     for (int t = 0; t < length; ++t) nodes[t] = node(ancestors[t], layer, t);
-    attend_to_past(heads, nodes, length, query, scratch_.data() + thread * scratch_stride(),
-                   stack_.context.row(row));
+    attend_to_past(heads, network_.decoder_bias, nodes, length, query,
+                   scratch_.data() + thread * scratch_stride(), stack_.context.row(row));
     stack_.attended.quantise(row, stack_.context.row(row), heads.values());
   });
 }

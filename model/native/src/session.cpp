@@ -31,7 +31,7 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       num_layers_(static_cast<int>(network_->decoder.size())),
       memory_keys_size_(memory_keys_size(network_->heads, limits.max_source_length)),
       memory_values_size_(memory_values_size(network_->heads, limits.max_source_length)),
-      stack_(*network_, *team_),
+      stack_(*network_, *team_, network_->decoder_d_ff),
       encoder_(*network_, *team_),
       output_(*network_, *team_),
       history_(limits.max_rows, limits.max_target_length),
@@ -206,6 +206,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
     watch.add_to(seconds_.feed_forward);
   }
   if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
+  if (network_->output_factor != 1.0f) stack_.scale_input(num_rows, network_->output_factor);
   output_.best(stack_.input, num_rows, num_candidates, masks, log_probs, tokens);
   if (looked != nullptr) find_most_looked_at(rows, num_rows, looked);
   watch.add_to(seconds_.output);
@@ -231,9 +232,9 @@ void Session::embed(const StepRow* rows, int num_rows) {
   stack_.for_rows(num_rows, [&](int row) {
     const StepRow& fed = rows[row];
     history_.own(fed.row, fed.position);
-    const float* position =
-        network_->target_positions.values.data() + std::size_t(fed.position) * network_->d_model;
-    stack_.embed(row, *network_->target_table, static_cast<int>(fed.token), position);
+    stack_.embed(row, *network_->target_table, static_cast<int>(fed.token),
+                 network_->target_positions.row(fed.position),
+                 network_->decoder_embedding_norm.get());
   });
 }
 
@@ -252,7 +253,7 @@ void Session::attend_to_memories(int num_rows, int layer, bool with_weights) {
       outputs[i] = stack_.context.row(group.rows[i]);
       if (with_weights) weights[i] = weights_.row(group.rows[i]);
     }
-    attend_to_memory(heads, head, memory(group.slot, layer), queries, group.num_rows,
+    attend_to_memory(heads, head, memory(group.slot, layer), queries, group.num_rows, nullptr,
                      scratch_.data() + thread * scratch_stride(), outputs,
                      with_weights ? weights : nullptr, 1.0f / static_cast<float>(heads.num_heads));
   };

@@ -26,19 +26,52 @@ inline __m512 activate(__m512 x) {
   } else if constexpr (kKind == Activation::kGelu) {
     const __m512 turned = error_function(_mm512_mul_ps(x, _mm512_set1_ps(0.70710678f)));
     return _mm512_mul_ps(_mm512_mul_ps(x, _mm512_set1_ps(0.5f)), _mm512_add_ps(one, turned));
-  } else {
-    const __m512 decay = exponential(_mm512_sub_ps(_mm512_setzero_ps(), x));
+  } else {  // x σ(g(x)) in three forms
+    __m512 gate = x;
+    if constexpr (kKind == Activation::kGeluTanh) {  // (1 + tanh(y)) / 2 is σ(2 y)
+      const __m512 cubic = _mm512_mul_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.044715f));
+      gate = _mm512_mul_ps(_mm512_fmadd_ps(cubic, x, x), _mm512_set1_ps(1.5957691f));
+    } else if constexpr (kKind == Activation::kGeluSigmoid) {
+      gate = _mm512_mul_ps(x, _mm512_set1_ps(1.702f));
+    }
+    const __m512 decay = exponential(_mm512_sub_ps(_mm512_setzero_ps(), gate));
     return _mm512_div_ps(x, _mm512_add_ps(one, decay));
   }
 }
 
-template <Activation kKind>
+template <Activation kKind, bool kIsGated>
 void multiply_activated(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
                         FloatRows& to) {
   multiply(team, matrix, rows, num_rows, [&](int row, int panel, __m512* value) {
-    for (int v = 0; v < kVectors; ++v) value[v] = activate<kKind>(value[v]);
-    store_panel(to, row, panel, value);
+    if constexpr (kIsGated) {
+      float* inner = to.row(row) + panel * kPair;
+      for (int v = 0; v < kPairVectors; ++v) {
+        const __m512 gated = _mm512_mul_ps(activate<kKind>(value[v]), value[kPairVectors + v]);
+        _mm512_store_ps(inner + v * kLanes, gated);
+      }
+    } else {
+      for (int v = 0; v < kVectors; ++v) value[v] = activate<kKind>(value[v]);
+      store_panel(to, row, panel, value);
+    }
   });
+}
+
+template <bool kIsGated>
+void multiply_and_activate(Activation kind, Team& team, const Matrix& matrix,
+                           const QuantisedRows& rows, int num_rows, FloatRows& to) {
+  switch (kind) {
+    case Activation::kRelu:
+      return multiply_activated<Activation::kRelu, kIsGated>(team, matrix, rows, num_rows, to);
+    case Activation::kGelu:
+      return multiply_activated<Activation::kGelu, kIsGated>(team, matrix, rows, num_rows, to);
+    case Activation::kGeluTanh:
+      return multiply_activated<Activation::kGeluTanh, kIsGated>(team, matrix, rows, num_rows, to);
+    case Activation::kGeluSigmoid:
+      return multiply_activated<Activation::kGeluSigmoid, kIsGated>(team, matrix, rows, num_rows,
+                                                                    to);
+    case Activation::kSilu:
+      return multiply_activated<Activation::kSilu, kIsGated>(team, matrix, rows, num_rows, to);
+  }
 }
 
 }  // namespace
@@ -51,14 +84,18 @@ void Stack::reserve(int num_rows) {
   input.reserve(num_rows, network_.d_model);
   attended.reserve(num_rows, heads.values());
   if (network_.is_pre_norm) normalised_.reserve(num_rows, network_.d_model);
-  inner_.reserve(num_rows, network_.d_ff);
-  inner_quanta_.reserve(num_rows, network_.d_ff);
+  inner_.reserve(num_rows, d_ff_);
+  inner_quanta_.reserve(num_rows, d_ff_);
 }
 
-void Stack::embed(int index, const Matrix& table, int token, const float* position) {
+void Stack::embed(int index, const Matrix& table, int token, const float* position,
+                  const Norm* norm) {
   float* to = stream.row(index);
   table.look_up(token, network_.embedding_factor, to);
-  for (int i = 0; i < network_.d_model; ++i) to[i] += position[i];
+  if (position != nullptr) {
+    for (int i = 0; i < network_.d_model; ++i) to[i] += position[i];
+  }
+  if (norm != nullptr) norm->apply(to, to);
   if (!network_.is_pre_norm) input.quantise(index, to, network_.d_model);
 }
 
@@ -85,23 +122,19 @@ void Stack::add_attended(int num_rows, const Matrix& matrix) {
 }
 
 void Stack::add_feed_forward(int num_rows, const Matrix& up, const Matrix& down) {
-  switch (network_.activation) {
-    case Activation::kRelu:
-      multiply_activated<Activation::kRelu>(team_, up, input, num_rows, inner_);
-      break;
-    case Activation::kGelu:
-      multiply_activated<Activation::kGelu>(team_, up, input, num_rows, inner_);
-      break;
-    case Activation::kSilu:
-      multiply_activated<Activation::kSilu>(team_, up, input, num_rows, inner_);
-      break;
-  }
+  const auto make_inner =
+      network_.is_gated ? multiply_and_activate<true> : multiply_and_activate<false>;
+  make_inner(network_.activation, team_, up, input, num_rows, inner_);
   for_rows(num_rows, [&](int row) {
-    inner_quanta_.quantise(row, inner_.row(row), network_.d_ff);
+    inner_quanta_.quantise(row, inner_.row(row), d_ff_);
   });
   multiply(team_, down, inner_quanta_, num_rows, [&](int row, int panel, const __m512* value) {
     add_panel(stream, row, panel, value);
   });
+}
+
+void Stack::scale_input(int num_rows, float factor) {
+  for (int row = 0; row < num_rows; ++row) input.scale[row] *= factor;
 }
 
 void Stack::project(int num_rows, const Matrix& matrix) {

@@ -9,12 +9,14 @@ namespace dragoman {
 // The working memory of a stack: rows of the residual stream and what a sub-layer makes of them.
 class Stack {
  public:
-  Stack(const Network& network, Team& team) : network_(network), team_(team) {}
+  Stack(const Network& network, Team& team, int d_ff)
+      : network_(network), team_(team), d_ff_(d_ff) {}
 
   void reserve(int num_rows);
 
-  // Row `index` of the residual stream: an embedding and a position.
-  void embed(int index, const Matrix& table, int token, const float* position);
+  // Row `index` of the residual stream: an embedding and a position, normalised; `position` and
+  // `norm` may be null.
+  void embed(int index, const Matrix& table, int token, const float* position, const Norm* norm);
 
   // Before a sub-layer: the rows it reads, normalised first in a pre-norm network.
   void enter(int num_rows, const Norm& norm);
@@ -25,6 +27,9 @@ class Stack {
   void add_attended(int num_rows, const Matrix& matrix);
   // The feed-forward sub-layer from `input`, added to the stream.
   void add_feed_forward(int num_rows, const Matrix& up, const Matrix& down);
+
+  // Multiplies `input` by a number: a row's scale has it all.
+  void scale_input(int num_rows, float factor);
 
   // `input` times a matrix, into `projected`.
   void project(int num_rows, const Matrix& matrix);
@@ -50,6 +55,7 @@ class Stack {
  private:
   const Network& network_;
   Team& team_;
+  int d_ff_;
   FloatRows normalised_;
   FloatRows inner_;
   QuantisedRows inner_quanta_;
