@@ -28,6 +28,9 @@ _HEADER_TYPES: Mapping[TensorType, str] = {
     "int8": "I8",
 }
 
+_BLOCK = 2**22
+"""Numbers that are checked together, so that a check takes little memory beside a large table."""
+
 
 @contextmanager
 def open_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator["StoredWeights"]:
@@ -98,13 +101,15 @@ class StoredWeights:
     def rows(self, name: str) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
         """A matrix as int8 rows, (rows, columns), and the scale of each, (rows,).
 
-        Stored rows come as they are; a float matrix is quantised.
+        Stored rows come as they are, whatever their scales; a float matrix is quantised.
 
         Raises:
             CheckpointError: It has values that are not finite.
         """
         if self._entries[name].quantisation is None:
-            quanta, scale = quantise_rows(self.tensor(name))
+            value = self._read(name)
+            self._check_finite(name, value)
+            quanta, scale = quantise_rows(value)
         else:
             quanta, scale = self._read(name), self._read(name + SCALE_SUFFIX)
             self._check_finite(name, scale * MAX_QUANTUM)
@@ -119,7 +124,7 @@ class StoredWeights:
         return self.tensor(name).numpy()
 
     def _check_finite(self, name: str, value: Tensor) -> None:
-        if not bool(torch.isfinite(value).all()):
+        if not all(bool(torch.isfinite(part).all()) for part in value.flatten().split(_BLOCK)):
             raise CheckpointError(self._path, f"{name} has values that are not finite")
 
 

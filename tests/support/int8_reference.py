@@ -15,7 +15,6 @@ from torch.nn import functional
 from model.checkpoint.quantisation import dequantise_rows, quantise_rows
 from model.config import ModelConfig
 from model.nn.positions import relative_buckets, sinusoidal_table
-from model.nn.transformer import Transformer
 
 _ACTIVATIONS = {
     "relu": functional.relu,
@@ -26,9 +25,13 @@ _ACTIVATIONS = {
 }
 
 
-def int8_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+Rows = tuple[Tensor, Tensor]
+"""A matrix as int8 rows, (O, I), and the scale of each, (O,)."""
+
+
+def int8_linear(x: Tensor, weight: Rows, bias: Tensor | None) -> Tensor:
     """(…, I) float64 → (…, O): both sides rounded to int8 rows, the product exact."""
-    quanta, scale = quantise_rows(weight)
+    quanta, scale = weight
     largest = x.abs().amax(dim=-1, keepdim=True)
     step = torch.where(largest > 0, largest / 127, torch.ones_like(largest))
     product = torch.round(x / step) @ quanta.double().T
@@ -37,16 +40,20 @@ def int8_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class Int8Reference:
-    """A float32 network, run as the kernels run it."""
+    """A float32 network, run as the kernels run it; `rows` are matrices that are int8 already."""
 
-    def __init__(self, config: ModelConfig, state: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        state: Mapping[str, Tensor],
+        rows: Mapping[str, Rows] | None = None,
+    ) -> None:
         self._config = config
         self._state = state
+        self._stored_rows = rows or {}
 
-    @classmethod
-    def of(cls, transformer: Transformer) -> "Int8Reference":
-        state = {name: value.detach() for name, value in transformer.state_dict().items()}
-        return cls(transformer.config, state)
+    def _rows(self, name: str) -> Rows:
+        return self._stored_rows.get(name) or quantise_rows(self._state[name])
 
     def log_probs(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         """Of every next token of one sentence: (S,), (T,) → (T, V) float64."""
@@ -71,7 +78,7 @@ class Int8Reference:
             table = f"{self._table_of('decoder')}.weight"
         factor = self._config.d_model**-0.5 if self._config.scale_output else 1.0
         bias = self._state.get("output_bias")
-        return int8_linear(hidden * factor, self._state[table], bias).log_softmax(-1)
+        return int8_linear(hidden * factor, self._rows(table), bias).log_softmax(-1)
 
     def _encode(self, source_ids: Tensor) -> Tensor:
         hidden = self._embed("encoder", source_ids)
@@ -92,7 +99,7 @@ class Int8Reference:
 
     def _embed(self, stack: str, ids: Tensor) -> Tensor:
         config = self._config
-        table = dequantise_rows(*quantise_rows(self._state[f"{self._table_of(stack)}.weight"]))
+        table = dequantise_rows(*self._rows(f"{self._table_of(stack)}.weight"))
         embedded = table[ids].double() * (config.d_model**0.5 if config.scale_embedding else 1.0)
         embedded = embedded + self._positions(stack, len(ids))
         return (
@@ -134,7 +141,7 @@ class Int8Reference:
         return functional.layer_norm(x, x.shape[-1:], weight, bias, epsilon)
 
     def _linear(self, name: str, x: Tensor) -> Tensor:
-        return int8_linear(x, self._state[f"{name}.weight"], self._state.get(f"{name}.bias"))
+        return int8_linear(x, self._rows(f"{name}.weight"), self._state.get(f"{name}.bias"))
 
     def _look_back(self, name: str, x: Tensor) -> Tensor:
         """Causal self-attention."""

@@ -1,5 +1,7 @@
 #include "gemm.h"
 
+#include <cstring>
+
 namespace dragoman {
 
 Matrix::Matrix(const std::int8_t* quanta, const float* scale, const float* bias, int num_outputs,
@@ -19,10 +21,11 @@ Matrix::Matrix(const std::int8_t* quanta, const float* scale, const float* bias,
     std::uint8_t* column =
         bytes_.data() + output / kPanel * panel_bytes + std::size_t(output % kPanel) * 4;
     const std::int8_t* row = quanta + std::size_t(output) * num_inputs;
-    for (int input = 0; input < num_quads_ * 4; ++input) {
-      const int weight = is_real && input < num_inputs ? row[input] : 0;
-      column[std::size_t(input / 4) * 4 * kPanel + input % 4] =
-          static_cast<std::uint8_t>(weight + 128);
+    for (int quad = 0; quad < num_quads_; ++quad) {
+      std::uint32_t weights = 0;
+      if (is_real) std::memcpy(&weights, row + quad * 4, std::min(4, num_inputs - quad * 4));
+      weights ^= 0x80808080u;  // every byte + 128
+      std::memcpy(column + std::size_t(quad) * 4 * kPanel, &weights, sizeof weights);
     }
   }
 }
@@ -30,9 +33,11 @@ Matrix::Matrix(const std::int8_t* quanta, const float* scale, const float* bias,
 void Matrix::look_up(int output, float factor, float* to) const {
   const std::uint8_t* column = panel(output / kPanel) + std::size_t(output % kPanel) * 4;
   const float scale = scale_[output];
-  for (int input = 0; input < num_inputs_; ++input) {
-    const int weight = column[std::size_t(input / 4) * 4 * kPanel + input % 4] - 128;
-    to[input] = static_cast<float>(weight) * scale * factor;
+  for (int first = 0; first < num_inputs_; first += 4, column += 4 * kPanel) {
+    const int num = std::min(4, num_inputs_ - first);
+    for (int i = 0; i < num; ++i) {
+      to[first + i] = static_cast<float>(column[i] - 128) * scale * factor;
+    }
   }
 }
 

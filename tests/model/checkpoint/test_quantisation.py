@@ -74,3 +74,14 @@ def test_half_precision_weights_are_measured_in_single_precision() -> None:
 def test_the_largest_floats_do_not_overflow() -> None:
     weight = torch.full((1, 2), torch.finfo(torch.float32).max)
     assert torch.isfinite(dequantise_rows(*quantise_rows(weight))).all()
+
+
+def test_a_matrix_of_many_blocks_is_quantised_row_by_row() -> None:
+    weight = weights((70_000, 64))
+    weight[::1000] *= 50.0
+    quanta, scale = quantise_rows(weight)
+    for begin in (0, 65_530, 69_990):
+        some = slice(begin, begin + 10)
+        expected_quanta, expected_scale = quantise_rows(weight[some])
+        assert torch.equal(quanta[some], expected_quanta)
+        assert torch.equal(scale[some], expected_scale)

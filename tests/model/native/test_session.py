@@ -1,4 +1,4 @@
-"""The kernels against their definition, against themselves in a crowd, and against bad input."""
+"""Sentences in a crowd and alone, searched by the kernels and by the plain search."""
 
 import random
 from dataclasses import replace
@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from model.config import ModelConfig, SearchConfig
+from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.native import kernels
-from model.native.network import Int8Network, pack, pack_transformer
-from model.native.weights import NetworkWeights
-from support.int8_reference import Int8Reference
-from support.random_weights import random_weights
+from model.native.network import Int8Network, pack_transformer
+from support.int8_cases import SHAPES, random_network
 from support.reference_search import NextLogProbs, reference_search
 from support.search_cases import (
     LIMITS,
@@ -26,101 +24,6 @@ from support.search_cases import (
 pytestmark = pytest.mark.skipif(
     kernels.find_problem() is not None, reason=f"no kernels here: {kernels.find_problem()}"
 )
-SHAPES = {
-    "post-norm, tied": {},
-    "pre-norm, gelu": {"norm_placement": "pre", "activation": "gelu"},
-    "rmsnorm, silu, nothing shared": {
-        "norm": "rmsnorm",
-        "activation": "silu",
-        "share_embeddings": False,
-        "tie_output": False,
-        "target_vocab_size": 29,
-    },
-    "odd widths, no biases": {
-        "d_model": 36,
-        "num_heads": 3,
-        "d_k": 8,
-        "d_v": 20,
-        "d_ff": 50,
-        "attention_bias": False,
-        "share_embeddings": False,
-    },
-    "many pieces, wide heads": {"vocab_size": 700, "d_model": 96, "num_heads": 1, "d_ff": 64},
-    "learned positions": {"position": "learned", "max_positions": 40, "position_offset": 2},
-    "one layer": {"num_encoder_layers": 0, "num_decoder_layers": 1},
-    "no decoder layer": {"num_encoder_layers": 1, "num_decoder_layers": 0},
-    "as many learned positions as are fed": {"position": "learned", "max_positions": 37},
-    "ssru": {"decoder_cell": "ssru"},
-    "ssru, pre-norm, odd width": {
-        "decoder_cell": "ssru",
-        "norm_placement": "pre",
-        "d_model": 70,
-        "num_decoder_layers": 3,
-    },
-}
-SHAPES |= {
-    f"{activation}{', gated' if is_gated else ''}": {
-        "activation": activation,
-        "gated_feed_forward": is_gated,
-        "d_ff": 50,
-    }
-    for activation in ("relu", "gelu", "gelu-tanh", "gelu-sigmoid", "silu")
-    for is_gated in (False, True)
-}
-SHAPES |= {
-    "t5": {
-        "position": "relative",
-        "norm": "rmsnorm",
-        "norm_placement": "pre",
-        "activation": "gelu-tanh",
-        "gated_feed_forward": True,
-        "feed_forward_bias": False,
-        "attention_bias": False,
-        "scale_attention": False,
-        "scale_embedding": False,
-        "scale_output": True,
-        "num_heads": 3,
-        "d_k": 20,
-        "d_v": 20,
-    },
-    "relative positions and an ssru": {"position": "relative", "decoder_cell": "ssru"},
-    "post-norm, relative positions": {"position": "relative"},
-    "mbart": {
-        "position": "learned",
-        "position_offset": 2,
-        "max_positions": 40,
-        "norm_placement": "pre",
-        "activation": "gelu",
-        "embedding_norm": True,
-    },
-    "post-norm, normalised embeddings": {"embedding_norm": True, "share_embeddings": False},
-    "fsmt": {"d_ff": 100, "decoder_d_ff": 40, "position": "sinusoidal-m2m100"},
-    "a decoder wider than the encoder": {"d_ff": 20, "decoder_d_ff": 90},
-    "scaled output, untied, post-norm": {"scale_output": True, "tie_output": False},
-    "unscaled attention, no biases": {
-        "scale_attention": False,
-        "attention_bias": False,
-        "feed_forward_bias": False,
-    },
-}
-SHAPE = {"vocab_size": 23, "d_model": 16, "num_heads": 2, "d_ff": 32, "num_encoder_layers": 2,
-         "num_decoder_layers": 2}  # fmt: skip
-
-
-def random_network(
-    shape: dict[str, object], *, num_threads: int = 1, eos_bias: float = 1.0
-) -> tuple[Int8Network, Int8Reference]:
-    """A network of random weights, packed, and the definition with the same ones."""
-    config = ModelConfig(**(SHAPE | shape))
-    weights = random_weights(config, eos_bias=eos_bias)
-    network = pack(
-        config,
-        NetworkWeights(weights),
-        max_positions=38,
-        suppressed_ids=TOKENS.suppressed_ids,
-        num_threads=num_threads,
-    )
-    return network, Int8Reference(config, weights)
 
 
 def packed(shape: dict[str, object], *, num_threads: int = 1) -> Int8Network:
@@ -130,55 +33,6 @@ def packed(shape: dict[str, object], *, num_threads: int = 1) -> Int8Network:
         suppressed_ids=TOKENS.suppressed_ids,
         num_threads=num_threads,
     )
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_log_probabilities_are_those_of_the_definition(name: str) -> None:
-    network, reference = random_network(SHAPES[name], num_threads=2)
-    session = kernels.load().session(
-        network.packed,
-        network.team,
-        max_rows=5,
-        max_slots=3,
-        max_source_length=38,
-        max_target_length=38,
-        eos_id=TOKENS.eos_id,
-    )
-    vocab_size = network.config.output_size
-    generator = torch.Generator().manual_seed(7)
-    sources = [torch.randint(3, 23, (length,), generator=generator) for length in (1, 21)]
-    targets = torch.randint(3, 23, (2, 35), generator=generator)
-    session.encode(
-        torch.cat(sources).int().numpy(),
-        np.array([1, 21], dtype=np.int32),
-        np.array([2, 0], dtype=np.int32),
-    )
-    expected = torch.stack(
-        [reference.log_probs(*pair) for pair in zip(sources, targets, strict=True)]
-    )
-    differences = []
-    for position in range(targets.shape[1]):
-        log_probs = np.empty((2, vocab_size), dtype=np.float32)
-        best = np.empty((2, vocab_size), dtype=np.int64)
-        session.feed(
-            targets[:, position].contiguous().numpy(),
-            np.array([4, 1]),
-            np.array([2, 0]),
-            np.full(2, position),
-            log_probs,
-            best,
-            None,
-        )
-        assert (np.diff(log_probs) <= 0).all()
-        # What is suppressed comes last, as impossible; its probability stays its own.
-        assert np.isneginf(log_probs[:, -1]).all()
-        got = torch.from_numpy(log_probs)[:, :-1]
-        wanted = expected[:, position].gather(1, torch.from_numpy(best)[:, :-1])
-        differences.append((got - wanted).abs().flatten())
-    # An activation on the edge between two quanta may go either way, and all after it differs.
-    difference = torch.cat(differences)
-    assert difference.median() < 1e-5
-    assert difference.max() < 0.5
 
 
 @pytest.mark.parametrize("name", ["post-norm, tied", "ssru", "t5", "mbart"])
