@@ -1,0 +1,65 @@
+"""Int8 rows as other programs store them: scales of all 24 bits, rows that do not reach 127."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load, save_file
+from torch import Tensor
+
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.manifest import SCALE_SUFFIX
+from model.checkpoint.stored import open_weights
+from model.checkpoint.weights import load_checkpoint
+from support.damaged_checkpoints import WEIGHTS_FILE, list_anew
+from support.tiny_checkpoint import write_tiny_checkpoint
+
+Stored = dict[str, Tensor]
+
+
+def foreign_checkpoint(directory: Path, *, one_scale: bool) -> Stored:
+    """A checkpoint with rows as Marian (one scale a matrix) or CTranslate2 (one a row) has them."""
+    write_tiny_checkpoint(directory, quantise=True)
+    tensors = load((directory / WEIGHTS_FILE).read_bytes())
+    generator = torch.Generator().manual_seed(5)
+    for name in [name for name in tensors if name + SCALE_SUFFIX in tensors]:
+        num_rows = len(tensors[name])
+        shape = (1,) if one_scale else (num_rows,)
+        scale = 0.001 + 0.01 * torch.rand(shape, generator=generator)
+        tensors[name + SCALE_SUFFIX] = scale.expand(num_rows).contiguous()
+        largest = torch.randint(0, 128, (num_rows, 1), generator=generator)
+        tensors[name] = torch.minimum(tensors[name], largest).maximum(-largest).to(torch.int8)
+    save_file(tensors, directory / WEIGHTS_FILE, metadata={"format": "pt"})
+    list_anew(directory)
+    return tensors
+
+
+@pytest.fixture(params=[True, False], ids=["one scale a matrix", "one a row"])
+def foreign(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Stored]:
+    return tmp_path / "foreign", foreign_checkpoint(tmp_path / "foreign", one_scale=request.param)
+
+
+def test_the_rows_of_the_kernels_are_the_stored_ones(foreign: tuple[Path, Stored]) -> None:
+    directory, tensors = foreign
+    manifest = read_manifest(directory)
+    matrices = [name for name, entry in manifest.tensors.items() if entry.quantisation is not None]
+    scales = torch.cat([tensors[name + SCALE_SUFFIX] for name in matrices])
+    assert (scales.view(torch.int32) & 0xFF).any(), "scales that quantise_rows could have made"
+    with open_weights(directory / WEIGHTS_FILE, manifest.tensors) as weights:
+        for name in matrices:
+            quanta, scale = weights.rows(name)
+            assert np.array_equal(quanta, tensors[name].numpy())
+            assert np.array_equal(scale, tensors[name + SCALE_SUFFIX].numpy())
+
+
+def test_floats_are_the_products_rounded_once(foreign: tuple[Path, Stored]) -> None:
+    directory, tensors = foreign
+    found = load_checkpoint(directory).transformer.state_dict()
+    for name, value in found.items():
+        if name + SCALE_SUFFIX in tensors:
+            scale = tensors[name + SCALE_SUFFIX].double()
+            exact = tensors[name].double() * scale.reshape(-1, *[1] * (value.dim() - 1))
+            assert torch.equal(value, exact.float())
+        else:
+            assert torch.equal(value, tensors[name])
