@@ -220,13 +220,10 @@ class _Packer:
 
     def _position_bias(self, stack: str, length: int) -> Floats | None:
         """What is added to scores of self-attention, by key − query: (H, 2 · length − 1)."""
-        config = self._config
-        is_encoder = stack == "encoder"
-        attends = is_encoder or config.decoder_cell == "self-attention"
-        if config.position != "relative" or not attends:
+        if self._config.position != "relative":
             return None
         distances = torch.arange(1 - length, length)
-        buckets = relative_buckets(distances, is_bidirectional=is_encoder).numpy()
+        buckets = relative_buckets(distances, is_bidirectional=stack == "encoder").numpy()
         by_bucket = self._weights.floats(f"{stack}.position_bias.scores.weight")
         return np.ascontiguousarray(by_bucket[buckets].T)
 

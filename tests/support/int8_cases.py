@@ -64,7 +64,6 @@ SHAPES |= {
         "d_k": 20,
         "d_v": 20,
     },
-    "relative positions and an ssru": {"position": "relative", "decoder_cell": "ssru"},
     "post-norm, relative positions": {"position": "relative"},
     "mbart": {
         "position": "learned",

@@ -35,11 +35,11 @@ void add_bias(float* scores, const float* bias, int length) {
 }
 
 template <int R>
-void score_memory(const HeadShape& shape, int head, const Memory& memory,
-                  const float* const* queries, float* scratch, int stride) {
+void score_sentence(const HeadShape& shape, int head, const Sentence& sentence,
+                    const float* const* queries, float* scratch, int stride) {
   const __m512 scale = _mm512_set1_ps(shape.scale);
-  for (int begin = 0; begin < memory.length; begin += kLanes) {
-    const half* keys = memory.keys + std::size_t(begin) * shape.keys() +
+  for (int begin = 0; begin < sentence.length; begin += kLanes) {
+    const half* keys = sentence.keys + std::size_t(begin) * shape.keys() +
                        std::size_t(head) * shape.key_width * kLanes;
     __m512 sum[R];
     for (int r = 0; r < R; ++r) sum[r] = _mm512_setzero_ps();
@@ -57,8 +57,8 @@ void score_memory(const HeadShape& shape, int head, const Memory& memory,
 }
 
 template <int R>
-void mix_memory(const HeadShape& shape, int head, const Memory& memory, const float* scratch,
-                int stride, const float* inverse, float* const* outputs) {
+void mix_sentence(const HeadShape& shape, int head, const Sentence& sentence, const float* scratch,
+                  int stride, const float* inverse, float* const* outputs) {
   const int width = shape.value_width;
   for (int first = 0; first < width; first += kBlockVectors * kLanes) {
     const int num_vectors =
@@ -67,8 +67,8 @@ void mix_memory(const HeadShape& shape, int head, const Memory& memory, const fl
     for (int r = 0; r < R; ++r) {
       for (int v = 0; v < kBlockVectors; ++v) sum[r][v] = _mm512_setzero_ps();
     }
-    const half* values = memory.values + std::size_t(head) * width + first;
-    for (int position = 0; position < memory.length; ++position) {
+    const half* values = sentence.values + std::size_t(head) * width + first;
+    for (int position = 0; position < sentence.length; ++position) {
       for (int v = 0; v < num_vectors; ++v) {
         const __m512 value = load_half(values + v * kLanes);
         for (int r = 0; r < R; ++r) {
@@ -88,20 +88,20 @@ void mix_memory(const HeadShape& shape, int head, const Memory& memory, const fl
 }
 
 template <int R>
-void attend(const HeadShape& shape, int head, const Memory& memory, const float* const* queries,
+void attend(const HeadShape& shape, int head, const Sentence& sentence, const float* const* queries,
             const float* const* biases, float* scratch, float* const* outputs,
             float* const* weights, float weight_factor) {
-  const int stride = round_up(memory.length, kLanes);
-  score_memory<R>(shape, head, memory, queries, scratch, stride);
+  const int stride = round_up(sentence.length, kLanes);
+  score_sentence<R>(shape, head, sentence, queries, scratch, stride);
   if (biases != nullptr) {
-    for (int r = 0; r < R; ++r) add_bias(scratch + r * stride, biases[r], memory.length);
+    for (int r = 0; r < R; ++r) add_bias(scratch + r * stride, biases[r], sentence.length);
   }
   float inverse[R];
-  for (int r = 0; r < R; ++r) inverse[r] = soften(scratch + r * stride, memory.length);
-  mix_memory<R>(shape, head, memory, scratch, stride, inverse, outputs);
+  for (int r = 0; r < R; ++r) inverse[r] = soften(scratch + r * stride, sentence.length);
+  mix_sentence<R>(shape, head, sentence, scratch, stride, inverse, outputs);
   if (weights == nullptr) return;
   for (int r = 0; r < R; ++r) {
-    for (int i = 0; i < memory.length; ++i) {
+    for (int i = 0; i < sentence.length; ++i) {
       weights[r][i] += scratch[r * stride + i] * inverse[r] * weight_factor;
     }
   }
@@ -121,8 +121,8 @@ RelativeBias::RelativeBias(const float* scores, int num_heads, int max_length)
   }
 }
 
-void store_memory(const HeadShape& shape, int position, const float* keys, const float* values,
-                  half* to_keys, half* to_values) {
+void store_in_sentence(const HeadShape& shape, int position, const float* keys, const float* values,
+                       half* to_keys, half* to_values) {
   half* block = to_keys + std::size_t(position / kLanes) * kLanes * shape.keys();
   alignas(64) half narrow[kLanes];
   for (int i = 0; i < shape.keys(); i += kLanes) {
@@ -137,23 +137,23 @@ void store_memory(const HeadShape& shape, int position, const float* keys, const
   }
 }
 
-void attend_to_memory(const HeadShape& shape, int head, const Memory& memory,
-                      const float* const* queries, int num_queries, const float* const* biases,
-                      float* scratch, float* const* outputs, float* const* weights,
-                      float weight_factor) {
+void attend_to_sentence(const HeadShape& shape, int head, const Sentence& sentence,
+                        const float* const* queries, int num_queries, const float* const* biases,
+                        float* scratch, float* const* outputs, float* const* weights,
+                        float weight_factor) {
   static_assert(kMaxQueries == 4);
   switch (num_queries) {
     case 4:
-      return attend<4>(shape, head, memory, queries, biases, scratch, outputs, weights,
+      return attend<4>(shape, head, sentence, queries, biases, scratch, outputs, weights,
                        weight_factor);
     case 3:
-      return attend<3>(shape, head, memory, queries, biases, scratch, outputs, weights,
+      return attend<3>(shape, head, sentence, queries, biases, scratch, outputs, weights,
                        weight_factor);
     case 2:
-      return attend<2>(shape, head, memory, queries, biases, scratch, outputs, weights,
+      return attend<2>(shape, head, sentence, queries, biases, scratch, outputs, weights,
                        weight_factor);
     default:
-      return attend<1>(shape, head, memory, queries, biases, scratch, outputs, weights,
+      return attend<1>(shape, head, sentence, queries, biases, scratch, outputs, weights,
                        weight_factor);
   }
 }

@@ -23,8 +23,8 @@ void Encoder::lay_out(const std::int32_t* lengths, int num_sentences) {
     begin_.push_back(static_cast<int>(place_.size()));
     keys_at_.push_back(num_keys);
     values_at_.push_back(num_values);
-    num_keys += memory_keys_size(network_.heads, length);
-    num_values += memory_values_size(network_.heads, length);
+    num_keys += sentence_keys_size(network_.heads, length);
+    num_values += sentence_values_size(network_.heads, length);
     longest = std::max(longest, length);
     for (int position = 0; position < length; ++position) {
       sentence_.push_back(sentence);
@@ -64,15 +64,15 @@ void Encoder::attend(const std::int32_t* lengths, int num_sentences) {
   stack_.for_rows(num_tokens_, [&](int token) {
     const int sentence = sentence_[token];
     const float* keys = stack_.projected.row(token) + heads.keys();
-    store_memory(heads, place_[token], keys, keys + heads.keys(),
-                 keys_.data() + keys_at_[sentence], values_.data() + values_at_[sentence]);
+    store_in_sentence(heads, place_[token], keys, keys + heads.keys(),
+                      keys_.data() + keys_at_[sentence], values_.data() + values_at_[sentence]);
   });
   const int longest = *std::max_element(lengths, lengths + num_sentences);
   const std::size_t stride = std::size_t(kQueries) * round_up(longest, kLanes);
   team_.run(num_sentences * heads.num_heads, [&](int task, int thread) {
     const int sentence = task / heads.num_heads, head = task % heads.num_heads;
     const int begin = begin_[sentence], end = begin + lengths[sentence];
-    const Memory memory{keys_.data() + keys_at_[sentence], values_.data() + values_at_[sentence],
+    const Sentence whole{keys_.data() + keys_at_[sentence], values_.data() + values_at_[sentence],
                         lengths[sentence]};
     for (int first = begin; first < end; first += kQueries) {
       const int num_queries = std::min(kQueries, end - first);
@@ -84,9 +84,9 @@ void Encoder::attend(const std::int32_t* lengths, int num_sentences) {
         outputs[q] = stack_.context.row(first + q);
         if (!bias.is_empty()) biases[q] = bias.of(head, first + q - begin);
       }
-      attend_to_memory(heads, head, memory, queries, num_queries,
-                       bias.is_empty() ? nullptr : biases, scratch_.data() + thread * stride,
-                       outputs, nullptr, 0.0f);
+      attend_to_sentence(heads, head, whole, queries, num_queries,
+                         bias.is_empty() ? nullptr : biases, scratch_.data() + thread * stride,
+                         outputs, nullptr, 0.0f);
     }
   });
   stack_.quantise_context(num_tokens_);

@@ -29,16 +29,16 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       team_(std::move(team)),
       limits_(limits),
       num_layers_(static_cast<int>(network_->decoder.size())),
-      memory_keys_size_(memory_keys_size(network_->heads, limits.max_source_length)),
-      memory_values_size_(memory_values_size(network_->heads, limits.max_source_length)),
+      source_keys_size_(sentence_keys_size(network_->heads, limits.max_source_length)),
+      source_values_size_(sentence_values_size(network_->heads, limits.max_source_length)),
       stack_(*network_, *team_, network_->decoder_d_ff),
       encoder_(*network_, *team_),
       output_(*network_, *team_),
       history_(limits.max_rows, limits.max_target_length),
       cell_(make_cell(*network_, *team_, limits, history_, stack_)),
-      memory_keys_(std::size_t(limits.max_slots) * num_layers_ * memory_keys_size_),
-      memory_values_(std::size_t(limits.max_slots) * num_layers_ * memory_values_size_),
-      memory_lengths_(limits.max_slots, 0),
+      source_keys_(std::size_t(limits.max_slots) * num_layers_ * source_keys_size_),
+      source_values_(std::size_t(limits.max_slots) * num_layers_ * source_values_size_),
+      source_lengths_(limits.max_slots, 0),
       open_group_(limits.max_slots, -1),
       tokens_(tokens) {
   scratch_.reserve(team_->size() * scratch_stride());
@@ -49,10 +49,10 @@ std::size_t Session::scratch_stride() const {
   return std::size_t(round_up(limits_.max_source_length, kLanes)) * kGroupRows;
 }
 
-Memory Session::memory(int slot, int layer) const {
+Sentence Session::source(int slot, int layer) const {
   const std::size_t index = std::size_t(slot) * num_layers_ + layer;
-  return {memory_keys_.data() + index * memory_keys_size_,
-          memory_values_.data() + index * memory_values_size_, memory_lengths_[slot]};
+  return {source_keys_.data() + index * source_keys_size_,
+          source_values_.data() + index * source_values_size_, source_lengths_[slot]};
 }
 
 void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
@@ -62,12 +62,12 @@ void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
                   [&](int layer, int sentence, int position, const float* keys,
                       const float* values) {
                     const std::size_t index = std::size_t(slots[sentence]) * num_layers_ + layer;
-                    store_memory(network_->heads, position, keys, values,
-                                 memory_keys_.data() + index * memory_keys_size_,
-                                 memory_values_.data() + index * memory_values_size_);
+                    store_in_sentence(network_->heads, position, keys, values,
+                                      source_keys_.data() + index * source_keys_size_,
+                                      source_values_.data() + index * source_values_size_);
                   });
   for (int sentence = 0; sentence < num_sentences; ++sentence) {
-    memory_lengths_[slots[sentence]] = lengths[sentence];
+    source_lengths_[slots[sentence]] = lengths[sentence];
   }
   team_->end();
 }
@@ -195,7 +195,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
 
     stack_.enter(num_rows, *layer.cross_norm);
     stack_.project(num_rows, *layer.cross_query);
-    attend_to_memories(num_rows, index, looked != nullptr && index + 1 == num_layers_);
+    attend_to_sources(num_rows, index, looked != nullptr && index + 1 == num_layers_);
     stack_.add_attended(num_rows, *layer.cross_output);
     stack_.leave(num_rows, *layer.cross_norm);
     watch.add_to(seconds_.cross_attention);
@@ -238,7 +238,7 @@ void Session::embed(const StepRow* rows, int num_rows) {
   });
 }
 
-void Session::attend_to_memories(int num_rows, int layer, bool with_weights) {
+void Session::attend_to_sources(int num_rows, int layer, bool with_weights) {
   const HeadShape& heads = network_->heads;
   if (with_weights) {
     weights_.reserve(num_rows, limits_.max_source_length);
@@ -253,9 +253,9 @@ void Session::attend_to_memories(int num_rows, int layer, bool with_weights) {
       outputs[i] = stack_.context.row(group.rows[i]);
       if (with_weights) weights[i] = weights_.row(group.rows[i]);
     }
-    attend_to_memory(heads, head, memory(group.slot, layer), queries, group.num_rows, nullptr,
-                     scratch_.data() + thread * scratch_stride(), outputs,
-                     with_weights ? weights : nullptr, 1.0f / static_cast<float>(heads.num_heads));
+    attend_to_sentence(heads, head, source(group.slot, layer), queries, group.num_rows, nullptr,
+                       scratch_.data() + thread * scratch_stride(), outputs,
+                       with_weights ? weights : nullptr, 1.0f / static_cast<float>(heads.num_heads));
   };
   const int num_groups = static_cast<int>(groups_.size());
   if (with_weights) {  // the heads of a row add up in one place, so one thread has them all
@@ -277,7 +277,7 @@ void Session::find_most_looked_at(const StepRow* rows, int num_rows, std::int64_
   }
   for (int row = 0; row < num_rows; ++row) {
     const float* weights = weights_.row(row);
-    looked[row] = std::max_element(weights, weights + memory_lengths_[rows[row].slot]) - weights;
+    looked[row] = std::max_element(weights, weights + source_lengths_[rows[row].slot]) - weights;
   }
 }
 

@@ -15,7 +15,7 @@ namespace dragoman {
 // A sentence to search a translation of.
 struct Request {
   std::int64_t name;
-  int slot;                // where its memory will lie
+  int slot;                // where its source will lie
   std::vector<int> rows;   // where its beams will lie
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> prefix;
@@ -62,7 +62,7 @@ class Session : private Pasts {
 
  private:
   static constexpr int kGroupRows = 4;
-  struct Group {  // rows of one slot, which read its memory together
+  struct Group {  // rows of one slot, which read its source together
     int slot;
     int num_rows;
     int rows[kGroupRows];
@@ -73,25 +73,25 @@ class Session : private Pasts {
   int lay_out_step();
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
-  Memory memory(int slot, int layer) const;
+  Sentence source(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
   void embed(const StepRow* rows, int num_rows);
-  void attend_to_memories(int num_rows, int layer, bool with_weights);
+  void attend_to_sources(int num_rows, int layer, bool with_weights);
   void find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked);
 
   std::shared_ptr<Network> network_;
   std::shared_ptr<Team> team_;
   Limits limits_;
   int num_layers_;
-  std::size_t memory_keys_size_, memory_values_size_;
+  std::size_t source_keys_size_, source_values_size_;
   Stack stack_;
   Encoder encoder_;
   OutputLayer output_;
   History history_;
   std::unique_ptr<Cell> cell_;
-  LazyArray<half> memory_keys_, memory_values_;
-  std::vector<int> memory_lengths_;  // by slot
+  LazyArray<half> source_keys_, source_values_;
+  std::vector<int> source_lengths_;  // by slot
   std::vector<Group> groups_;
   std::vector<int> open_group_;  // by slot: its group that is not full
   FloatRows weights_;

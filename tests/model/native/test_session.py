@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from model.config import SearchConfig
+from model.config import ModelConfig, SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.native import kernels
 from model.native.network import Int8Network, pack_transformer
-from support.int8_cases import SHAPES, random_network
+from model.native.weights import NetworkWeights
+from support.int8_cases import SHAPE, SHAPES, random_network
+from support.int8_cases import packed as packed_weights
+from support.random_weights import random_weights
 from support.reference_search import NextLogProbs, reference_search
 from support.search_cases import (
     LIMITS,
@@ -195,6 +198,26 @@ def test_numbers_that_are_not_finite_give_no_hypothesis_and_harm_nobody_else() -
     while not session.is_idle:
         for finished in session.step():
             assert finished.hypotheses == alone(network, request)
+
+
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
+def test_states_that_are_not_finite_are_not_inherited_by_the_next_sentence(cell: str) -> None:
+    config = ModelConfig(**(SHAPE | {"decoder_cell": cell, "share_embeddings": False}))
+    weights = random_weights(config)
+    weights["source_embedding.weight"][7] = torch.nan
+    network = packed_weights(config, NetworkWeights(weights))
+    session = DecodingSession(network, tokens=TOKENS, limits=LIMITS)
+    bad, healthy = (
+        DecodeRequest(source_ids=source, prefix_ids=(0,), search=SearchConfig(max_length=8))
+        for source in ((7, 1), (4, 5, 1))
+    )
+    expected = alone(network, healthy)
+    assert expected
+    for request in (bad, healthy):
+        session.admit([request])
+        while not session.is_idle:
+            for finished in session.step():
+                assert finished.hypotheses == (() if request is bad else expected)
 
 
 def test_long_pasts_give_their_memory_back_and_the_next_sentence_is_right() -> None:
