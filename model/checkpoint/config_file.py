@@ -7,12 +7,12 @@ Imports no torch.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from model.checkpoint.checksums import read_limited, read_listing, verify_files
-from model.checkpoint.consistency import manifest_problems
+from model.checkpoint.consistency import language_problems, manifest_problems
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.migrations import (
     NEWEST_SCHEMA,
@@ -26,6 +26,7 @@ from model.checkpoint.verification import verify_parts
 from model.conversion import ConversionError, Problem, convert, is_default
 from model.errors import CheckpointError, ConfigError, shown
 from model.system.paths import is_folder
+from model.text.language import all_pairs
 
 MAX_CONFIG_BYTES = 16 * 2**20
 
@@ -67,7 +68,7 @@ def format_manifest(manifest: Manifest) -> bytes:
     problems = manifest_problems(manifest)
     if problems:
         raise ConfigError(_listed("the checkpoint's description is inconsistent", problems))
-    return format_config(manifest)
+    return format_config(replace(manifest, pairs=()) if manifest.languages else manifest)
 
 
 def parse_config(data: bytes, kind: type[T]) -> T:
@@ -144,7 +145,10 @@ def _parse_manifest(path: Path, data: bytes) -> Manifest:
         raise CheckpointError(path, _listed("cannot be used", problems)) from error
     except ConfigError as error:
         raise CheckpointError(path, str(error)) from error
-    problems = manifest_problems(manifest)
+    problems = language_problems(manifest)
+    if manifest.languages and not problems:
+        manifest = replace(manifest, pairs=all_pairs(manifest.languages))
+    problems = problems or manifest_problems(manifest)
     if problems:
         raise CheckpointError(path, _listed("cannot be used", problems))
     return manifest

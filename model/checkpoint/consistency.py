@@ -12,9 +12,10 @@ from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, CheckpointFiles
 from model.checkpoint.names import name_problem
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
-from model.text.language import LanguagePair, canonical_tag
+from model.text.language import all_pairs, canonical_tag
 
 MAX_PREFIX_PIECES = 256
+MAX_LANGUAGES = 2**9
 MAX_PAIRS = 2**16
 MAX_LICENCES = 2**12
 MAX_TENSORS = 2**16
@@ -24,6 +25,18 @@ MAX_WIDTH = 2**20
 MAX_LAYERS = 2**10
 MAX_HEADS = 2**10
 MAX_LENGTH = 2**17
+
+
+def language_problems(manifest: Manifest) -> list[str]:
+    """What is wrong with the languages of a file, before pairs are made of them."""
+    problems = []
+    if len(manifest.languages) > MAX_LANGUAGES:
+        problems.append(
+            f"languages has {len(manifest.languages)} entries; at most {MAX_LANGUAGES} are read"
+        )
+    if manifest.languages and manifest.pairs:
+        problems.append("pairs and languages are both given; languages stand for all their pairs")
+    return problems
 
 
 def manifest_problems(manifest: Manifest) -> list[str]:
@@ -36,7 +49,7 @@ def manifest_problems(manifest: Manifest) -> list[str]:
         *_file_problems(manifest.files),
         *_size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
-        *_pair_problems(manifest.pairs),
+        *_pair_problems(manifest),
         *_limit_problems(manifest),
         *_tensor_problems(manifest),
     ]
@@ -56,7 +69,10 @@ def _text_problems(manifest: Manifest) -> list[str]:
 def _count_problems(manifest: Manifest) -> list[str]:
     """More than any checkpoint has, refused before anything is made of it."""
     counts = {
-        "pairs": (len(manifest.pairs), MAX_PAIRS),
+        "pairs": (
+            len(manifest.pairs),
+            MAX_LANGUAGES**2 if manifest.languages else MAX_PAIRS,
+        ),
         "licences": (len(manifest.licences), MAX_LICENCES),
         "tensors": (len(manifest.tensors), MAX_TENSORS),
         "tokens.suppressed_ids": (
@@ -142,17 +158,20 @@ def _token_problems(tokens: SpecialTokens, network: ModelConfig) -> list[str]:
     return problems
 
 
-def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
+def _pair_problems(manifest: Manifest) -> list[str]:
+    pairs = manifest.pairs
     problems = [] if pairs else ["pairs is empty"]
-    for index, pair in enumerate(pairs):
-        for side, tag in (("source", pair.source), ("target", pair.target)):
-            try:
-                canonical = canonical_tag(tag)
-            except InputError as error:
-                problems.append(f"pairs[{index}].{side}: {error}")
-                continue
-            if tag != canonical:
-                problems.append(f"pairs[{index}].{side} is {shown(tag)}; it must be {canonical!r}")
+    if manifest.languages and pairs != all_pairs(manifest.languages):
+        problems.append("pairs are not all pairs of languages")
+    tags = {tag for pair in pairs for tag in (pair.source, pair.target)}
+    wrong = {tag: problem for tag in tags if (problem := _tag_problem(tag)) is not None}
+    if wrong:
+        problems += [
+            f"pairs[{index}].{side}{wrong[tag]}"
+            for index, pair in enumerate(pairs)
+            for side, tag in (("source", pair.source), ("target", pair.target))
+            if tag in wrong
+        ]
     directions = Counter((pair.source, pair.target) for pair in pairs)
     problems += [
         f"pairs has {source} → {target} {count} times"
@@ -160,6 +179,15 @@ def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
         if count > 1
     ]
     return problems
+
+
+def _tag_problem(tag: str) -> str | None:
+    """To follow the tag's place; None if there is none."""
+    try:
+        canonical = canonical_tag(tag)
+    except InputError as error:
+        return f": {error}"
+    return None if tag == canonical else f" is {shown(tag)}; it must be {canonical!r}"
 
 
 def _limit_problems(manifest: Manifest) -> list[str]:

@@ -7,10 +7,11 @@ It does not own the file itself (`model.checkpoint.config_file`) or the checks b
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from model.config import LengthLimits, ModelConfig, SpecialTokens
-from model.text.language import LanguagePair
+from model.text.language import Language, LanguagePair
 from model.text.moses import MosesBpe
 
 CONFIG_FILE = "config.json"
@@ -71,7 +72,7 @@ class CheckpointFiles:
     card: str = "card.md"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: the directions are looked up in a table
 class Manifest:
     """All of config.json but the version of its schema.
 
@@ -86,6 +87,8 @@ class Manifest:
         licences: Of every corpus it was trained on.
         tensors: How every tensor is stored, by the names of the network's `state_dict`.
         moses: How text becomes pieces where SentencePiece does not; None means that it does.
+        languages: Where each is translated into each other: `pairs` are then all of them
+            (`model.text.language.all_pairs`), and the file lists languages and no pairs.
     """
 
     name: str
@@ -99,13 +102,15 @@ class Manifest:
     tensors: Mapping[str, TensorEntry]
     files: CheckpointFiles
     moses: MosesBpe | None = None
+    languages: tuple[Language, ...] = ()
 
     def pair(self, source: str, target: str) -> LanguagePair | None:
         """The direction between two canonical tags, or None when it is not translated."""
-        for pair in self.pairs:
-            if (pair.source, pair.target) == (source, target):
-                return pair
-        return None
+        return self._by_tags.get((source, target))
+
+    @cached_property
+    def _by_tags(self) -> Mapping[tuple[str, str], LanguagePair]:
+        return {(pair.source, pair.target): pair for pair in self.pairs}
 
     @property
     def max_prefix_length(self) -> int:

@@ -5,7 +5,7 @@ live in the API adapters, and which languages are translated is a checkpoint's o
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -59,6 +59,39 @@ class LanguagePair:
     def source_start(self) -> tuple[str, ...]:
         """All pieces before those of the text."""
         return self.source_prompt + self.source_prefix
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """One language of a network that translates each of its languages into each other.
+
+    Attributes:
+        tag: BCP-47 tag in canonical case.
+        source_prefix: Pieces before the source when the source is of this language.
+        wanted_prefix: Pieces before the source, after those, when the target is (SMaLL-100).
+        target_prefix: Pieces after the start token, forced, when the target is.
+    """
+
+    tag: str
+    source_prefix: tuple[str, ...] = ()
+    wanted_prefix: tuple[str, ...] = ()
+    target_prefix: tuple[str, ...] = ()
+
+
+def all_pairs(languages: Iterable[Language]) -> tuple[LanguagePair, ...]:
+    """Every language into every other one, in their order."""
+    languages = tuple(languages)
+    return tuple(
+        LanguagePair(
+            source=source.tag,
+            target=target.tag,
+            source_prefix=source.source_prefix + target.wanted_prefix,
+            target_prefix=target.target_prefix,
+        )
+        for source in languages
+        for target in languages
+        if source is not target
+    )
 
 
 def canonical_tag(tag: str) -> str:

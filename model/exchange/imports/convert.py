@@ -174,6 +174,7 @@ def _planned(
         licences=imported.licences,
         tensors={key: _entry(key, shape, compute) for key, shape in shapes.items()},
         files=files,
+        languages=imported.languages,
     )
     problems = [*_tensor_problems(imported, shapes), *manifest_problems(manifest)]
     if not problems:

@@ -4,6 +4,8 @@ Owns the list. An importer recognises its own format by its content; the order m
 two could.
 """
 
+from model.exchange.imports.huggingface_m2m100 import HuggingFaceM2M100
+from model.exchange.imports.huggingface_marian import HuggingFaceMarian
 from model.exchange.imports.imported import Importer
 
-IMPORTERS: tuple[Importer, ...] = ()
+IMPORTERS: tuple[Importer, ...] = (HuggingFaceMarian(), HuggingFaceM2M100())

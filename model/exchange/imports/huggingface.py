@@ -146,6 +146,25 @@ class HuggingFaceFolder:
         """What generation_config.json says, or else config.json, which older folders keep it in."""
         return self.generation.get(name, self.config.get(name))
 
+    def suppressed(self) -> tuple[int, ...]:
+        """Tokens that are never generated; of what is forbidden, only single tokens are.
+
+        A problem where the lists are something else.
+        """
+        banned, more = self.setting("bad_words_ids") or [], self.setting("suppress_tokens") or []
+        if not isinstance(banned, list) or not isinstance(more, list):
+            self.problems.append("bad_words_ids or suppress_tokens is no list")
+            return ()
+        words = [*banned, *([token] for token in more)]
+        if any(not isinstance(word, list) or len(word) != 1 for word in words):
+            self.problems.append("bad_words_ids has sequences; only single tokens are suppressed")
+            return ()
+        ids = {token for word in words for token in word}
+        if any(type(token) is not int for token in ids):
+            self.problems.append("bad_words_ids or suppress_tokens has something that is no id")
+            return ()
+        return tuple(sorted(ids))
+
     @property
     def name(self) -> str:
         """What the model is called: its name on the hub without the owner, or the folder's."""

@@ -16,7 +16,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
-from model.text.language import LanguagePair
+from model.text.language import Language, LanguagePair
 
 __all__ = ["ForeignTensor", "ImportOptions", "ImportedModel", "Importer", "QuantisedRows"]
 
@@ -53,6 +53,7 @@ class ImportedModel:
         tensors: By the names of the network's `state_dict`.
         unused: Names of tensors of the source that nothing reads; a conversion fails over them.
         notes: Sentences for the card: what differs from the original program.
+        languages: Where each is translated into each other, whose `all_pairs` are then `pairs`.
     """
 
     family: str
@@ -69,6 +70,7 @@ class ImportedModel:
     tensors: Mapping[str, ForeignTensor]
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    languages: tuple[Language, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Language codes of other programs as BCP-47 tags.
 
 Owns the tables: ISO 639-3 to the shorter code that BCP-47 prefers (RFC 5646, section 2.2.1), with
-the languages that stand for their macrolanguage, and the 202 codes of FLORES-200 in the order of
-NLLB's vocabulary. What a tag may stand for is `model.text.language`.
+the languages that stand for their macrolanguage; the families of ISO 639-5; the 202 codes of
+FLORES-200 in the order of NLLB's vocabulary. What a tag may stand for is `model.text.language`.
 """
 
 import re
@@ -69,6 +69,17 @@ _KEPT_SCRIPTS = frozenset(
 )
 """Codes of a script that the language is not usually written in, or of one of two that are."""
 
+_FAMILIES = frozenset(
+    _words("""
+    aav afa alg alv apa aqa aql art ath auf aus awd azc bad bai bat ber bih bnt btk cai cau cba ccn
+    ccs cdc cdd cel cmc cpe cpf cpp crp csu cus day dmn dra egx esx euq fiu fox gem gme gmq gmw grk
+    hmx hok hyx iir ijo inc ine ira iro itc jpx kar kdo khi kro map mkh mno mul mun myn nah nai ngf
+    nic nub omq omv oto paa phi plf poz pqe pqw pra qwe roa sai sal sem sgn sio sit sla smi son sqj
+    ssa syd tai tbq trk tup tut tuw und urj wak wen xgn xnd ypk zhx zle zls zlw znd
+    """)
+)
+"""ISO 639-5, and what stands for several languages or an unknown one."""
+
 _CODE = re.compile(r"([A-Za-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}))?")
 
 
@@ -87,10 +98,10 @@ def flores_tag(code: str) -> str | None:
 def language_tag(code: str) -> str | None:
     """The tag of a code of two or three letters, with a script or a region: `cmn_Hans`, `pt_br`.
 
-    None of what is none, such as the name of a family of languages.
+    None of what is none, or is that of a family of languages.
     """
     match = _CODE.fullmatch(code)
-    if match is None:
+    if match is None or match[1].lower() in _FAMILIES:
         return None
     language = match[1].lower()
     parts = (_PREFERRED.get(language, language), match[2], match[3])

@@ -48,6 +48,8 @@ def test_a_script_is_left_out_where_it_goes_without_saying(code: str, tag: str |
         ("srp_Latn", "sr-Latn"),
         ("ceb", "ceb"),
         ("ROMANCE", None),
+        ("gem", None),
+        ("mul", None),
         ("en+de", None),
         ("", None),
     ],
