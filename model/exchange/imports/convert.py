@@ -175,6 +175,7 @@ def _planned(
         tensors={key: _entry(key, shape, compute) for key, shape in shapes.items()},
         files=files,
         languages=imported.languages,
+        moses=imported.tokenizer.moses,
     )
     problems = [*_tensor_problems(imported, shapes), *manifest_problems(manifest)]
     if not problems:
