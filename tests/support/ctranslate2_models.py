@@ -16,7 +16,7 @@ from support.tiny_checkpoint import generated_pairs, tiny_spm
 ROOT = Path(__file__).parents[2]
 SPECIALS = ("<unk>", "<blank>", "<s>", "</s>")
 WIDTH, INNER = 32, 48
-EOS_BIAS = 3.0
+EOS_BIAS = 8.0
 
 
 def opennmt_pieces() -> list[str]:
@@ -51,6 +51,7 @@ class RandomSpec:
     scale_embeddings: bool | float = True
     starts_from_zero: bool = False
     num_heads: int = 4
+    weight_width: float = 2.4
     seed: int = 7
 
 
@@ -119,7 +120,9 @@ def _fill_linears(spec: TransformerSpec, wanted: RandomSpec, random: np.random.G
                 sizes.append((layer.ffn.linear_0_noact, INNER, WIDTH))
             sizes.append((layer.ffn.linear_1, WIDTH, INNER))
             for linear, outputs, inputs in sizes:
-                linear.weight = _values(random, outputs, inputs, width=1.6 / inputs**0.5)
+                linear.weight = _values(
+                    random, outputs, inputs, width=wanted.weight_width / inputs**0.5
+                )
                 if wanted.has_biases:
                     linear.bias = _values(random, outputs, width=0.3)
 
@@ -141,8 +144,10 @@ def _fill_tables(
     num_source: int,
     num_target: int,
 ) -> None:
-    source = _values(random, num_source, WIDTH, width=WIDTH**-0.5)
-    target = source if wanted.is_shared else _values(random, num_target, WIDTH, width=WIDTH**-0.5)
+    source = _values(random, num_source, WIDTH, width=2 * WIDTH**-0.5)
+    target = (
+        source if wanted.is_shared else _values(random, num_target, WIDTH, width=2 * WIDTH**-0.5)
+    )
     spec.encoder.embeddings[0].weight = source
     spec.decoder.embeddings.weight = target
     projection = target if wanted.is_tied else _values(random, num_target, WIDTH, width=0.2)

@@ -20,7 +20,6 @@ from model.exchange.imports.ctranslate2_layout import Layout
 from model.exchange.imports.ctranslate2_tensors import (
     EMBEDDING_NORM,
     LAYER,
-    OUTPUT_BIAS,
     POSITIONS,
     PROJECTION,
     SOURCE_TABLES,
@@ -258,12 +257,10 @@ def _tables(layout: Layout, tensors: Tensors, numbering: Numbering) -> Settings:
     for name, is_unneeded in (("target_embedding", is_shared), ("output_projection", is_tied)):
         if is_unneeded:
             tensors.found.pop(f"{name}.weight", None)
-    if layout.has(OUTPUT_BIAS):
-        tensors.table("output_bias", OUTPUT_BIAS, numbering.target)
     return {
         "share_embeddings": is_shared,
         "tie_output": is_tied,
-        "output_bias": layout.has(OUTPUT_BIAS),
+        "output_bias": tensors.output_bias(numbering.target),
     }
 
 

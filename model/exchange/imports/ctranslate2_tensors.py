@@ -77,12 +77,21 @@ class Tensors:
         return f"<Tensors of {self._layout!r}: {len(self.found)} found>"
 
     def table(self, name: str, path: str, rows: Rows) -> None:
-        """A table, or bias, with a row a piece."""
-        is_table = path != OUTPUT_BIAS
-        stored = (rows.num_old, self._shape.width) if is_table else (rows.num_old,)
-        if self._layout.use(path, stored):
+        """A table with a row a piece."""
+        width = self._shape.width
+        if self._layout.use(path, (rows.num_old, width)):
             read = partial(_moved, self._layout, path, rows)
-            self.found[name] = ForeignTensor(shape=(len(rows.old), *stored[1:]), read=read)
+            self.found[name] = ForeignTensor(shape=(len(rows.old), width), read=read)
+
+    def output_bias(self, rows: Rows) -> bool:
+        """A number a target piece, if there is one in the file or rows are added; whether so."""
+        is_stored = self._layout.has(OUTPUT_BIAS)
+        if is_stored and not self._layout.use(OUTPUT_BIAS, (rows.num_old,)):
+            return False
+        if is_stored or rows.has_added:
+            read = partial(_bias, self._layout, rows) if is_stored else partial(_no_bias, rows)
+            self.found["output_bias"] = ForeignTensor(shape=(len(rows.old),), read=read)
+        return is_stored or rows.has_added
 
     def positions(self, side: str, path: str, num_rows: int) -> None:
         """The first rows of a stored position table."""
@@ -170,3 +179,11 @@ class Tensors:
 
 def _moved(layout: Layout, path: str, rows: Rows) -> Tensor | QuantisedRows:
     return rows.of(layout.file.weight(path))
+
+
+def _bias(layout: Layout, rows: Rows) -> Tensor:
+    return rows.bias(layout.file.values(OUTPUT_BIAS))
+
+
+def _no_bias(rows: Rows) -> Tensor:
+    return rows.bias(torch.zeros(rows.num_old))

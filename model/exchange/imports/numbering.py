@@ -16,6 +16,8 @@ from model.errors import ConfigError, shown
 from model.exchange.imports.imported import QuantisedRows
 
 _PADS = ("<blank>", "<pad>")
+_NEVER = -10_000.0
+"""A logit whose exponential is 0 in every type, and that every type can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,22 +56,27 @@ class Rows:
         """Whether every row stays in its place."""
         return self.old == tuple(range(self.num_old))
 
+    @property
+    def has_added(self) -> bool:
+        """Whether there are rows that the foreign table does not have."""
+        return None in self.old
+
     def of(self, table: Tensor | QuantisedRows) -> Tensor | QuantisedRows:
         """The rows of a foreign table, (num_old, …) → (ids, …)."""
         if self.is_unchanged:
             return table
         if isinstance(table, QuantisedRows):
-            scale = self._moved(table.scale)
-            scale[self._added()] = 1.0
-            return QuantisedRows(quanta=self._moved(table.quanta), scale=scale)
-        return self._moved(table)
+            scale = self._moved(table.scale, added=1.0)
+            return QuantisedRows(quanta=self._moved(table.quanta, added=0), scale=scale)
+        return self._moved(table, added=0)
 
-    def _added(self) -> Tensor:
-        return torch.tensor([row is None for row in self.old])
+    def bias(self, stored: Tensor) -> Tensor:
+        """The same of an output bias, (num_old,) → (ids,); added rows have no probability."""
+        return self._moved(stored.float(), added=_NEVER)
 
-    def _moved(self, table: Tensor) -> Tensor:
+    def _moved(self, table: Tensor, *, added: float) -> Tensor:
         moved = table[torch.tensor([row or 0 for row in self.old])]
-        moved[self._added()] = 0
+        moved[torch.tensor([row is None for row in self.old])] = added
         return moved
 
 
