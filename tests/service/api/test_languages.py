@@ -169,7 +169,7 @@ def test_a_model_that_is_named_translates_and_no_other_does() -> None:
 
 
 def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
-    with pytest.raises(RequestError, match="^model none is not loaded$") as caught:
+    with pytest.raises(RequestError, match=r"^model none is not loaded$") as caught:
         _chosen("en", "zh-Hans", model="none")
     problem = caught.value.problem
     assert (problem.status, problem.code) == (400, "unknown_model")
@@ -177,13 +177,13 @@ def test_a_model_that_is_not_there_is_named_with_those_that_are() -> None:
 
 
 def test_a_name_like_a_text_is_not_repeated() -> None:
-    with pytest.raises(RequestError, match="^this model is not loaded$") as caught:
+    with pytest.raises(RequestError, match=r"^this model is not loaded$") as caught:
         _chosen("en", "zh-Hans", model="x" * 500)
     assert caught.value.problem.value == 500
 
 
 def test_a_model_without_a_language_says_which_it_has() -> None:
-    with pytest.raises(RequestError, match="^zh-Hans is not supported$") as caught:
+    with pytest.raises(RequestError, match=r"^zh-Hans is not supported$") as caught:
         _chosen("de", "zh-Hans", model="back")
     assert caught.value.problem.limit == "de, en"
 

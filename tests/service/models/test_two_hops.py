@@ -1,0 +1,211 @@
+"""Two hops with a real engine, beside each hop alone."""
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.tokenizer import load_tokenizer
+from model.text.pipeline import TextPipeline
+from service.engine.client.client import EngineClient
+from service.engine.messages import Configure
+from service.errors import RequestError
+from service.models.routing import Hop, Route
+from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
+from service.models.two_hops import TwoHops
+from support.several_models import DE_EN, write_several
+from support.tiny_checkpoint import EN_ZH, TINY_LIMITS
+
+INTO = Hop(checkpoint="german", pair=DE_EN)
+OUT_OF = Hop(checkpoint="small", pair=EN_ZH)
+TEXT = "The cat sees the river."
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_several(tmp_path_factory.mktemp("hops") / "checkpoints")
+
+
+@pytest.fixture(scope="module")
+def engine(runner: asyncio.Runner, folder: Path) -> Iterator[EngineClient]:
+    configure = Configure(
+        checkpoint_paths=(str(folder / "b"), str(folder / "c")),
+        num_threads=1,
+        device="cpu",
+        compute_type="float32",
+        max_rows=16,
+        max_slots=4,
+        log_level="error",
+    )
+    engine = runner.run(EngineClient.start(configure, max_pending_segments=30))
+    yield engine
+    runner.run(engine.close())
+
+
+@pytest.fixture(scope="module")
+def hops(engine: EngineClient, folder: Path) -> tuple[OnlineTranslator, OnlineTranslator]:
+    thread, turn = ThreadPoolExecutor(max_workers=1), asyncio.Semaphore(1)
+
+    def translator(number: int, directory: Path) -> OnlineTranslator:
+        manifest = read_manifest(directory)
+        return OnlineTranslator(
+            pipeline=TextPipeline(load_tokenizer(directory, manifest), manifest.limits),
+            limits=TINY_LIMITS,
+            engine=engine,
+            checkpoint=number,
+            checkpoint_name=manifest.name,
+            text_thread=thread,
+            bulk_turn=turn,
+        )
+
+    return translator(0, folder / "b"), translator(1, folder / "c")
+
+
+def _request(*texts: str, hops: tuple[Hop, ...] = (INTO, OUT_OF)) -> TranslationRequest:
+    return TranslationRequest(
+        texts=texts,
+        route=Route(hops=hops),
+        beam_size=2,
+        length_penalty=1.0,
+        num_alternatives=0,
+        max_length=None,
+        with_alignment=True,
+        timeout_seconds=60.0,
+    )
+
+
+def test_every_segment_is_what_the_hops_make_of_it_one_after_the_other(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    texts = (f"{TEXT}  She sells apples!\n7.30\n\n{TEXT}", "", "https://example.org")
+    results: list[TranslatedText] = runner.run(TwoHops(*hops).translate(_request(*texts)))
+    middle = runner.run(hops[0].translate(_request(*texts, hops=(INTO,))))
+    for result, first in zip(results, middle, strict=True):
+        assert [one.source for one in result.best.segments] == [
+            one.source for one in first.best.segments
+        ]
+        assert result.between is not None
+        for place, segment in enumerate(first.best.segments):
+            last, between = result.best.segments[place], result.between[place]
+            if segment.is_verbatim:
+                assert (last, between) == (segment, None)
+                continue
+            assert between is not None
+            assert (between.text, between.hypothesis) == (segment.text, first.hypotheses[place])
+            [alone] = runner.run(hops[1].translate(_request(segment.text, hops=(OUT_OF,))))
+            assert last.text == alone.best.text.strip()
+            assert last.num_source_tokens == segment.num_source_tokens
+            assert last.num_target_tokens == alone.best.num_target_tokens
+    assert [result.best.text for result in results[1:]] == ["", "https://example.org"]
+    parts = [segment.text for segment in results[0].best.segments]
+    assert results[0].best.text == f"{parts[0]}  {parts[1]}\n7.30\n\n{parts[3]}"
+
+
+def test_alignments_lead_from_the_last_target_to_the_first_source(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    [result] = runner.run(TwoHops(*hops).translate(_request(f"{TEXT} My friend waits.")))
+    for segment, found in zip(result.best.segments, result.hypotheses, strict=True):
+        assert found is not None
+        assert found.alignment is not None
+        assert len(found.alignment) == len(found.token_ids) == segment.num_target_tokens
+        assert all(0 <= index < segment.num_source_tokens for index in found.alignment)
+
+
+def test_what_one_hop_wrote_as_several_sentences_is_one_segment_again(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    """The second hop cuts by its own rules: 64 tokens of the first become several of it."""
+    request = replace(_request("word " * 120), length_penalty=0.5)
+    [result] = runner.run(TwoHops(*hops).translate(request))
+    assert result.best.is_cut
+    for segment, found in zip(result.best.segments, result.hypotheses, strict=True):
+        if found is not None:
+            total = sum(found.token_log_probs)
+            length = len(found.token_log_probs)
+            assert found.score == pytest.approx(total / length**0.5, rel=1e-4)
+            assert segment.score == found.score
+
+
+def test_alternatives_are_those_of_the_second_hop(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    request = replace(_request(TEXT), beam_size=4, num_alternatives=3)
+    [result] = runner.run(TwoHops(*hops).translate(request))
+    assert result.between is not None
+    assert result.between[0] is not None
+    again = replace(request, texts=(result.between[0].text,), route=Route(hops=(OUT_OF,)))
+    [alone] = runner.run(hops[1].translate(again))
+    assert result.alternatives
+    assert (result.best.text, result.alternatives) == (alone.best.text, alone.alternatives)
+
+
+def test_max_length_caps_the_second_hop_alone(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    request = replace(_request(TEXT), max_length=3)
+    [result] = runner.run(TwoHops(*hops).translate(request))
+    [whole] = runner.run(TwoHops(*hops).translate(_request(TEXT)))
+    assert result.between == whole.between
+    assert result.best.num_target_tokens <= 2
+    assert result.best.is_truncated
+
+
+def test_more_segments_than_may_ever_wait_are_a_413(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        runner.run(TwoHops(*hops).translate(_request(*[TEXT] * 31)))
+    assert (caught.value.problem.status, caught.value.problem.limit) == (413, 30)
+
+
+def test_both_hops_have_one_deadline_and_one_cancellation(
+    runner: asyncio.Runner,
+    hops: tuple[OnlineTranslator, OnlineTranslator],
+    engine: EngineClient,
+) -> None:
+    async def scenario() -> None:
+        late = replace(_request(*[TEXT] * 30), timeout_seconds=0.05)
+        with pytest.raises(RequestError) as caught:
+            await TwoHops(*hops).translate(late)
+        assert caught.value.problem.status == 504
+        task = asyncio.create_task(TwoHops(*hops).translate(_request(*[TEXT] * 20)))
+        while engine.num_pending < 20:  # noqa: ASYNC110  # there is no event for it
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while engine.num_pending:  # noqa: ASYNC110  # draining would be for good
+            await asyncio.sleep(0)
+
+    runner.run(scenario())
+
+
+def test_what_is_bulk_by_the_work_of_both_hops_is_bulk_in_both(
+    runner: asyncio.Runner,
+    hops: tuple[OnlineTranslator, OnlineTranslator],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: EngineClient,
+) -> None:
+    classes: list[set[str]] = []
+    submit = engine.submit
+
+    def noted(jobs, *, client=0):  # type: ignore[no-untyped-def]
+        classes.append({job.priority for job in jobs})
+        return submit(jobs, client=client)
+
+    monkeypatch.setattr(engine, "submit", noted)
+    for texts, expected in (((TEXT,), {"interactive"}), (("The cat sees. " * 5,) * 6, {"bulk"})):
+        request = replace(_request(*texts), beam_size=8, max_length=2)
+        runner.run(TwoHops(*hops).translate(request))
+        assert classes[-2:] == [expected, expected]
