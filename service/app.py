@@ -26,7 +26,7 @@ from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
 from service.api.admission import Admission
 from service.api.libretranslate import routes as libretranslate
-from service.api.operations import admin, docs, health
+from service.api.operations import admin, docs, health, models
 from service.api.v1 import routes as v1
 from service.front import Front
 from service.http.body import BodyReader, BodyReaders
@@ -181,6 +181,7 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
         v1.build_router(admission),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
+        models.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),
     ):
         app.include_router(router)

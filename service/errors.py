@@ -124,6 +124,15 @@ def draining() -> RequestError:
     return unavailable("the server is shutting down", code="draining")
 
 
+def no_such_model(name: str) -> RequestError:
+    """A 404: nothing that could be loaded has this name."""
+    value = scalar(name)
+    shown = f"model {value}" if isinstance(value, str) else "this model"
+    return RequestError(
+        Problem(status=404, code="unknown_model", message=f"there is no {shown}", value=value)
+    )
+
+
 def conflict(message: str, *, code: str) -> RequestError:
     """A 409: something else is being done that excludes it."""
     return RequestError(Problem(status=409, code=code, message=message))

@@ -21,6 +21,7 @@ from service.engine.messages import LoadedCheckpoint, Ready
 from service.errors import overloaded, unavailable
 from service.http.arrivals import Arrivals
 from service.labels import PIVOT, Served, served_by
+from service.models.catalogue import ModelEntry
 from service.models.deployment import Deployment, InFlight
 from service.models.registry import Fault, Routes
 from service.models.rollout import Rollout, expire
@@ -127,6 +128,16 @@ class Front:
     def loaded(self) -> list[LoadedCheckpoint]:
         """Every checkpoint that is served, as its engine has described it."""
         return self._routes.loaded
+
+    @property
+    def models(self) -> tuple[ModelEntry, ...]:
+        """What is told of every checkpoint that is served or unloaded.
+
+        Raises:
+            RequestError: A 503: it is not known yet.
+        """
+        self._served  # noqa: B018  # or it raises
+        return self._routes.entries
 
     @property
     def faults(self) -> list[Fault]:
@@ -275,9 +286,21 @@ class Front:
         Raises:
             RequestError: As of `Rollout.reload`; a 503 when there is nothing to replace.
         """
+        self._check_replaceable()
+        await self._rollout.reload()
+
+    async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
+        """Load or unload one of the checkpoints, by a reload.
+
+        Raises:
+            RequestError: As of `Rollout.set_loaded`; a 503 when there is nothing to replace.
+        """
+        self._check_replaceable()
+        await self._rollout.set_loaded(name, is_loaded=is_loaded)
+
+    def _check_replaceable(self) -> None:
         if self._phase is not Phase.READY:
             raise unavailable(REFUSALS[self._phase], code=self._phase.value)
-        await self._rollout.reload()
 
     async def _boot(self) -> None:
         try:

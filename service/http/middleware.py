@@ -19,7 +19,7 @@ from service.errors import draining
 from service.http.headers import SECURITY_HEADERS
 from service.http.problems import problem_of
 from service.http.replies import error_reply
-from service.telemetry.metrics import UNMATCHED_ROUTE, Metrics
+from service.telemetry.metrics import Metrics
 from service.telemetry.request_context import (
     NO_ANSWER,
     PROBES,
@@ -27,6 +27,7 @@ from service.telemetry.request_context import (
     attach_context,
     trace_id_in,
 )
+from service.telemetry.route_names import RouteNames
 
 _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
@@ -56,7 +57,7 @@ class Edge:
     ) -> None:
         self._app = app
         self._metrics = metrics
-        self._routes = frozenset(routes)
+        self._routes = RouteNames(routes)
         self._clock = clock
         self._new_request_id = new_request_id
         self._is_leaving = is_leaving
@@ -119,8 +120,7 @@ class Edge:
         return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
 
     def _note_end(self, scope: Scope, context: RequestContext, status: int, seconds: float) -> None:
-        path = scope["path"]
-        route = path if path in self._routes else UNMATCHED_ROUTE
+        route = self._routes.of(scope["path"])
         self._metrics.request_ended(
             route=route,
             status=status,

@@ -63,7 +63,8 @@ _DESCRIPTIONS = {
     404: "There is nothing here.",
     405: "The route does not have this method.",
     408: "The body did not arrive in time.",
-    409: "Another one is running, or the new checkpoints cannot be served; the old ones still are.",
+    409: "Another one is running, it is so already, or the new checkpoints cannot be served;"
+    " the old ones still are.",
     413: "The request is too long.",
     429: "Too much is waiting, or too much was asked for; Retry-After says when to come back.",
     431: "The request line and the headers are too long.",

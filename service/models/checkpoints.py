@@ -6,7 +6,7 @@ torch: the networks are loaded by the engine.
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +51,12 @@ class FaultyCheckpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """Checkpoints that were found: those that can be served, at least one, and the faulty ones.
+    """Checkpoints that were found.
+
+    Attributes:
+        usable: Those that are to be served, at least one.
+        faulty: Those that cannot be.
+        unloaded: Those that could be, and are left out.
 
     Raises:
         ConfigError: Nothing can be served; the message has every reason.
@@ -59,11 +64,14 @@ class Checkpoints:
 
     usable: tuple[TextCheckpoint, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
+    unloaded: tuple[TextCheckpoint, ...] = ()
 
     def __post_init__(self) -> None:
         """See `Raises`."""
         if not self.usable:
-            raise ConfigError("; ".join(dict.fromkeys(fault.reason for fault in self.faulty)))
+            reasons = [fault.reason for fault in self.faulty]
+            reasons += [f"{one.directory} is unloaded" for one in self.unloaded]
+            raise ConfigError("; ".join(dict.fromkeys(reasons)))
 
     def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
         """The same, with some of the usable ones, by their places, faulty for these reasons."""
@@ -72,7 +80,9 @@ class Checkpoints:
             for place, reason in at_fault.items()
         ]
         usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
-        return Checkpoints(usable=tuple(usable), faulty=(*self.faulty, *faulty))
+        return Checkpoints(
+            usable=tuple(usable), faulty=(*self.faulty, *faulty), unloaded=self.unloaded
+        )
 
 
 def find_checkpoints(path: Path) -> tuple[Path, ...]:
@@ -102,26 +112,34 @@ def find_checkpoints(path: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def load_checkpoints(path: Path) -> Checkpoints:
+def load_checkpoints(path: Path, *, left_out: Collection[str] = ()) -> Checkpoints:
     """Read the descriptions and tokenizers of the checkpoints at `path`.
 
     One that has the name of another one before it is faulty too: requests and metrics name
     checkpoints, and a name must mean one thing. Languages may be those of others:
     `service.models.routing` chooses.
 
+    Args:
+        path: A checkpoint, or a folder of several.
+        left_out: Names of checkpoints that are not to be served.
+
     Raises:
         ConfigError: There is none, or none can be served; the message has every reason.
     """
-    usable: list[TextCheckpoint] = []
+    found: list[TextCheckpoint] = []
     faulty: list[FaultyCheckpoint] = []
     for directory in find_checkpoints(path):
         try:
             checkpoint = _read(directory)
-            _check_distinct(checkpoint, usable)
-            usable.append(checkpoint)
+            _check_distinct(checkpoint, found)
+            found.append(checkpoint)
         except DragomanError as error:
             faulty.append(FaultyCheckpoint(directory=directory, reason=str(error)))
-    return Checkpoints(usable=tuple(usable), faulty=tuple(faulty))
+    return Checkpoints(
+        usable=tuple(one for one in found if one.manifest.name not in left_out),
+        faulty=tuple(faulty),
+        unloaded=tuple(one for one in found if one.manifest.name in left_out),
+    )
 
 
 def _read(directory: Path) -> TextCheckpoint:

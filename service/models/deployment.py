@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Self
 
@@ -59,11 +60,14 @@ class Deployment:
         supervisor: Of an engine that has loaded the usable ones in this order.
         text_thread: Where texts are prepared and finished.
         on_finished: Called with the segments of every request that were translated.
+        left_out: Names of checkpoints that are not served.
 
     Attributes:
         checkpoints: Those that are served.
         faulty: Those that cannot be.
-        names: Of the checkpoints.
+        unloaded: Those that could be and are left out.
+        left_out: Names of checkpoints that are not served.
+        names: Of the checkpoints that are.
         supervisor: Of the engine.
         in_flight: Its requests.
     """
@@ -75,9 +79,12 @@ class Deployment:
         *,
         text_thread: Executor,
         on_finished: SegmentsFinished | None = None,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         self.checkpoints = checkpoints.usable
         self.faulty = checkpoints.faulty
+        self.unloaded = checkpoints.unloaded
+        self.left_out = left_out
         self.names = tuple(one.manifest.name for one in self.checkpoints)
         self.supervisor = supervisor
         self.in_flight = InFlight()
@@ -109,6 +116,7 @@ class Deployment:
         on_finished: SegmentsFinished | None = None,
         on_given_up: Callable[[], None] = lambda: None,
         on_outdated: Callable[[], Awaitable[bool]] | None = None,
+        left_out: frozenset[str] = frozenset(),
     ) -> Self:
         """Read the checkpoints that the settings name, and start an engine with them.
 
@@ -118,7 +126,8 @@ class Deployment:
             ConfigError: There is no checkpoint, or none that can be served.
             EngineStartError: The engine did not become ready; no process is left behind.
         """
-        checkpoints = await asyncio.to_thread(load_checkpoints, settings.checkpoint)
+        read = partial(load_checkpoints, settings.checkpoint, left_out=left_out)
+        checkpoints = await asyncio.to_thread(read)
 
         async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
             configure = _configuration(settings, checkpoints.usable)
@@ -154,7 +163,13 @@ class Deployment:
                 if not error.at_fault:
                     raise
                 checkpoints = checkpoints.without(error.at_fault)
-        return cls(checkpoints, supervisor, text_thread=text_thread, on_finished=on_finished)
+        return cls(
+            checkpoints,
+            supervisor,
+            text_thread=text_thread,
+            on_finished=on_finished,
+            left_out=left_out,
+        )
 
     def __repr__(self) -> str:
         return f"<Deployment {', '.join(self.names)}: {self.in_flight.num} requests>"

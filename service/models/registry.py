@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from service.engine.messages import LoadedCheckpoint, Ready
+from service.models.catalogue import ModelEntry, entry_of
 from service.models.checkpoints import TextCheckpoint
 from service.models.deployment import Deployment
 from service.models.routing import Offer, RoutingTable
@@ -41,6 +42,7 @@ class Routes:
 
     Attributes:
         table: Which of them translates what.
+        entries: What is told of each, and of those that are unloaded.
     """
 
     def __init__(self, *, preferred: Sequence[str] = (), pivot: str | None = None) -> None:
@@ -49,6 +51,7 @@ class Routes:
         self._latest: Deployment | None = None
         self._by_name: dict[str, Deployment] = {}
         self.table = self._new_table()
+        self.entries: tuple[ModelEntry, ...] = ()
 
     def __repr__(self) -> str:
         return f"Routes({', '.join(map(repr, self.deployments))})"
@@ -78,7 +81,7 @@ class Routes:
         """Serve another deployment, and of what it could not load the versions in memory.
 
         A checkpoint is known by the name of its directory: the folder may be another one, behind
-        the same link. A name that the new one has is the new one's.
+        the same link. A name that the new one has, or leaves out, is the new one's.
 
         Returns:
             Those that serve nothing any more.
@@ -86,14 +89,17 @@ class Routes:
         before = self.deployments
         faulty = {fault.directory.name for fault in deployment.faulty}
         by_name = dict.fromkeys(deployment.names, deployment)
+        taken = deployment.left_out.union(deployment.names)
         for old, place in list(self._served()):
             checkpoint = old.checkpoints[place]
             name = checkpoint.manifest.name
-            is_needed = checkpoint.directory.name in faulty and name not in by_name
+            is_needed = checkpoint.directory.name in faulty and name not in taken
             if is_needed and old.supervisor.is_ready:
                 by_name[name] = old
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
+        told = [*self.checkpoints, *deployment.unloaded]
+        self.entries = tuple(entry_of(checkpoint.manifest) for checkpoint in told)
         return [old for old in before if old not in self.deployments]
 
     def _new_table(self) -> RoutingTable:

@@ -7,14 +7,15 @@ handlers are refused with meanwhile, is `service.front`.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 
 from model.errors import DragomanError
 from service.engine.counters import only_totals, summed
 from service.engine.messages import EngineCounters
-from service.errors import RequestError, conflict, draining, reload_failed
+from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
 from service.labels import PIVOT, first_served
 from service.models.deployment import Deployment
 from service.models.registry import Routes
@@ -61,6 +62,7 @@ class Rollout:
         self._on_finished = on_finished
         self._on_given_up = on_given_up
         self._may_replace = may_replace
+        self._left_out: frozenset[str] = frozenset()
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
         self._past = EngineCounters()  # totals of deployments that are gone
         self._opening: asyncio.Timeout | None = None
@@ -95,6 +97,7 @@ class Rollout:
             on_finished=self._on_finished,
             on_given_up=self._on_given_up,
             on_outdated=self._replace_outdated,
+            left_out=self._left_out,
         )
 
     def begin(self, deployment: Deployment) -> None:
@@ -115,10 +118,52 @@ class Rollout:
                 be served; a 503 when the server leaves meanwhile. The old ones are served as
                 before.
         """
+        async with self._alone():
+            await self._replace()
+
+    async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
+        """Serve a checkpoint that is unloaded, or unload one that is served, by a reload.
+
+        It stays so through later reloads.
+
+        Raises:
+            RequestError: A 404 where there is no such checkpoint; a 409 where it is so already,
+                or it is the only one that is loaded; and as of `reload`.
+        """
+        async with self._alone():
+            self._check_change(name, is_loaded=is_loaded)
+            before = self._left_out
+            self._left_out = before - {name} if is_loaded else before | {name}
+            try:
+                await self._replace()
+            except BaseException:
+                self._left_out = before
+                raise
+        if is_loaded and name not in self.routes.table.names:
+            reasons = "; ".join(fault.reason for fault in self.routes.faults)
+            raise conflict(f"{name} cannot be loaded: {reasons}", code="load_failed")
+
+    def _check_change(self, name: str, *, is_loaded: bool) -> None:
+        loaded = self.routes.table.names
+        if name not in {entry.name for entry in self.routes.entries}:
+            raise no_such_model(name)
+        if (name in loaded) == is_loaded:
+            state = "loaded" if is_loaded else "unloaded"
+            raise conflict(f"{name} is {state} already", code=f"already_{state}")
+        if not is_loaded and loaded == (name,):
+            raise conflict(f"{name} is the only model that is loaded", code="last_model")
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Keep others from replacing deployments until it is left.
+
+        Raises:
+            RequestError: A 409: one is being replaced.
+        """
         if self._replacing.locked():
             raise conflict("the checkpoints are being reloaded already", code="reload_running")
         async with self._replacing:
-            await self._replace()
+            yield
 
     def abandon(self) -> None:
         """End a reload that is running; the old deployments are served as before."""

@@ -22,8 +22,6 @@ from service.telemetry.buckets import CHARACTERS, LAG_SECONDS, SECONDS
 from service.telemetry.engine_metrics import EngineCollector
 from service.telemetry.segment_metrics import LABELS, SegmentMetrics, label_values
 
-UNMATCHED_ROUTE = "unmatched"
-
 RestartReason = Literal["exit", "hang", "protocol"]
 """Why an engine was replaced: it left, it stopped answering, or it sent what is no message."""
 

@@ -27,8 +27,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.client.submission import SegmentJob
 from service.engine.messages import Finished
-from service.telemetry.metrics import UNMATCHED_ROUTE
 from service.telemetry.request_context import NO_ANSWER, PROBES, attach_trace_id, context_in
+from service.telemetry.route_names import RouteNames
 from service.version import distribution_version
 
 MAX_SEGMENTS = 32
@@ -145,14 +145,14 @@ class TracedEdge:
     def __init__(self, app: ASGIApp, *, spans: Spans, routes: Collection[str]) -> None:
         self._app = app
         self._spans = spans
-        self._routes = frozenset(routes)
+        self._routes = RouteNames(routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http" or scope["path"] in PROBES:
             await self._app(scope, receive, send)
             return
-        route = scope["path"] if scope["path"] in self._routes else UNMATCHED_ROUTE
+        route = self._routes.of(scope["path"])
         status = NO_ANSWER
 
         async def send_and_note(message: Message) -> None:

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from model.config import ComputeType
-from service.api.operations import admin
+from service.api.operations import admin, models
 from service.app import create_app
 from service.front import Front
 from service.phase import Phase
@@ -59,6 +59,7 @@ class Served:
         self.metrics = self.front.metrics
         self.app: FastAPI = create_app(front=self.front)
         self.app.include_router(admin.build_router(self.front, check_admin=_allow), prefix="/open")
+        self.app.include_router(models.build_router(self.front, check_admin=_allow), prefix="/open")
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:

@@ -20,6 +20,8 @@ class Loaded:
 
     checkpoints: tuple[SimpleNamespace, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
+    unloaded: tuple[SimpleNamespace, ...] = ()
+    left_out: frozenset[str] = frozenset()
     supervisor: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
 
     @property
@@ -28,7 +30,7 @@ class Loaded:
 
 
 def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamespace:
-    manifest = SimpleNamespace(name=name, pairs=pairs)
+    manifest = SimpleNamespace(name=name, pairs=pairs, description="", licence="", tensors={})
     return SimpleNamespace(directory=Path("/old", directory), manifest=manifest)
 
 
@@ -39,7 +41,9 @@ def _deployment(
         FaultyCheckpoint(directory=Path("/new", name), reason=f"/new/{name}/config.json: is gone")
         for name in faulty
     )
-    return cast("Deployment", Loaded(checkpoints, faults, SimpleNamespace(is_ready=is_ready)))
+    return cast(
+        "Deployment", Loaded(checkpoints, faults, supervisor=SimpleNamespace(is_ready=is_ready))
+    )
 
 
 BACK = _checkpoint("b", "back", ZH_EN)
@@ -117,3 +121,19 @@ def test_an_engine_that_is_gone_keeps_nothing() -> None:
     routes.take(old)
     assert routes.take(_deployment(THERE, faulty=("b",))) == [old]
     assert routes.find("back") is None
+
+
+def test_a_checkpoint_that_is_left_out_is_not_kept_and_is_told_of() -> None:
+    routes, old = Routes(), _deployment(THERE, BACK)
+    routes.take(old)
+    new = cast("Deployment", Loaded((THERE,), unloaded=(BACK,), left_out=frozenset({"back"})))
+    assert routes.take(new) == [old]
+    assert routes.find("back") is None
+    assert [entry.name for entry in routes.entries] == ["there", "back"]
+    again = Loaded(
+        (THERE,),
+        (FaultyCheckpoint(directory=Path("/new", "b"), reason="is gone"),),
+        left_out=frozenset({"back"}),
+    )
+    assert routes.take(cast("Deployment", again)) == [new]
+    assert routes.table.names == ("there",)

@@ -1,0 +1,126 @@
+"""Models: `GET /v1/models` for everybody, loading and unloading for administrators only.
+
+Owns the routes and their replies. The check of the administrator's key is passed in; what is known
+of a model is `service.models.catalogue`, how one is loaded `service.models.rollout`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, Field
+
+from model.config import ComputeReason
+from service.engine.messages import LoadedCheckpoint
+from service.errors import no_such_model
+from service.front import Front
+from service.http.replies import JsonReply, error_responses
+from service.models.catalogue import MAX_PAIRS_TOLD, ModelEntry
+
+_CHANGE_ERRORS = error_responses(401, 403, 404, 409, 503)
+
+
+class PairReply(BaseModel):
+    """A direction."""
+
+    source: str
+    target: str
+
+
+class ModelReply(BaseModel):
+    """A checkpoint: what `model` of a request may name, if it is loaded."""
+
+    name: str
+    state: Literal["loaded", "unloaded"]
+    description: str
+    licence: str
+    num_weight_bytes: int = Field(description="Of the weights, as they are stored.")
+    compute_type: str | None = Field(description="Its arithmetic; null if it is unloaded.")
+    compute_reason: ComputeReason | None = Field(description="Why; null if it is unloaded.")
+    sources: list[str] = Field(description="Languages that it translates from.")
+    targets: list[str] = Field(description="Languages that it translates to.")
+    num_pairs: int
+    pairs: list[PairReply] | None = Field(
+        description=f"Its directions; null if there are more than {MAX_PAIRS_TOLD}."
+    )
+
+
+class ModelsReply(BaseModel):
+    """All models: those that are loaded, then the others."""
+
+    models: list[ModelReply]
+
+
+def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> APIRouter:
+    """The routes.
+
+    Args:
+        front: What serves the models.
+        check_admin: Raises unless the request comes from an administrator.
+    """
+    router = APIRouter(prefix="/v1/models", tags=["Models"])
+
+    @router.get(
+        "",
+        summary="Models",
+        responses={
+            200: {"model": ModelsReply, "description": "All there are."},
+            **error_responses(503),
+        },
+    )
+    async def models() -> JsonReply:
+        loaded = {one.name: one for one in front.loaded}
+        return JsonReply({"models": [_content(entry, loaded) for entry in front.models]})
+
+    async def change(request: Request, name: str, *, is_loaded: bool) -> JsonReply:
+        check_admin(request)
+        await front.set_loaded(name, is_loaded=is_loaded)
+        loaded = {one.name: one for one in front.loaded}
+        entry = next((one for one in front.models if one.name == name), None)
+        if entry is None:  # its directory was taken away meanwhile
+            raise no_such_model(name)
+        return JsonReply(_content(entry, loaded))
+
+    @router.post(
+        "/{name:path}/load",
+        summary="Serve a model that is unloaded, without a pause",
+        responses={
+            200: {"model": ModelReply, "description": "It is served."},
+            **_CHANGE_ERRORS,
+        },
+    )
+    async def load(request: Request, name: str) -> JsonReply:
+        return await change(request, name, is_loaded=True)
+
+    @router.post(
+        "/{name:path}/unload",
+        summary="Serve a model no more and free its memory, without a pause for others",
+        responses={
+            200: {"model": ModelReply, "description": "It is not served any more."},
+            **_CHANGE_ERRORS,
+        },
+    )
+    async def unload(request: Request, name: str) -> JsonReply:
+        return await change(request, name, is_loaded=False)
+
+    return router
+
+
+def _content(entry: ModelEntry, loaded: Mapping[str, LoadedCheckpoint]) -> dict[str, object]:
+    """A `ModelReply` as plain values."""
+    checkpoint = loaded.get(entry.name)
+    return {
+        "name": entry.name,
+        "state": "unloaded" if checkpoint is None else "loaded",
+        "description": entry.description,
+        "licence": entry.licence,
+        "num_weight_bytes": entry.num_weight_bytes,
+        "compute_type": None if checkpoint is None else checkpoint.compute_type,
+        "compute_reason": None if checkpoint is None else checkpoint.compute_reason,
+        "sources": entry.sources,
+        "targets": entry.targets,
+        "num_pairs": entry.num_pairs,
+        "pairs": None
+        if entry.pairs is None
+        else [{"source": pair.source, "target": pair.target} for pair in entry.pairs],
+    }
