@@ -28,6 +28,7 @@ from service.models.rollout import Rollout, expire
 from service.models.routing import Route, RoutingTable
 from service.models.translator import SegmentsFinished
 from service.models.two_hops import Translator, TwoHops
+from service.models.watch import FolderWatch, keep_watching
 from service.phase import REFUSALS, Phase
 from service.priority import Priority
 from service.settings import Settings
@@ -78,6 +79,7 @@ class Front:
         self._on_failed = on_failed
         self._phase = Phase.BOOTING
         self._grace: asyncio.Timeout | None = None
+        self._watch: FolderWatch | None = None
         self._in_flight = InFlight()
         self._room = Room(settings.max_requests, reserved_share=settings.reserved_share)
         metrics.watch_requests(lambda: self._in_flight.num, limit=settings.max_requests)
@@ -238,7 +240,7 @@ class Front:
     async def running(self) -> AsyncIterator[None]:
         """Start in the background; leaving stops everything and waits for it."""
         tasks = [
-            asyncio.create_task(self._boot(), name="boot"),
+            asyncio.create_task(self._boot_and_watch(), name="boot"),
             asyncio.create_task(
                 probe_loop_lag(self.metrics.loop_woke_late, clock=self._clock), name="lag probe"
             ),
@@ -287,6 +289,8 @@ class Front:
             RequestError: As of `Rollout.reload`; a 503 when there is nothing to replace.
         """
         self._check_replaceable()
+        if self._watch is not None:
+            await asyncio.to_thread(self._watch.take)
         await self._rollout.reload()
 
     async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
@@ -301,6 +305,14 @@ class Front:
     def _check_replaceable(self) -> None:
         if self._phase is not Phase.READY:
             raise unavailable(REFUSALS[self._phase], code=self._phase.value)
+
+    async def _boot_and_watch(self) -> None:
+        """Start; then reload when the folder changes, if that is wanted, until cancelled."""
+        if self.settings.watch:
+            self._watch = await asyncio.to_thread(FolderWatch, self.settings.checkpoint)
+        await self._boot()
+        if self._watch is not None:
+            await keep_watching(self._watch, self.reload)
 
     async def _boot(self) -> None:
         try:

@@ -83,6 +83,7 @@ class Settings(BaseSettings):
         checkpoint: Directory of a checkpoint, or of checkpoints that are served together;
             relative to the working directory. By default
             `service.checkpoint_folder.default_checkpoints`. Read again by a reload.
+        watch: Whether that path is looked at every few seconds, and read again when it has changed.
         preferred: Names of checkpoints that go before others which translate the same languages,
             the first one first, separated by commas.
         pivot: Language by way of which texts are translated where no checkpoint goes straight;
@@ -152,6 +153,7 @@ class Settings(BaseSettings):
         DEFAULT_PORT
     )
     checkpoint: Path = Field(default_factory=default_checkpoints)
+    watch: bool = False
     preferred: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
     pivot: Annotated[str, BeforeValidator(_parse_pivot)] = "en"
     device: Literal["auto", "cpu", "cuda"] = "auto"

@@ -39,12 +39,14 @@ class Served:
         max_requests: int = 512,
         compute_type: ComputeType = "auto",
         max_restarts: int = 5,
+        watch: bool = False,
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,
             device="cpu",
             compute_type=compute_type,
             max_restarts=max_restarts,
+            watch=watch,
             num_threads=1,
             log_level="error",
             max_pending_segments=max_pending_segments,
