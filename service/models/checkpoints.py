@@ -17,6 +17,8 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
 from model.text.pipeline import TextPipeline
+from service.models.catalogue import ModelEntry, entry_of
+from service.models.routing import Offer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +30,16 @@ class TextCheckpoint:
         fingerprint: Names exactly the files that were read.
         manifest: What it says of itself.
         pipeline: Its text ↔ segments.
+        offer: What it translates.
+        entry: What is told of it.
     """
 
     directory: Path
     fingerprint: str
     manifest: Manifest
     pipeline: TextPipeline
+    offer: Offer
+    entry: ModelEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +156,8 @@ def _read(directory: Path) -> TextCheckpoint:
         fingerprint=name,
         manifest=manifest,
         pipeline=TextPipeline(load_tokenizer(directory, manifest), manifest.limits),
+        offer=Offer(name=manifest.name, pairs=manifest.pairs),
+        entry=entry_of(manifest),
     )
 
 

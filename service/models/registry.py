@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import msgspec
 
 from service.engine.messages import LoadedCheckpoint, Ready
-from service.models.catalogue import ModelEntry, entry_of
+from service.models.catalogue import ModelEntry
 from service.models.checkpoints import TextCheckpoint
 from service.models.deployment import Deployment
-from service.models.routing import Offer, RoutingTable
+from service.models.routing import RoutingTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,13 +99,12 @@ class Routes:
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
         told = [*self.checkpoints, *deployment.unloaded]
-        self.entries = tuple(entry_of(checkpoint.manifest) for checkpoint in told)
+        self.entries = tuple(checkpoint.entry for checkpoint in told)
         return [old for old in before if old not in self.deployments]
 
     def _new_table(self) -> RoutingTable:
-        manifests = [checkpoint.manifest for checkpoint in self.checkpoints]
         return RoutingTable(
-            [Offer(name=manifest.name, pairs=manifest.pairs) for manifest in manifests],
+            [checkpoint.offer for checkpoint in self.checkpoints],
             preferred=self._preferred,
             pivot=self._pivot,
         )

@@ -11,17 +11,34 @@ from dataclasses import dataclass
 from model.text.language import LanguagePair
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """Directions that a checkpoint translates.
+    """Directions that a checkpoint translates, by their languages.
 
-    Attributes:
+    Made where a checkpoint is read, off the event loop: there may be tens of thousands.
+
+    Args:
         name: Of the checkpoint; no other one has it.
         pairs: Its directions, each once.
+
+    Attributes:
+        name: Of the checkpoint.
+        num_pairs: Directions.
+        by_source: Its pairs by target, for each source.
+        languages: All its languages, as they are named.
     """
 
-    name: str
-    pairs: tuple[LanguagePair, ...]
+    def __init__(self, *, name: str, pairs: Iterable[LanguagePair]) -> None:
+        self.name = name
+        self.num_pairs = 0
+        self.by_source: dict[str, dict[str, LanguagePair]] = {}
+        self.languages: dict[str, None] = {}
+        for pair in pairs:
+            self.num_pairs += 1
+            self.languages[pair.source] = self.languages[pair.target] = None
+            self.by_source.setdefault(pair.source, {})[pair.target] = pair
+
+    def __repr__(self) -> str:
+        return f"<Offer of {self.name}: {self.num_pairs} pairs>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +86,7 @@ class Route:
 
 
 class Directions:
-    """Index of all directions of some offers.
+    """All directions of some offers.
 
     Args:
         offers: In the order in which languages are listed.
@@ -77,16 +94,11 @@ class Directions:
     """
 
     def __init__(self, offers: Sequence[Offer], ranks: Mapping[str, int]) -> None:
-        pairs = (pair for offer in offers for pair in offer.pairs)
-        self._languages = dict.fromkeys(tag for one in pairs for tag in (one.source, one.target))
-        self._hops: dict[str, dict[str, tuple[Hop, ...]]] = {}
-        self._sources: dict[str, dict[str, None]] = {}
+        self._languages = dict.fromkeys(tag for offer in offers for tag in offer.languages)
+        self._by_source: dict[str, list[Offer]] = {}
         for offer in sorted(offers, key=lambda offer: ranks[offer.name]):
-            for pair in offer.pairs:
-                self._sources.setdefault(pair.target, {})[pair.source] = None
-                hops = self._hops.setdefault(pair.source, {})
-                hop = Hop(checkpoint=offer.name, pair=pair)
-                hops[pair.target] = (*hops.get(pair.target, ()), hop)
+            for source in offer.by_source:
+                self._by_source.setdefault(source, []).append(offer)
 
     def __repr__(self) -> str:
         return f"<Directions of {len(self._languages)} languages>"
@@ -99,15 +111,20 @@ class Directions:
     @property
     def all_sources(self) -> tuple[str, ...]:
         """Languages that are translated from."""
-        return tuple(self._hops)
+        return tuple(self._by_source)
 
     def targets(self, source: str) -> tuple[str, ...]:
         """Languages that a language is translated to."""
-        return tuple(self._hops.get(source, ()))
+        offers = self._by_source.get(source, ())
+        return tuple(dict.fromkeys(tag for offer in offers for tag in offer.by_source[source]))
 
     def sources(self, target: str) -> tuple[str, ...]:
         """Languages that are translated to a language."""
-        return tuple(self._sources.get(target, ()))
+        return tuple(
+            source
+            for source, offers in self._by_source.items()
+            if any(target in offer.by_source[source] for offer in offers)
+        )
 
     def hop(self, source: str, target: str) -> Hop | None:
         """The best translation of a direction; None if there is none."""
@@ -115,7 +132,11 @@ class Directions:
 
     def hops(self, source: str, target: str) -> tuple[Hop, ...]:
         """All translations of a direction, the best first."""
-        return self._hops.get(source, {}).get(target, ())
+        return tuple(
+            Hop(checkpoint=offer.name, pair=pair)
+            for offer in self._by_source.get(source, ())
+            if (pair := offer.by_source[source].get(target)) is not None
+        )
 
 
 class RoutingTable:
@@ -139,7 +160,6 @@ class RoutingTable:
         self._ranks = ranks_of(offers, preferred)
         self.all = Directions(offers, self._ranks)
         self.pivot = pivot
-        self._by_name: dict[str, Directions] = {}
 
     def __repr__(self) -> str:
         return f"<RoutingTable of {len(self._offers)} checkpoints>"
@@ -152,11 +172,7 @@ class RoutingTable:
     def of(self, name: str) -> Directions | None:
         """The directions of one checkpoint; None if there is none of this name."""
         offer = self._offers.get(name)
-        if offer is None:
-            return None
-        if name not in self._by_name:
-            self._by_name[name] = Directions([offer], self._ranks)
-        return self._by_name[name]
+        return None if offer is None else Directions([offer], self._ranks)
 
 
 def ranks_of(offers: Iterable[Offer], preferred: Sequence[str]) -> dict[str, int]:
@@ -167,6 +183,6 @@ def ranks_of(offers: Iterable[Offer], preferred: Sequence[str]) -> dict[str, int
     places = {name: place for place, name in reversed(list(enumerate(preferred)))}
 
     def order(offer: Offer) -> tuple[int, int, str]:
-        return places.get(offer.name, len(preferred)), len(offer.pairs), offer.name
+        return places.get(offer.name, len(preferred)), offer.num_pairs, offer.name
 
     return {offer.name: rank for rank, offer in enumerate(sorted(offers, key=order))}

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from service.api.languages import language_name
 from service.api.libretranslate.request import Asked
-from service.http.replies import error_responses
+from service.http.replies import JsonReply, error_responses
 from service.models.pivot import reachable
 from service.models.routing import RoutingTable
 from service.models.translator import TranslatedText
@@ -76,6 +76,21 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
     if asked.is_batch:
         return content
     return {name: values[0] for name, values in content.items() if isinstance(values, list)}
+
+
+class LanguageList:
+    """List of the loaded languages, made once for what is loaded: it may be long."""
+
+    def __init__(self) -> None:
+        self._table: RoutingTable | None = None
+        self._reply = JsonReply([])
+
+    def of(self, table: RoutingTable) -> JsonReply:
+        """Every language of the table as a `LanguageReply`."""
+        if table is not self._table:
+            self._reply = JsonReply(languages_content(table))
+            self._table = table
+        return self._reply
 
 
 def languages_content(table: RoutingTable) -> list[dict[str, object]]:

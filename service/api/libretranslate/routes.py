@@ -15,7 +15,7 @@ from service.api.admission import Admission
 from service.api.libretranslate.reply import (
     LANGUAGES_RESPONSES,
     TRANSLATE_RESPONSES,
-    languages_content,
+    LanguageList,
     reply_content,
 )
 from service.api.libretranslate.request import KEY_NAME, Asked, parse, translate_operation
@@ -50,6 +50,7 @@ def build_router(admission: Admission) -> APIRouter:
     router = APIRouter(tags=["LibreTranslate"])
     front = admission.front
     contract = LibreTranslate(front=front)
+    language_list = LanguageList()
 
     @router.post(
         "/translate",
@@ -65,6 +66,6 @@ def build_router(admission: Admission) -> APIRouter:
     @router.post("/languages", include_in_schema=False)
     @router.get("/languages", summary="Loaded languages", responses=LANGUAGES_RESPONSES)
     async def languages() -> JsonReply:
-        return JsonReply(languages_content(front.table))
+        return language_list.of(front.table)
 
     return router

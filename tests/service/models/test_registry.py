@@ -9,6 +9,7 @@ from model.text.language import LanguagePair
 from service.models.checkpoints import FaultyCheckpoint
 from service.models.deployment import Deployment
 from service.models.registry import Routes
+from service.models.routing import Offer
 from support.tiny_checkpoint import EN_ZH, ZH_EN
 
 EN_DE = LanguagePair(source="en", target="de")
@@ -30,8 +31,12 @@ class Loaded:
 
 
 def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamespace:
-    manifest = SimpleNamespace(name=name, pairs=pairs, description="", licence="", tensors={})
-    return SimpleNamespace(directory=Path("/old", directory), manifest=manifest)
+    return SimpleNamespace(
+        directory=Path("/old", directory),
+        manifest=SimpleNamespace(name=name, pairs=pairs),
+        offer=Offer(name=name, pairs=pairs),
+        entry=SimpleNamespace(name=name),
+    )
 
 
 def _deployment(
