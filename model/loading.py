@@ -124,6 +124,15 @@ def _load(
     )
 
 
+def automatic_compute_type(
+    manifest: Manifest, device: torch.device
+) -> Literal["int8", "float32", "bfloat16"]:
+    """The arithmetic that "auto" chooses for a checkpoint, by its description alone."""
+    if _find_int8_problem(manifest, device) is None:
+        return "int8"
+    return "float32" if device.type == "cpu" else "bfloat16"
+
+
 def warn_if_slow(config: ModelConfig, name: str) -> None:
     """Log that a network will be decoded without caches, if it will.
 

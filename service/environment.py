@@ -13,13 +13,18 @@ ENVIRONMENT_PREFIX = "DRAGOMAN_"
 
 OTHER_READERS = frozenset(
     {
+        "DRAGOMAN_ARGOS_URL",  # dragoman pull
         "DRAGOMAN_BUILD_FLAGS",  # tests/containers
+        "DRAGOMAN_CACHE",  # dragoman pull
         "DRAGOMAN_CHECKPOINT_DIR",  # docker-compose.yml
         "DRAGOMAN_DATA",  # dragoman train, docker-compose.yml, benchmarks
+        "DRAGOMAN_FIREFOX_URL",  # dragoman pull
         "DRAGOMAN_GPU_MEMORY",  # docker-compose.yml
+        "DRAGOMAN_HUB_URL",  # dragoman pull
         "DRAGOMAN_IMAGE",  # tests/containers
         "DRAGOMAN_MANIFESTS",  # tests/k8s
         "DRAGOMAN_MEMORY",  # docker-compose.yml
+        "DRAGOMAN_OPUS_URL",  # dragoman pull
         "DRAGOMAN_PUBLISH",  # docker-compose.yml
         "DRAGOMAN_RELEASES",  # .github/workflows/release.yml
         "DRAGOMAN_REVISION",  # the image, for reports of trainings

@@ -17,6 +17,8 @@ from service.cli import (
     explain,
     export,
     keys,
+    models,
+    pull,
     serve,
     train,
     translate,
@@ -45,6 +47,8 @@ def build_parser() -> argparse.ArgumentParser:
         ("explain", explain),
         ("export", export),
         ("convert", convert),
+        ("pull", pull),
+        ("models", models),
         ("bench", bench),
         ("keys", keys),
     ):

@@ -1,0 +1,203 @@
+"""`dragoman pull`: a model by its name, downloaded, verified, converted, ready to be served.
+
+Owns the flags, what is shown before a download and what is asked. Names and registries are
+`model.exchange.registry`'s, the conversion `model.exchange.imports`', the place of the checkpoint
+`service.cli.pulled`'s.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.errors import ConfigError
+from service.cli import convert as conversion
+from service.cli.pulled import Place, place_of
+from service.cli.registry_text import described, human_bytes
+from service.cli.signals import leaving_at_once
+
+if TYPE_CHECKING:
+    from model.exchange.registry.cache import Cache
+    from model.exchange.registry.listing import Listing
+    from model.exchange.registry.sources import Sources
+
+HELP = "download a model by its name, and make a checkpoint of it that `dragoman serve` has"
+print_error = conversion.print_error
+STORED_TYPES = ("int8", "float16", "bfloat16", "float32")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags."""
+    parser.add_argument(
+        "name",
+        help="hf:OWNER/NAME, firefox:de-en, argos:en-de, opus:en-de/FILE.zip, the URL of an"
+        " archive, or a path",
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of checkpoints that it is put into (that which is served)",
+    )
+    parser.add_argument("--as", dest="called", metavar="NAME", help="what the checkpoint is called")
+    parser.add_argument(
+        "--compute",
+        choices=STORED_TYPES,
+        default="int8",
+        help="how matrices are stored (int8)",
+    )
+    parser.add_argument("--yes", action="store_true", help="ask nothing before the download")
+    parser.add_argument(
+        "--accept-licence",
+        metavar="SPDX",
+        help="accept a licence that restricts the use of the weights; remembered",
+    )
+    parser.add_argument(
+        "--replace", action="store_true", help="take the place of another version of the model"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look up, show, download, verify, convert; print where the checkpoint is.
+
+    Raises:
+        ConfigError: The name means nothing, the licence is not accepted, the place is taken, or
+            there is no room.
+        RegistryError: The registry has no such model, or it is not what is listed.
+        ForeignModelError: The model cannot be converted.
+        CheckpointError: The checkpoint cannot be written.
+    """
+    from model.exchange.registry.cache import cache_of
+    from model.exchange.registry.names import LocalName, parse_name
+    from model.exchange.registry.retries import Retries
+    from model.exchange.registry.sources import sources_of
+
+    name = parse_name(arguments.name)
+    cache = cache_of(os.environ)
+    if isinstance(name, LocalName):
+        place = place_of(arguments.to, arguments.called or name.path.resolve().stem, cache)
+        return _convert_local(arguments, name.path, place)
+    sources = sources_of(os.environ, cache, Retries())
+    listing = sources.find(name)
+    for problem in sources.documents.stale:
+        print(f"dragoman: {problem}; what was kept of it is used", file=sys.stderr)
+    place = place_of(arguments.to, arguments.called or listing.folder, cache)
+    if not place.is_wanted(listing, arguments.compute, is_replacing=arguments.replace):
+        print(f"{place.path} is that already", file=sys.stderr)
+        print(place.path)
+        return 0
+    return _pull(arguments, _Wanted(listing=listing, place=place, cache=cache, sources=sources))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What is pulled, where to, and by which way."""
+
+    listing: "Listing"
+    place: Place
+    cache: "Cache"
+    sources: "Sources"
+
+
+def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> int:
+    from model.exchange.registry.licences import check_accepted
+    from model.exchange.registry.pulling import missing_bytes
+
+    listing, cache = wanted.listing, wanted.cache
+    print(described(listing), file=sys.stderr)
+    check_accepted(listing.licence, cache.accepted_licences, accepting=arguments.accept_licence)
+    if missing := missing_bytes(listing, cache):
+        _ask(arguments, f"Download {human_bytes(missing)} and convert it?")
+    source = _downloaded(wanted)
+    _convert(arguments, source, wanted.place, listing=listing)
+    wanted.place.remember(listing, arguments.compute)
+    print(wanted.place.path)
+    return 0
+
+
+def _ask(arguments: argparse.Namespace, question: str) -> None:
+    """Ask, where somebody can answer.
+
+    Raises:
+        ConfigError: The answer is no.
+    """
+    if arguments.yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"", "y", "yes"}:
+        raise ConfigError("nothing was downloaded")
+
+
+def _downloaded(wanted: _Wanted) -> Path:
+    """The folder or archive of the verified files."""
+    from tqdm import tqdm
+
+    from model.exchange.registry.download import Downloader
+    from model.exchange.registry.pulling import pull
+
+    def tell_wait() -> None:
+        print("dragoman: another process pulls the same; waiting for it", file=sys.stderr)
+
+    with tqdm(
+        total=wanted.listing.known_bytes or None,
+        unit="B",
+        unit_scale=True,
+        unit_divisor=1024,
+        disable=not sys.stderr.isatty(),
+        file=sys.stderr,
+    ) as bar:
+
+        def advance(num_bytes: int) -> None:
+            bar.update(num_bytes)
+
+        downloader = Downloader(
+            transport=wanted.sources.transport,
+            retries=wanted.sources.documents.retries,
+            advance=advance,
+        )
+        return pull(wanted.listing, wanted.cache, downloader, on_wait=tell_wait)
+
+
+def _convert_local(arguments: argparse.Namespace, source: Path, place: Place) -> int:
+    place.check_free()
+    _convert(arguments, source, place, listing=None)
+    print(place.path)
+    return 0
+
+
+def _convert(
+    arguments: argparse.Namespace, source: Path, place: Place, *, listing: "Listing | None"
+) -> None:
+    from tqdm import tqdm
+
+    with leaving_at_once():
+        from model.exchange.imports.convert import convert
+        from model.exchange.imports.formats import IMPORTERS
+        from model.exchange.imports.imported import ImportOptions
+
+    with (
+        place.filling() as destination,
+        tqdm(
+            unit=" weights", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
+        ) as bar,
+    ):
+
+        def show(written: int, total: int) -> None:
+            bar.total = total
+            bar.update(written - bar.n)
+
+        shown_name = str(arguments.name) if listing is None else listing.name
+        convert(
+            source,
+            destination,
+            importers=IMPORTERS,
+            compute=arguments.compute,
+            name=place.path.name,
+            licence=None if listing is None else listing.licence,
+            options=ImportOptions(pairs=() if listing is None else listing.pairs),
+            command=shlex.join(["dragoman", "pull", shown_name, "--compute", arguments.compute]),
+            progress=show,
+        )
