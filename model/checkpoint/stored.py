@@ -124,7 +124,9 @@ class StoredWeights:
         return self.tensor(name).numpy()
 
     def _check_finite(self, name: str, value: Tensor) -> None:
-        if not all(bool(torch.isfinite(part).all()) for part in value.flatten().split(_BLOCK)):
+        num_blocks = -(-value.numel() // _BLOCK)
+        blocks = torch.chunk(value.flatten(), max(1, num_blocks))
+        if not all(bool(torch.isfinite(block).all()) for block in blocks):
             raise CheckpointError(self._path, f"{name} has values that are not finite")
 
 
