@@ -14,6 +14,8 @@ from model.decode.constraints import suppress
 
 _IMPOSSIBLE = float("-inf")
 _CHUNK = 64
+_MAX_AT_ONCE = 2**24
+"""Logits whose log probabilities exist at a time: of large vocabularies, those of a few rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,29 @@ def row_continuations(
         mask: (R, V) bool, tokens that single rows may not choose either; None where no sentence
             has any.
     """
+    num_rows, size = logits.shape
+    at_once = max(1, _MAX_AT_ONCE // size)
+    if num_rows <= at_once:
+        return _continuations(logits, num, suppressed, mask)
+    parts = [
+        _continuations(
+            logits[first : first + at_once],
+            num,
+            suppressed,
+            None if mask is None else mask[first : first + at_once],
+        )
+        for first in range(0, num_rows, at_once)
+    ]
+    return RowContinuations(
+        log_probs=torch.cat([part.log_probs for part in parts]),
+        tokens=torch.cat([part.tokens for part in parts]),
+    )
+
+
+def _continuations(
+    logits: Tensor, num: int, suppressed: Tensor | None, mask: Tensor | None
+) -> RowContinuations:
+    """`row_continuations` of rows whose log probabilities fit beside their logits."""
     log_probs = logits.log_softmax(dim=-1)
     if suppressed is not None:
         log_probs.index_fill_(1, suppressed, _IMPOSSIBLE)

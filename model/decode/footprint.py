@@ -33,12 +33,18 @@ def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:
 
 
 def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
-    """Bytes of keys, values and tokens, of every row's past and every slot's encoder output."""
+    """Bytes of states and tokens of every row's past, and of keys and values of every source.
+
+    The past of a row is a key and a value a position, or an SSRU's one state, however long it is.
+    """
     network = manifest.network
-    node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
+    node = network.num_heads * (network.query_width + network.value_width)
     past = limits.max_rows * limits.max_target_length
-    sources = limits.max_slots * limits.max_source_length
-    return (past + sources) * network.num_decoder_layers * node + past * _BYTES_OF_A_TOKEN
+    sources = limits.max_slots * limits.max_source_length * node
+    is_recurrent = network.decoder_cell == "ssru"
+    states = limits.max_rows * network.d_model if is_recurrent else past * node
+    numbers = network.num_decoder_layers * (states + sources)
+    return numbers * _BYTES_OF_A_NUMBER + past * _BYTES_OF_A_TOKEN
 
 
 def memory_limit(device: torch.device) -> int | None:

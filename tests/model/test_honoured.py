@@ -7,6 +7,7 @@ import pytest
 
 from model.config import (
     Activation,
+    DecoderCell,
     ModelConfig,
     NormKind,
     NormPlacement,
@@ -28,6 +29,7 @@ from model.native.network import INT8_FIELDS
 
 DECLARATIONS = [EAGER_FIELDS, GRID_FIELDS, INT8_FIELDS, MARIAN_FIELDS, CTRANSLATE2_FIELDS]
 CHOICES = {
+    "decoder_cell": DecoderCell,
     "activation": Activation,
     "norm": NormKind,
     "norm_placement": NormPlacement,
@@ -78,6 +80,22 @@ def test_a_field_that_is_not_declared_is_refused_whatever_its_value(
 
     problems = unsupported_fields(Grown(vocab_size=9), honoured)
     assert problems == ["network.gate is None (only networks without this field)"]
+
+
+@pytest.mark.parametrize("honoured", [MARIAN_FIELDS, CTRANSLATE2_FIELDS], ids=lambda h: h.by)
+def test_exports_refuse_by_name_what_other_families_have(honoured: HonouredFields) -> None:
+    foreign = {
+        "decoder_d_ff": 64,
+        "decoder_cell": "ssru",
+        "gated_feed_forward": True,
+        "feed_forward_bias": False,
+        "embedding_norm": True,
+        "scale_attention": False,
+        "scale_output": True,
+        "activation": "gelu-sigmoid",
+    }
+    problems = unsupported_fields(replace(CONFIG, **foreign), honoured)
+    assert [problem.split(" is ")[0] for problem in problems] == [f"network.{n}" for n in foreign]
 
 
 def test_all_fields_that_are_not_honoured_are_listed_at_once() -> None:

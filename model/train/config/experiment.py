@@ -15,7 +15,14 @@ from typing import ClassVar, Literal
 
 from model.checkpoint.consistency import MAX_LAYERS, MAX_WIDTH
 from model.checkpoint.names import name_problem
-from model.config import Activation, ModelConfig, NormKind, NormPlacement, PositionKind
+from model.config import (
+    Activation,
+    DecoderCell,
+    ModelConfig,
+    NormKind,
+    NormPlacement,
+    PositionKind,
+)
 from model.errors import ConfigError
 from model.text.language import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, tag_piece
@@ -111,8 +118,15 @@ class NetworkConfig:
     d_model: int = 512
     num_heads: int = 8
     d_ff: int = 2048
+    decoder_d_ff: int | None = None
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
+    decoder_cell: DecoderCell = "self-attention"
+    gated_feed_forward: bool = False
+    feed_forward_bias: bool = True
+    embedding_norm: bool = False
+    scale_attention: bool = True
+    scale_output: bool = False
     activation: Activation = "relu"
     norm: NormKind = "layernorm"
     norm_placement: NormPlacement = "post"
@@ -131,6 +145,8 @@ class NetworkConfig:
             raise ConfigError(f"network.{error}") from error
         for name in ("d_model", "num_heads", "d_ff"):
             _at_most(f"network.{name}", getattr(self, name), MAX_WIDTH)
+        if self.decoder_d_ff is not None:
+            _at_most("network.decoder_d_ff", self.decoder_d_ff, MAX_WIDTH)
         for name in ("num_encoder_layers", "num_decoder_layers"):
             _at_most(f"network.{name}", getattr(self, name), MAX_LAYERS)
 

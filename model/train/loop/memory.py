@@ -57,13 +57,14 @@ def matrix_weights(config: ModelConfig) -> int:
     learned positions are left out.
     """
     attention = 2 * config.d_model * config.num_heads * (config.query_width + config.value_width)
-    feed_forward = 2 * config.d_model * config.d_ff
+    cell = 2 * config.d_model**2 if config.decoder_cell == "ssru" else attention
+    inner = config.d_model * (3 if config.gated_feed_forward else 2)
     rows = config.vocab_size
     rows += 0 if config.share_embeddings else config.output_size
     rows += 0 if config.tie_output else config.output_size
     return (
-        config.num_encoder_layers * (attention + feed_forward)
-        + config.num_decoder_layers * (2 * attention + feed_forward)
+        config.num_encoder_layers * (attention + inner * config.d_ff)
+        + config.num_decoder_layers * (cell + attention + inner * config.decoder_inner_width)
         + rows * config.d_model
     )
 

@@ -47,6 +47,17 @@ NETWORKS = {
     "learned": replace(tiny_network(), position="learned", max_positions=80, position_offset=2),
     "relative": replace(tiny_network(), position="relative", attention_bias=False),
     "rope": replace(tiny_network(), position="rope", d_k=6, d_v=10),
+    "gated, without biases": replace(
+        tiny_network(),
+        gated_feed_forward=True,
+        feed_forward_bias=False,
+        decoder_d_ff=24,
+        scale_attention=False,
+        scale_output=True,
+        activation="gelu-tanh",
+    ),
+    "normalised embeddings": replace(tiny_network(), embedding_norm=True),
+    "ssru": replace(tiny_network(), decoder_cell="ssru"),
     "alibi, unequal depths": replace(tiny_network(), position="alibi", num_encoder_layers=3),
 }
 

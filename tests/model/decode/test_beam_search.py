@@ -206,3 +206,18 @@ def test_the_best_of_long_rows_are_found_by_their_chunks(length: int, num: int) 
 def test_rows_shorter_than_what_is_asked_for_give_all_they_have() -> None:
     continuations = row_continuations(torch.tensor([[1.0, 3.0, 2.0]]), 8, None)
     assert continuations.tokens.tolist() == [[1, 2, 0]]
+
+
+def test_rows_of_a_large_vocabulary_are_taken_in_turns_with_the_same_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logits, suppressed = torch.randn(7, 300), torch.tensor([3, 5])
+    mask = torch.rand(7, 300) < 0.3
+    for row_mask in (None, mask):
+        whole = row_continuations(logits, 6, suppressed, row_mask)
+        for at_once in (1, 900, 301):  # three rows, one
+            monkeypatch.setattr("model.decode.beam_search._MAX_AT_ONCE", at_once)
+            in_turns = row_continuations(logits, 6, suppressed, row_mask)
+            assert torch.equal(in_turns.log_probs, whole.log_probs)
+            assert torch.equal(in_turns.tokens, whole.tokens)
+        monkeypatch.undo()

@@ -6,6 +6,8 @@ from functools import partial
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from model.config import SearchConfig
 from model.decode.backends.base import Backend
@@ -25,6 +27,8 @@ from support.search_cases import (
     small_transformer,
 )
 from support.traced_steps import TracedSteps
+
+VOCABULARY = 5000
 
 OPENERS = {"eager": EagerBackend, "grid": partial(GridBackend, recorder=Rerun())}
 both = pytest.mark.parametrize("opener", OPENERS.values(), ids=OPENERS.keys())
@@ -125,3 +129,42 @@ def test_in_bfloat16_it_is_near_float32(
             found.update({s.slot_id: s.hypotheses[0].score for s in session.step()})
         scores.append([found[name] for name in names])
     assert scores[1] == pytest.approx(scores[0], abs=0.5)
+
+
+class Allocations(TorchDispatchMode):
+    """Sizes of what operations make, views of what there was left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        output = func(*args, **kwargs or {})
+        known = {t.untyped_storage().data_ptr() for t in tree_leaves(args) if torch.is_tensor(t)}
+        self.sizes += [
+            made.numel()
+            for made in tree_leaves(output)
+            if torch.is_tensor(made) and made.untyped_storage().data_ptr() not in known
+        ]
+        return output
+
+
+@both
+@pytest.mark.parametrize("tie_output", [True, False])
+def test_a_step_over_a_large_vocabulary_makes_its_logits_and_nothing_else_so_large(
+    opener: Callable[..., Backend], monkeypatch: pytest.MonkeyPatch, *, tie_output: bool
+) -> None:
+    """Neither log probabilities of all rows nor a copy of the table of embeddings."""
+    monkeypatch.setattr("model.decode.beam_search._MAX_AT_ONCE", VOCABULARY)
+    transformer = small_transformer(
+        dtype=torch.float32, vocab_size=VOCABULARY, tie_output=tie_output, d_model=8, eos_bias=-9.0
+    )
+    limits = SessionLimits(max_rows=12, max_slots=3, max_source_length=16, max_target_length=24)
+    session = DecodingSession(transformer, tokens=TOKENS, limits=limits, opener=opener)
+    search = SearchConfig(beam_size=4, max_length=12)
+    session.admit([random_request(random.Random(seed), search) for seed in range(3)])
+    session.step()
+    with Allocations() as allocations:
+        session.step()
+    large = [size for size in allocations.sizes if size > 2 * VOCABULARY]
+    assert large == [12 * VOCABULARY]

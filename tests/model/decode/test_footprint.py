@@ -12,6 +12,7 @@ from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
+from model.nn.ssru import SSRU
 from model.request import SessionLimits
 from model.system.host_memory import host_limit
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -41,6 +42,21 @@ def test_no_backend_keeps_less_than_the_sum(manifest: Manifest) -> None:
     places = LIMITS.max_rows * LIMITS.max_target_length
     assert cache_bytes(manifest, LIMITS) == kept + 16 * places
     assert table_bytes(manifest, LIMITS) == 2 * 40 * 32 * 4
+
+
+def test_an_ssru_keeps_as_much_of_a_long_past_as_of_a_short_one(manifest: Manifest) -> None:
+    student = replace(manifest, network=replace(manifest.network, decoder_cell="ssru"))
+    shape = {"num_layers": student.network.num_decoder_layers, "max_rows": 8, "max_length": 30}
+    cpu, half = torch.device("cpu"), torch.bfloat16
+    states = SSRU(student.network).state_shapes()
+    rows = RowCache(states, **shape, device=cpu, dtype=half)
+    cross = CrossCache(student.network, max_slots=3, max_source_length=40, device=cpu, dtype=half)
+    assert rows.growing == ()
+    kept = sum(table.nbytes for table in (*rows.replaced, cross.keys, cross.values))
+    tokens = 16 * LIMITS.max_rows
+    assert cache_bytes(student, LIMITS) == kept + tokens * LIMITS.max_target_length
+    longer = replace(LIMITS, max_target_length=LIMITS.max_target_length + 1)
+    assert cache_bytes(student, longer) == cache_bytes(student, LIMITS) + tokens
 
 
 def test_what_fits_to_the_byte_fits_and_more_is_refused(manifest: Manifest) -> None:

@@ -8,6 +8,8 @@ import torch
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig
 from model.errors import InputError
+from model.explain.labels import installed_fonts
+from model.explain.pages import write_pages
 from model.explain.sentence import MAX_PIECES, ExplainedSentence, explain_sentence
 from model.offline.translator import Translator
 from support.tiny_checkpoint import EN_ZH, tiny_network, write_tiny_checkpoint
@@ -107,6 +109,20 @@ def test_positions_inside_attention_have_maps_too(tmp_path: Path) -> None:
     for target in (None, TARGET):
         found = explain_sentence(checkpoint, EN_ZH, SENTENCE, target=target)
         np.testing.assert_allclose(found.cross[0].sum(axis=-1), 1.0, rtol=1e-5)
+
+
+def test_a_decoder_that_does_not_attend_to_its_past_has_no_maps_of_it(tmp_path: Path) -> None:
+    network = replace(tiny_network(), decoder_cell="ssru")
+    student = load_checkpoint(
+        write_tiny_checkpoint(tmp_path / "student", pairs=(EN_ZH,), network=network)
+    )
+    found = explain_sentence(student, EN_ZH, SENTENCE)
+    assert found.decoder == ()
+    assert len(found.cross) == network.num_decoder_layers
+    write_pages(found, student.transformer, tmp_path / "pages", fonts=installed_fonts())
+    names = {path.name for path in (tmp_path / "pages").glob("*-layer-*.png")}
+    kinds = {name.split("-")[0] for name in names}
+    assert kinds == {"encoder", "cross"}
 
 
 def test_half_characters_are_replaced(checkpoint: Checkpoint) -> None:

@@ -328,13 +328,30 @@ def test_bfloat16_stays_near_float32(position: PositionKind, placement: NormPlac
     torch.testing.assert_close(logits.float(), expected, atol=0.15, rtol=0.1)
 
 
-@BOTH_PLACEMENTS
-def test_it_learns_to_copy(placement: NormPlacement) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"norm_placement": "post"},
+        {"norm_placement": "pre"},
+        {"decoder_cell": "ssru"},
+        {
+            "norm": "rmsnorm",
+            "norm_placement": "pre",
+            "position": "relative",
+            "gated_feed_forward": True,
+            "feed_forward_bias": False,
+            "activation": "gelu-tanh",
+        },
+        {"embedding_norm": True, "decoder_d_ff": 48, "scale_output": True},
+    ],
+    ids=["post", "pre", "ssru", "gated-relative", "norms-and-scales"],
+)
+def test_it_learns_to_copy(kind: dict[str, object]) -> None:
     torch.manual_seed(0)
     transformer = Transformer(
         replace(
             CONFIG,
-            norm_placement=placement,
+            **kind,
             dropout=0.0,
             attention_dropout=0.0,
             activation_dropout=0.0,

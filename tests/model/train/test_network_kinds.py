@@ -2,7 +2,7 @@
 
 import logging
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import get_args
 
@@ -44,6 +44,10 @@ def trained(folder: Path, data_folder: Path, choices: str) -> tuple[Experiment, 
         *(f"position: {position}" for position in POSITIONS),
         "norm: rmsnorm, activation: gelu",
         "norm_placement: pre, activation: silu",
+        "decoder_cell: ssru, position: sinusoidal-m2m100",
+        "gated_feed_forward: true, feed_forward_bias: false, norm: rmsnorm, position: relative",
+        "scale_attention: false, scale_output: true, norm_placement: pre, activation: gelu-tanh",
+        "embedding_norm: true, decoder_d_ff: 12, activation: gelu-sigmoid",
     ],
 )
 def test_a_network_of_each_kind_is_trained_saved_loaded_and_translates(
@@ -51,10 +55,12 @@ def test_a_network_of_each_kind_is_trained_saved_loaded_and_translates(
 ) -> None:
     experiment, directory = trained(tmp_path, data_folder, choices)
     loaded = load_for_decoding(directory)
-    for name in ("position", "norm", "norm_placement", "activation"):
-        chosen = getattr(experiment.network, name)
-        assert getattr(loaded.manifest.network, name) == chosen
-        assert f"{name}: " not in choices or f"{name}: {chosen}" in choices
+    for choice in choices.split(", "):
+        name, value = choice.split(": ")
+        assert str(getattr(experiment.network, name)).lower() == value
+    for field in fields(experiment.network):
+        chosen = getattr(experiment.network, field.name)
+        assert getattr(loaded.manifest.network, field.name) == chosen
     (translation,) = Translator(loaded).translate(["The cat waits."], EN_ZH)
     assert translation.num_source_tokens > 0
 

@@ -44,6 +44,8 @@ def with_network(**values: Any) -> Experiment:
         {"share_embeddings": False, "target_vocab_size": 13},
         {"share_embeddings": False, "target_vocab_size": 13, "tie_output": False},
         {"d_k": 3, "d_v": 5, "norm": "rmsnorm", "output_bias": False},
+        {"gated_feed_forward": True, "decoder_d_ff": 17},
+        {"decoder_cell": "ssru", "d_k": 3, "d_v": 5},
     ],
 )
 def test_weights_are_counted_as_the_network_has_them(values: dict[str, Any]) -> None:
