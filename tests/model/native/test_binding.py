@@ -112,3 +112,68 @@ def test_a_request_that_lacks_something_is_refused_with_its_name(name: str) -> N
     )
     with pytest.raises(AttributeError, match=name):
         session.admit(**admission(without=name))
+
+
+def unlayered_network(**changes: object) -> object:
+    """A network without layers, some of it wrong."""
+    made = kernels.load()
+    table = made.matrix(np.ones((4, 2), np.int8), np.ones(4, np.float32), None)
+    settings: dict[str, object] = {
+        "d_model": 2,
+        "encoder_d_ff": 4,
+        "decoder_d_ff": 4,
+        "max_positions": 3,
+        "heads": (2, 16, 16, 1.0),
+        "is_pre_norm": False,
+        "activation": "relu",
+        "is_gated": False,
+        "decoder_cell": "ssru",
+        "embedding_factor": 1.0,
+        "output_factor": 1.0,
+        "source_table": table,
+        "target_table": table,
+        "output": table,
+        "source_positions": None,
+        "target_positions": None,
+        "encoder_bias": None,
+        "decoder_bias": None,
+        "suppressed": [],
+    }
+    return made.network(**(settings | changes))
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"activation": "tanh"}, "activation must be relu, gelu, gelu-tanh, gelu-sigmoid or silu"),
+        ({"decoder_cell": "lstm"}, "decoder_cell must be self-attention or ssru"),
+        ({"heads": (2, 16, 8, 1.0)}, "head widths must be multiples of 16"),
+        ({"source_positions": np.zeros((2, 2), np.float32)}, "positions must be"),
+        ({"target_positions": np.zeros((3, 4), np.float32)}, "positions must be"),
+        ({"encoder_bias": np.zeros((2, 4), np.float32)}, "a bias must be"),
+        ({"decoder_bias": np.zeros((1, 5), np.float32)}, "a bias must be"),
+    ],
+)
+def test_a_network_of_other_shapes_is_refused(change: dict[str, object], error: str) -> None:
+    unlayered_network(encoder_bias=np.zeros((2, 5), np.float32))
+    with pytest.raises(ValueError, match=error):
+        unlayered_network(**change)
+
+
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
+def test_a_decoder_layer_without_the_matrices_of_its_cell_is_refused(cell: str) -> None:
+    network = unlayered_network(decoder_cell=cell)
+    made = kernels.load()
+    matrix = made.matrix(np.ones((2, 2), np.int8), np.ones(2, np.float32), None)
+    norm = made.norm(np.ones(2, np.float32), None, 1e-6, True)
+    matrices = ("cross_query", "cross_key_value", "cross_output", "up", "down")
+    norms = ("cell_norm", "cross_norm", "feed_forward_norm")
+    is_ssru = cell == "ssru"
+    with pytest.raises(ValueError, match="the matrices of its cell"):
+        network.add_decoder_layer(
+            query_key_value=matrix if is_ssru else None,
+            attention_output=matrix if is_ssru else None,
+            forget_candidate=None if is_ssru else matrix,
+            **dict.fromkeys(matrices, matrix),
+            **dict.fromkeys(norms, norm),
+        )
