@@ -13,6 +13,7 @@ from typing import Literal
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.text.language import Language, LanguagePair
 from model.text.moses import MosesBpe
+from model.text.normalisation import Normalisation
 
 CONFIG_FILE = "config.json"
 SCALE_SUFFIX = ".scale"
@@ -89,6 +90,7 @@ class Manifest:
         moses: How text becomes pieces where SentencePiece does not; None means that it does.
         languages: Where each is translated into each other: `pairs` are then all of them
             (`model.text.language.all_pairs`), and the file lists languages and no pairs.
+        normalisation: How source text is cleaned before it becomes pieces; None leaves it as it is.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Manifest:
     files: CheckpointFiles
     moses: MosesBpe | None = None
     languages: tuple[Language, ...] = ()
+    normalisation: Normalisation | None = None
 
     def pair(self, source: str, target: str) -> LanguagePair | None:
         """The direction between two canonical tags, or None when it is not translated."""

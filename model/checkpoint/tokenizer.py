@@ -15,8 +15,9 @@ from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BY
 from model.errors import CheckpointError, ConfigError, DragomanError
 from model.text.bpe import MAX_MERGES_BYTES
 from model.text.moses import MosesBpe, MosesPieces
-from model.text.pieces import OwnTable, PieceModel, is_own_table
-from model.text.tokenizer import Pieces, Tokenizer
+from model.text.normalisation import NormalisedPieces
+from model.text.pieces import OwnTable, PieceModel, Pieces, is_own_table
+from model.text.tokenizer import Tokenizer
 
 
 def load_tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:
@@ -98,6 +99,8 @@ def build_tokenizer(
     Raises:
         ConfigError: A table does not fit the manifest; the message lists all problems.
     """
+    if manifest.normalisation is not None:
+        source_model = NormalisedPieces(source_model, manifest.normalisation)
     return Tokenizer(
         tokens=manifest.tokens,
         pairs=manifest.pairs,

@@ -34,8 +34,9 @@ from model.nn.transformer import Transformer
 from model.system.paths import exists, flush, is_file
 from model.text.language import LanguagePair
 from model.text.moses import MosesBpe, MosesPieces
-from model.text.pieces import PieceModel
-from model.text.tokenizer import Pieces, Tokenizer
+from model.text.normalisation import Normalisation
+from model.text.pieces import PieceModel, Pieces
+from model.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,7 @@ class TokenizerParts:
         target_table: The target's table; None shares the source's if the file is shared,
             and otherwise takes the target file's own numbering.
         moses: How text becomes pieces without SentencePiece.
+        normalisation: How source text is cleaned before.
     """
 
     source_spm: bytes
@@ -57,6 +59,7 @@ class TokenizerParts:
     target_spm: bytes | None = None
     target_table: Mapping[str, int] | None = None
     moses: MosesBpe | None = None
+    normalisation: Normalisation | None = None
 
     def tables(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Both tables, the ones that were left out filled in.
@@ -175,6 +178,7 @@ def save_checkpoint(
         tensors=entries,
         files=files,
         moses=tokenizer.moses,
+        normalisation=tokenizer.normalisation,
     )
     contents[CONFIG_FILE] = format_manifest(manifest)
     contents[files.card] = card.encode()

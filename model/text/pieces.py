@@ -6,7 +6,7 @@ numbering of its SentencePiece file.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Protocol, cast
 
 import sentencepiece
 
@@ -14,6 +14,16 @@ from model.errors import ConfigError
 
 _ANY_TEXT = "a 1 \U0010fffd"
 """With a character that no file has a piece for."""
+
+
+class Pieces(Protocol):
+    """What cuts the text of one side into pieces, and joins them again."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text."""
+
+    def text(self, pieces: Sequence[str]) -> str:
+        """The text of some pieces."""
 
 
 def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:

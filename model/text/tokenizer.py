@@ -6,23 +6,12 @@ files (`model.text.pieces` reads the bytes of SentencePiece's, `model.text.moses
 (`model.text.segmenter`) and it does not know how long a segment may be (`model.text.pipeline`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Set
 
 from model.config import SpecialTokens
 from model.errors import ConfigError, shown
 from model.text.language import LanguagePair
-from model.text.pieces import OwnTable, PieceModel
-
-
-class Pieces(Protocol):
-    """What cuts the text of one side into pieces, and joins them again."""
-
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of a text."""
-
-    def text(self, pieces: Sequence[str]) -> str:
-        """The text of some pieces."""
+from model.text.pieces import OwnTable, PieceModel, Pieces
 
 
 class _TableSide:

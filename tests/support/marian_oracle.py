@@ -65,6 +65,7 @@ def tokenizer_of(imported: ImportedModel) -> Tokenizer:
         tensors={},
         files=None,  # type: ignore[arg-type]
         moses=imported.tokenizer.moses,
+        normalisation=imported.tokenizer.normalisation,
     )
     return imported.tokenizer.build(manifest)
 

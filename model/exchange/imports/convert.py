@@ -176,6 +176,7 @@ def _planned(
         files=files,
         languages=imported.languages,
         moses=imported.tokenizer.moses,
+        normalisation=imported.tokenizer.normalisation,
     )
     problems = [*_tensor_problems(imported, shapes), *manifest_problems(manifest)]
     if not problems:

@@ -4,8 +4,17 @@ Owns the list. An importer recognises its own format by its content; the order m
 two could.
 """
 
+from model.exchange.imports.firefox import FIREFOX
 from model.exchange.imports.huggingface_m2m100 import HuggingFaceM2M100
 from model.exchange.imports.huggingface_marian import HuggingFaceMarian
 from model.exchange.imports.imported import Importer
+from model.exchange.imports.marian import MARIAN
+from model.exchange.imports.opus_mt import OPUS_MT
 
-IMPORTERS: tuple[Importer, ...] = (HuggingFaceMarian(), HuggingFaceM2M100())
+IMPORTERS: tuple[Importer, ...] = (
+    HuggingFaceMarian(),
+    HuggingFaceM2M100(),
+    FIREFOX,
+    OPUS_MT,
+    MARIAN,
+)

@@ -4,7 +4,6 @@ Owns what all releases of Marian models have in common, once somebody has said w
 `marian.py`, `opus_mt.py`, `firefox.py`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,10 @@ from model.exchange.imports.marian_network import MarianNetwork, build_network
 from model.exchange.imports.marian_npz import is_npz, open_npz
 from model.exchange.imports.marian_options import parse_shape
 from model.exchange.imports.marian_vocabulary import MarianVocabulary, read_vocabulary
+from model.text.bpe import Merges
 from model.text.language import LanguagePair
+from model.text.moses import MosesBpe
+from model.text.normalisation import Normalisation
 from model.text.pieces import PieceModel
 
 _ALPHAS_NOTE = (
@@ -36,12 +38,17 @@ class MarianSources:
     Attributes:
         model: `.npz` or `.bin`.
         vocabularies: Of source and target; may be one file twice.
-        spms: SentencePiece files of both sides, where the vocabularies are none.
+        spms: SentencePiece files of both sides, where the vocabularies are none; files of merges
+            with `moses`.
+        moses: How text becomes pieces without SentencePiece.
+        normalisation: How source text is cleaned before.
     """
 
     model: Path
     vocabularies: tuple[Path, Path]
     spms: tuple[Path, Path] | None = None
+    moses: MosesBpe | None = None
+    normalisation: Normalisation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,36 +210,27 @@ def _limits(network: MarianNetwork, limits: LengthLimits) -> LengthLimits:
 def _tokenizer(files: MarianSources, vocabularies: list[MarianVocabulary]) -> TokenizerParts:
     source, target = vocabularies
     if files.spms is not None:
-        spms = [_read_spm(path) for path in files.spms]
+        spms = [_read_pieces(path, files.moses) for path in files.spms]
         return TokenizerParts(
             source_spm=spms[0],
             source_table=source.table,
             target_spm=spms[1],
             target_table=target.table,
+            moses=files.moses,
+            normalisation=files.normalisation,
         )
     assert source.spm is not None
     is_shared = target.spm == source.spm
     return TokenizerParts(source_spm=source.spm, target_spm=None if is_shared else target.spm)
 
 
-def _read_spm(path: Path) -> bytes:
+def _read_pieces(path: Path, moses: MosesBpe | None) -> bytes:
     data = read_small(path, MAX_TOKENIZER_BYTES)
     try:
-        PieceModel(data)
+        if moses is None:
+            PieceModel(data)
+        else:
+            Merges(data, moses.marks)
     except ConfigError as error:
         raise ForeignModelError(path, [str(error)]) from error
     return data
-
-
-def tagged_pairs(source: str, targets: Mapping[str, str | None]) -> tuple[LanguagePair, ...]:
-    """Directions from one language into several.
-
-    Args:
-        source: Its tag.
-        targets: Tag → the piece before the source that asks for it, or None.
-    """
-    return tuple(
-        LanguagePair(source=source, target=target, source_prefix=() if tag is None else (tag,))
-        for target, tag in targets.items()
-        if target != source
-    )

@@ -6,17 +6,23 @@ network is `marian_model.py`'s, the cleaning of text `model.text.normalisation`'
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_codes import language_tag, split_pair
 from model.exchange.imports.marian import find_files, folder_files, model_files, search_notes
-from model.exchange.imports.marian_files import read_small, refused
-from model.exchange.imports.marian_model import MarianFacts, build_model, is_marian_file
+from model.exchange.imports.marian_files import read_small
+from model.exchange.imports.marian_model import (
+    MarianFacts,
+    MarianSources,
+    build_model,
+    is_marian_file,
+)
 from model.exchange.imports.marian_vocabulary import read_vocabulary
-from model.text.language import LanguagePair
+from model.text.language import LanguagePair, primary_language
+from model.text.moses import MosesBpe
 
 _README = "README.md"
 _MAX_README_BYTES = 16 * 2**20
@@ -72,21 +78,20 @@ class OpusMtImporter:
         Raises:
             ForeignModelError: With everything that is in the way.
         """
-        if (source / "source.bpe").is_file():
-            raise refused(source, "is an older release with byte pair encoding; not supported yet")
         files, settings = find_files(source)
         readme = _read_readme(source)
         table = read_vocabulary(files.vocabularies[0]).table
+        pairs = _pairs(source, readme, table, options)
         name = readme.name or source.name
         notes = [*search_notes(settings), *_score_notes(readme)]
         return build_model(
             source,
-            files,
+            _with_text_rules(source, files, pairs),
             MarianFacts(
                 format="OPUS-MT",
                 name=name,
                 description=f"OPUS-MT {name}",
-                pairs=_pairs(source, readme, table, options),
+                pairs=pairs,
                 licence=_licence(source),
                 notes=tuple(notes),
             ),
@@ -94,6 +99,21 @@ class OpusMtImporter:
 
 
 OPUS_MT = OpusMtImporter()
+
+
+def _with_text_rules(
+    folder: Path, files: MarianSources, pairs: Sequence[LanguagePair]
+) -> MarianSources:
+    """The files, and how text becomes pieces: releases of 2019 have merges, all others pieces."""
+    merges = folder / "source.bpe", folder / "target.bpe"
+    if not merges[0].is_file() or not pairs:
+        return replace(files, normalisation="opus-mt")
+    rules = MosesBpe(
+        source_language=primary_language(pairs[0].source),
+        target_language=primary_language(pairs[0].target),
+        marks="continuation",
+    )
+    return replace(files, spms=merges, moses=rules)
 
 
 def _read_readme(folder: Path) -> _Readme:
