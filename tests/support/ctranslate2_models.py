@@ -16,7 +16,6 @@ from support.tiny_checkpoint import generated_pairs, tiny_spm
 ROOT = Path(__file__).parents[2]
 SPECIALS = ("<unk>", "<blank>", "<s>", "</s>")
 WIDTH, INNER = 32, 48
-EOS_BIAS = 8.0
 
 
 def opennmt_pieces() -> list[str]:
@@ -52,6 +51,7 @@ class RandomSpec:
     starts_from_zero: bool = False
     num_heads: int = 4
     weight_width: float = 2.4
+    eos_bias: float = 8.0
     seed: int = 7
 
 
@@ -154,8 +154,10 @@ def _fill_tables(
     spec.decoder.projection.weight = projection
     if wanted.has_biases:
         spec.decoder.projection.bias = _values(random, num_target, width=0.5)
-        eos = list(wanted.target or wanted.source or SPECIALS).index("</s>")
-        spec.decoder.projection.bias[eos] = EOS_BIAS
+        pieces = list(wanted.target or wanted.source or SPECIALS)
+        spec.decoder.projection.bias[pieces.index("</s>")] = wanted.eos_bias
+        for piece in {"<unk>", "<blank>", "<s>"}.intersection(pieces):  # as training leaves them
+            spec.decoder.projection.bias[pieces.index(piece)] = -20.0
     spec.decoder.start_from_zero_embedding = wanted.starts_from_zero
     for stack in (spec.encoder, spec.decoder):
         stack.scale_embeddings = wanted.scale_embeddings

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from model.checkpoint.weights import TokenizerParts
-from model.config import LengthLimits
+from model.config import LengthLimits, ModelConfig
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.ctranslate2_directory import (
     SHORTLIST_FILE,
@@ -50,6 +50,7 @@ class ReadDirectory:
         is_marian: Its decoder starts from a zero vector, as Marian's do.
     """
 
+    network: ModelConfig
     description: Description
     numbering: Numbering
     tokenizer: TokenizerParts
@@ -81,8 +82,9 @@ class CTranslate2Importer:
         pairs = tuple(LanguagePair(source=one, target=two) for one, two in options.pairs)
         if not pairs:
             problems.append("its files do not say which languages it translates; name them")
-        found = read_directory(source, pieces=source, pairs=pairs, problems=problems)
-        assert found.description.network is not None
+        found = read_directory(
+            source, read_pieces=lambda: find_piece_files(source), pairs=pairs, problems=problems
+        )
         return ImportedModel(
             family="marian" if found.is_marian else "transformer",
             format="CTranslate2",
@@ -90,7 +92,7 @@ class CTranslate2Importer:
             description=f"Converted from the CTranslate2 directory {source.resolve().name}",
             licence=None,
             licences=(),
-            network=found.description.network,
+            network=found.network,
             tokens=found.numbering.tokens,
             pairs=found.pairs,
             limits=found.limits,
@@ -101,13 +103,17 @@ class CTranslate2Importer:
 
 
 def read_directory(
-    directory: Path, *, pieces: Path, pairs: tuple[LanguagePair, ...], problems: Sequence[str] = ()
+    directory: Path,
+    *,
+    read_pieces: Callable[[], PieceFiles],
+    pairs: tuple[LanguagePair, ...],
+    problems: Sequence[str] = (),
 ) -> ReadDirectory:
     """A CTranslate2 directory, whoever made it.
 
     Args:
         directory: With model.bin.
-        pieces: The folder of the SentencePiece files.
+        read_pieces: Finds what makes pieces of text; its problems are listed too.
         pairs: Its directions; one that has a target prefix says itself which language is asked for.
         problems: What is known to be wrong already.
 
@@ -116,7 +122,7 @@ def read_directory(
     """
     file = _transformer_file(directory)
     found = [*problems]
-    parts = _parts(directory, file, pieces, found)
+    parts = _parts(directory, file, read_pieces, found)
     if parts is None:
         raise ForeignModelError(directory, found)
     names, pairs = _names(parts), _with_source_bos(parts.settings, pairs)
@@ -126,7 +132,9 @@ def read_directory(
     if found or described is None:
         raise ForeignModelError(directory, found)
     numbering, description = described
+    assert description.network is not None
     return ReadDirectory(
+        network=description.network,
         description=description,
         numbering=numbering,
         tokenizer=TokenizerParts(
@@ -134,6 +142,7 @@ def read_directory(
             source_table=numbering.source_table,
             target_spm=parts.pieces.target,
             target_table=numbering.target_table,
+            moses=parts.pieces.moses,
         ),
         pairs=pairs,
         limits=_limits(description, pairs),
@@ -174,11 +183,16 @@ def _transformer_file(directory: Path) -> VariableFile:
     raise ForeignModelError(file.path, [problem])
 
 
-def _parts(directory: Path, file: VariableFile, folder: Path, problems: list[str]) -> _Parts | None:
+def _parts(
+    directory: Path,
+    file: VariableFile,
+    read_pieces: Callable[[], PieceFiles],
+    problems: list[str],
+) -> _Parts | None:
     """All parts; None, and problems, where one of them cannot be read."""
     settings = attempted(problems, lambda: read_settings(directory, file))
     vocabularies = attempted(problems, lambda: read_vocabularies(directory))
-    pieces = attempted(problems, lambda: find_piece_files(folder))
+    pieces = attempted(problems, read_pieces)
     is_marian = attempted(problems, lambda: bool(file.number(_ZERO_START, 0.0)))
     if settings is None or vocabularies is None or pieces is None or is_marian is None:
         return None

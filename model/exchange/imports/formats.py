@@ -4,6 +4,8 @@ Owns the list. An importer recognises its own format by its content; the order m
 two could.
 """
 
+from model.exchange.imports.argos import ArgosImporter
+from model.exchange.imports.ctranslate2 import CTranslate2Importer
 from model.exchange.imports.firefox import FIREFOX
 from model.exchange.imports.huggingface_m2m100 import HuggingFaceM2M100
 from model.exchange.imports.huggingface_marian import HuggingFaceMarian
@@ -17,4 +19,6 @@ IMPORTERS: tuple[Importer, ...] = (
     FIREFOX,
     OPUS_MT,
     MARIAN,
+    ArgosImporter(),
+    CTranslate2Importer(),
 )

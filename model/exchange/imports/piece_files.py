@@ -1,7 +1,7 @@
-"""The SentencePiece files beside a model whose own format has none.
+"""The files beside a model that say how text becomes pieces, where its own format does not.
 
-Owns which names they have, and whether their pieces are those of the model's vocabulary. It does
-not own what a tokenizer does with them (`model.text.tokenizer`).
+Owns which names SentencePiece's have, and whether their pieces are those of the model's vocabulary.
+It does not own what a tokenizer does with them (`model.text.tokenizer`).
 """
 
 from collections.abc import Collection
@@ -12,6 +12,8 @@ from model.checkpoint.checksums import read_limited
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.system.paths import is_file
+from model.text.bpe import MAX_MERGES_BYTES
+from model.text.moses import MosesBpe, MosesPieces
 from model.text.pieces import PieceModel
 
 _PAIRED = (("source.spm", "target.spm"), ("source.model", "target.model"))
@@ -23,18 +25,25 @@ _SHARED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFiles:
-    """Bytes of SentencePiece files.
+    """Bytes of SentencePiece files, or of merges.
 
     Attributes:
         source: Of the source.
         target: Of the target; None if it is the source's.
+        moses: How words become pieces; None for SentencePiece.
     """
 
     source: bytes
     target: bytes | None = None
+    moses: MosesBpe | None = None
 
     def problems(self, source: Collection[str], target: Collection[str]) -> list[str]:
-        """Files that have fewer than half of their side's pieces, and so belong to other text."""
+        """Files that have fewer than half of their side's pieces, and so belong to other text.
+
+        Merges do not list their pieces.
+        """
+        if self.moses is not None:
+            return []
         sides = {"source": (self.source, source), "target": (self.target or self.source, target)}
         found = []
         for side, (data, pieces) in sides.items():
@@ -62,6 +71,22 @@ def find_piece_files(folder: Path) -> PieceFiles:
             return PieceFiles(source=_read(folder / name))
     names = ", ".join(["source.spm with target.spm", *_SHARED])
     raise ForeignModelError(folder, [f"it lacks a SentencePiece file ({names})"])
+
+
+def read_merges(path: Path, rules: MosesBpe) -> PieceFiles:
+    """A file of merges, of both sides' words.
+
+    Raises:
+        ForeignModelError: It is damaged, or what finds words is not installed.
+    """
+    try:
+        data = read_limited(path, MAX_MERGES_BYTES)
+        MosesPieces(data, rules, rules.source_language)
+    except CheckpointError as error:
+        raise ForeignModelError(path, [error.problem]) from error
+    except ConfigError as error:
+        raise ForeignModelError(path, [str(error)]) from error
+    return PieceFiles(source=data, moses=rules)
 
 
 def _read(path: Path) -> bytes:
