@@ -144,3 +144,29 @@ def test_what_is_in_effect_is_told_without_secrets(monkeypatch: pytest.MonkeyPat
     assert (effective["api_keys"], effective["redis_url"]) == ("set", "set")
     assert (effective["port"], effective["beam_size"]) == (81, 4)
     assert "a-secret" not in str(effective)
+
+
+def test_preferred_checkpoints_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().preferred == ()
+    monkeypatch.setenv("DRAGOMAN_PREFERRED", " small,Helsinki-NLP/opus-mt-en-de ,, large")
+    assert load_settings().preferred == ("small", "Helsinki-NLP/opus-mt-en-de", "large")
+
+
+@pytest.mark.parametrize(
+    ("value", "language"), [("en", "en"), ("ZH-hans", "zh-Hans"), ("off", None), ("OFF", None)]
+)
+def test_a_pivot_is_a_language_or_off(
+    monkeypatch: pytest.MonkeyPatch, value: str, language: str | None
+) -> None:
+    assert load_settings().pivot_language == "en"
+    monkeypatch.setenv("DRAGOMAN_PIVOT", value)
+    assert load_settings().pivot_language == language
+
+
+@pytest.mark.parametrize("value", ["e n", "en,fr", "x" * 65, "1"])
+def test_a_pivot_that_is_no_language_is_refused(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_PIVOT", value)
+    with pytest.raises(ConfigError, match="DRAGOMAN_PIVOT"):
+        load_settings()

@@ -13,7 +13,7 @@ def test_languages_have_the_targets_that_a_pivot_reaches_last() -> None:
     assert json.loads(bytes(reply.body)) == [
         {"code": "de", "name": "German", "targets": ["en", "fr"]},
         {"code": "en", "name": "English", "targets": ["fr"]},
-        {"code": "fr", "name": "fr", "targets": []},
+        {"code": "fr", "name": "French", "targets": []},
     ]
 
 
