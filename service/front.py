@@ -18,7 +18,7 @@ from model.errors import DragomanError
 from service.engine.client.room import Room
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import LoadedCheckpoint, Ready
-from service.errors import overloaded, unavailable
+from service.errors import RequestError, overloaded, unavailable
 from service.http.arrivals import Arrivals
 from service.labels import PIVOT, Served, served_by
 from service.models.catalogue import ModelEntry
@@ -152,8 +152,10 @@ class Front:
         Raises:
             RequestError: A 503: it is not served any more.
         """
-        name = route.hops[-1].checkpoint
-        return self._deployment(name).translator(name).limits
+        limits = self._routes.limits(route.hops[-1].checkpoint)
+        if limits is None:
+            raise _replaced()
+        return limits
 
     def served(self, route: Route) -> Served:
         """The labels of a route; of one with two hops those of its ends."""
@@ -233,8 +235,25 @@ class Front:
     def _deployment(self, name: str) -> Deployment:
         deployment = self._routes.find(name)
         if deployment is None:
-            raise unavailable("the checkpoints were just replaced", code="reloaded")
+            raise _replaced()
+        self._rollout.sleepers.used(name)
         return deployment
+
+    async def wake(self, route: Route) -> None:
+        """Load the checkpoints of a route that are asleep.
+
+        Raises:
+            RequestError: A 503: it takes too long, there is no memory for them, or they cannot be
+                loaded.
+        """
+        seconds = self.settings.load_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await self._rollout.sleepers.wake_all(route.checkpoints)
+        except TimeoutError:
+            raise unavailable(
+                f"the model is still being loaded after {seconds:g} seconds", code="loading"
+            ) from None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -344,3 +363,7 @@ class Front:
         _LOGGER.error("start_failed", extra={"fields": {"reason": str(error)}})
         if self._on_failed is not None:
             self._on_failed(error)
+
+
+def _replaced() -> RequestError:
+    return unavailable("the checkpoints were just replaced", code="reloaded")

@@ -33,6 +33,7 @@ BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
 _ORIGIN = re.compile(
     r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
 )
+_BYTES = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def _items(value: str) -> list[str]:
@@ -57,6 +58,15 @@ def _parse_origins(value: object) -> object:
 
 def _parse_names(value: object) -> object:
     return tuple(_items(value)) if isinstance(value, str) else value
+
+
+def _parse_bytes(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    number = _BYTES.fullmatch(value.strip())
+    if number is None:
+        raise ValueError(f"{value!r} is no number of bytes such as 8G, 512M or 1000000")
+    return int(float(number[1]) * 1024 ** " KMGT".index((number[2] or " ").upper()))
 
 
 def _parse_pivot(value: object) -> object:
@@ -88,6 +98,11 @@ class Settings(BaseSettings):
             the first one first, separated by commas.
         pivot: Language by way of which texts are translated where no checkpoint goes straight;
             "off" refuses them instead.
+        memory_budget: Bytes that weights and engines may take (8G, 512M). Checkpoints that do not
+            fit are loaded by their first request, each in an engine of its own, and the least
+            recently used leave for others; None loads all at the start.
+        pinned: Names of checkpoints that are loaded at the start and never leave.
+        load_seconds: Time that a request waits for a checkpoint to be loaded.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -156,6 +171,11 @@ class Settings(BaseSettings):
     watch: bool = False
     preferred: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
     pivot: Annotated[str, BeforeValidator(_parse_pivot)] = "en"
+    memory_budget: Annotated[int, Field(ge=1, le=2**60), BeforeValidator(_parse_bytes)] | None = (
+        None
+    )
+    pinned: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
+    load_seconds: Seconds = 30.0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None

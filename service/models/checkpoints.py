@@ -7,7 +7,7 @@ torch: the networks are loaded by the engine.
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint.checksums import fingerprint
@@ -18,6 +18,7 @@ from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
 from model.text.pipeline import TextPipeline
 from service.models.catalogue import ModelEntry, entry_of
+from service.models.residency import resident_at_start
 from service.models.routing import Offer
 
 
@@ -63,6 +64,7 @@ class Checkpoints:
         usable: Those that are to be served, at least one.
         faulty: Those that cannot be.
         unloaded: Those that could be, and are left out.
+        asleep: Those that are loaded when they are asked for.
 
     Raises:
         ConfigError: Nothing can be served; the message has every reason.
@@ -71,6 +73,7 @@ class Checkpoints:
     usable: tuple[TextCheckpoint, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
     unloaded: tuple[TextCheckpoint, ...] = ()
+    asleep: tuple[TextCheckpoint, ...] = ()
 
     def __post_init__(self) -> None:
         """See `Raises`."""
@@ -80,14 +83,31 @@ class Checkpoints:
             raise ConfigError("; ".join(dict.fromkeys(reasons)))
 
     def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
-        """The same, with some of the usable ones, by their places, faulty for these reasons."""
+        """The same, with some of the usable ones, by their places, faulty for these reasons.
+
+        Where none is left, the first that is asleep takes their place.
+        """
         faulty = [
             FaultyCheckpoint(directory=self.usable[place].directory, reason=reason)
             for place, reason in at_fault.items()
         ]
         usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
-        return Checkpoints(
-            usable=tuple(usable), faulty=(*self.faulty, *faulty), unloaded=self.unloaded
+        num_woken = 0 if usable else 1
+        return replace(
+            self,
+            usable=(*usable, *self.asleep[:num_woken]),
+            faulty=(*self.faulty, *faulty),
+            asleep=self.asleep[num_woken:],
+        )
+
+    def within(self, budget: int | None, pinned: Collection[str]) -> "Checkpoints":
+        """The same, with those asleep that are not loaded at the start."""
+        sizes = {one.entry.name: one.entry.num_weight_bytes for one in self.usable}
+        resident = resident_at_start(sizes, pinned=pinned, budget=budget)
+        return replace(
+            self,
+            usable=tuple(one for one in self.usable if one.entry.name in resident),
+            asleep=tuple(one for one in self.usable if one.entry.name not in resident),
         )
 
 

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
-from functools import partial
 from types import MappingProxyType
 from typing import Self
 
@@ -17,7 +16,7 @@ from service.engine.client.client import EngineClient
 from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
-from service.models.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.checkpoints import Checkpoints, TextCheckpoint
 from service.models.translator import OnlineTranslator, SegmentsFinished
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
@@ -66,6 +65,7 @@ class Deployment:
         checkpoints: Those that are served.
         faulty: Those that cannot be.
         unloaded: Those that could be and are left out.
+        asleep: Those that are loaded when they are asked for.
         left_out: Names of checkpoints that are not served.
         names: Of the checkpoints that are.
         supervisor: Of the engine.
@@ -84,6 +84,7 @@ class Deployment:
         self.checkpoints = checkpoints.usable
         self.faulty = checkpoints.faulty
         self.unloaded = checkpoints.unloaded
+        self.asleep = checkpoints.asleep
         self.left_out = left_out
         self.names = tuple(one.manifest.name for one in self.checkpoints)
         self.supervisor = supervisor
@@ -109,6 +110,7 @@ class Deployment:
     async def open(
         cls,
         settings: Settings,
+        checkpoints: Checkpoints,
         *,
         metrics: Metrics,
         text_thread: Executor,
@@ -118,16 +120,14 @@ class Deployment:
         on_outdated: Callable[[], Awaitable[bool]] | None = None,
         left_out: frozenset[str] = frozenset(),
     ) -> Self:
-        """Read the checkpoints that the settings name, and start an engine with them.
+        """Start an engine with checkpoints.
 
-        An engine that finds some at fault is started again without them.
+        One that finds some at fault is started again without them.
 
         Raises:
-            ConfigError: There is no checkpoint, or none that can be served.
+            ConfigError: There is none that can be served.
             EngineStartError: The engine did not become ready; no process is left behind.
         """
-        read = partial(load_checkpoints, settings.checkpoint, left_out=left_out)
-        checkpoints = await asyncio.to_thread(read)
 
         async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
             configure = _configuration(settings, checkpoints.usable)

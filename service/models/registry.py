@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from model.config import LengthLimits
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.models.catalogue import ModelEntry
 from service.models.checkpoints import TextCheckpoint
@@ -52,6 +53,7 @@ class Routes:
         self._by_name: dict[str, Deployment] = {}
         self.table = self._new_table()
         self.entries: tuple[ModelEntry, ...] = ()
+        self._limits: dict[str, LengthLimits] = {}
 
     def __repr__(self) -> str:
         return f"Routes({', '.join(map(repr, self.deployments))})"
@@ -72,6 +74,32 @@ class Routes:
     def checkpoints(self) -> list[TextCheckpoint]:
         """Every checkpoint that serves, in the order of `loaded`."""
         return [one.checkpoints[place] for one, place in self._served()]
+
+    @property
+    def woken(self) -> dict[str, Deployment]:
+        """Checkpoints that were asleep and have a deployment of their own now."""
+        asleep = () if self._latest is None else self._latest.asleep
+        names = [checkpoint.manifest.name for checkpoint in asleep]
+        return {name: self._by_name[name] for name in names if name in self._by_name}
+
+    def sleeper(self, name: str) -> TextCheckpoint | None:
+        """A checkpoint that is asleep, by its name; None if it is none."""
+        if self._latest is None or name in self._by_name:
+            return None
+        asleep = self._latest.asleep
+        return next((one for one in asleep if one.manifest.name == name), None)
+
+    def wake(self, name: str, deployment: Deployment) -> None:
+        """Serve a checkpoint that was asleep."""
+        self._by_name[name] = deployment
+
+    def rest(self, name: str) -> Deployment:
+        """Let a checkpoint sleep again; the deployment that it had."""
+        return self._by_name.pop(name)
+
+    def limits(self, name: str) -> LengthLimits | None:
+        """Lengths that a checkpoint was trained for; None if there is none of this name."""
+        return self._limits.get(name)
 
     def find(self, name: str) -> Deployment | None:
         """The deployment that has a checkpoint; None if none has it any more."""
@@ -98,13 +126,15 @@ class Routes:
                 by_name[name] = old
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
-        told = [*self.checkpoints, *deployment.unloaded]
+        told = [*self.checkpoints, *deployment.asleep, *deployment.unloaded]
         self.entries = tuple(checkpoint.entry for checkpoint in told)
+        self._limits = {one.manifest.name: one.manifest.limits for one in told}
         return [old for old in before if old not in self.deployments]
 
     def _new_table(self) -> RoutingTable:
+        asleep = () if self._latest is None else self._latest.asleep
         return RoutingTable(
-            [checkpoint.offer for checkpoint in self.checkpoints],
+            [checkpoint.offer for checkpoint in (*self.checkpoints, *asleep)],
             preferred=self._preferred,
             pivot=self._pivot,
         )

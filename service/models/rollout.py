@@ -11,14 +11,17 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 
 from model.errors import DragomanError
 from service.engine.counters import only_totals, summed
 from service.engine.messages import EngineCounters
 from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
 from service.labels import PIVOT, first_served
+from service.models.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
 from service.models.deployment import Deployment
 from service.models.registry import Routes
+from service.models.sleepers import Sleepers
 from service.models.translator import SegmentsFinished
 from service.settings import Settings
 from service.telemetry.engine_metrics import EngineCollector
@@ -40,7 +43,8 @@ class Rollout:
         may_replace: Whether a deployment whose files have changed may be replaced now.
 
     Attributes:
-        routes: Which deployment translates which pair.
+        routes: Which deployment has which checkpoint.
+        sleepers: What loads those that are asleep.
     """
 
     def __init__(
@@ -67,6 +71,13 @@ class Rollout:
         self._past = EngineCounters()  # totals of deployments that are gone
         self._opening: asyncio.Timeout | None = None
         self._replacing = asyncio.Lock()
+        self.sleepers = Sleepers(
+            self.routes,
+            budget=settings.memory_budget,
+            open_one=self._open_one,
+            retire=self._start_retiring,
+            clock=clock,
+        )
         metrics.watch_engine(self._collector())
 
     def __repr__(self) -> str:
@@ -89,8 +100,12 @@ class Rollout:
             ConfigError: There is no checkpoint, or none that can be served.
             EngineStartError: The engine did not become ready; no process is left behind.
         """
+        settings = self._settings
+        read = partial(load_checkpoints, settings.checkpoint, left_out=self._left_out)
+        found = await asyncio.to_thread(read)
         return await Deployment.open(
-            self._settings,
+            settings,
+            found.within(settings.memory_budget, settings.pinned),
             metrics=self._metrics,
             text_thread=self._text_thread,
             clock=self._clock,
@@ -130,6 +145,9 @@ class Rollout:
             RequestError: A 404 where there is no such checkpoint; a 409 where it is so already,
                 or it is the only one that is loaded; and as of `reload`.
         """
+        if is_loaded and self.routes.sleeper(name) is not None:
+            await self.sleepers.wake(name)
+            return
         async with self._alone():
             self._check_change(name, is_loaded=is_loaded)
             before = self._left_out
@@ -142,6 +160,8 @@ class Rollout:
         if is_loaded and name not in self.routes.table.names:
             reasons = "; ".join(fault.reason for fault in self.routes.faults)
             raise conflict(f"{name} cannot be loaded: {reasons}", code="load_failed")
+        if is_loaded:
+            await self.sleepers.wake_all([name])
 
     def _check_change(self, name: str, *, is_loaded: bool) -> None:
         loaded = self.routes.table.names
@@ -172,6 +192,7 @@ class Rollout:
 
     async def close(self) -> None:
         """End all engines; pending segments fail."""
+        await self.sleepers.close()
         for deployment in self.deployments:
             await deployment.supervisor.close()
 
@@ -213,11 +234,29 @@ class Rollout:
         finally:
             self._opening = None
         for old in self.routes.take(deployment):
-            self._retiring[old] = asyncio.create_task(self._retire(old), name="retire")
+            self._start_retiring(old)
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
         self._report_checkpoints()
         names = [checkpoint.name for checkpoint in self.routes.loaded]
         _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
+
+    def _start_retiring(self, deployment: Deployment) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._retire(deployment), name="retire")
+        self._retiring[deployment] = task
+        return task
+
+    async def _open_one(self, checkpoint: TextCheckpoint) -> Deployment:
+        """A deployment of one checkpoint that was asleep, which nothing is routed to yet."""
+        name = checkpoint.manifest.name
+        return await Deployment.open(
+            self._settings,
+            Checkpoints(usable=(checkpoint,)),
+            metrics=self._metrics,
+            text_thread=self._text_thread,
+            clock=self._clock,
+            on_finished=self._on_finished,
+            on_given_up=partial(self.sleepers.rest, name),
+        )
 
     async def _retire(self, deployment: Deployment) -> None:
         await deployment.retire()
@@ -245,7 +284,9 @@ class Rollout:
 
     def _report_pairs(self) -> None:
         """Tell the metrics which labels there are."""
-        manifests = [one.manifest for one in self.routes.checkpoints]
+        latest = self.routes.latest
+        asleep = () if latest is None else latest.asleep
+        manifests = [one.manifest for one in (*self.routes.checkpoints, *asleep)]
         first = first_served({one.name: one.pairs for one in manifests})
         names = [] if first else [one.name for one in manifests]
         self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])

@@ -40,6 +40,9 @@ class Served:
         compute_type: ComputeType = "auto",
         max_restarts: int = 5,
         watch: bool = False,
+        memory_budget: int | None = None,
+        pinned: tuple[str, ...] = (),
+        load_seconds: float = 30.0,
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,
@@ -47,6 +50,9 @@ class Served:
             compute_type=compute_type,
             max_restarts=max_restarts,
             watch=watch,
+            memory_budget=memory_budget,
+            pinned=pinned,
+            load_seconds=load_seconds,
             num_threads=1,
             log_level="error",
             max_pending_segments=max_pending_segments,

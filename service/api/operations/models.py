@@ -4,7 +4,7 @@ Owns the routes and their replies. The check of the administrator's key is passe
 of a model is `service.models.catalogue`, how one is loaded `service.models.rollout`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Literal
 
 from fastapi import APIRouter, Request
@@ -31,12 +31,14 @@ class ModelReply(BaseModel):
     """A checkpoint: what `model` of a request may name, if it is loaded."""
 
     name: str
-    state: Literal["loaded", "unloaded"]
+    state: Literal["loaded", "asleep", "unloaded"] = Field(
+        description="What is asleep is loaded by its first request."
+    )
     description: str
     licence: str
     num_weight_bytes: int = Field(description="Of the weights, as they are stored.")
-    compute_type: str | None = Field(description="Its arithmetic; null if it is unloaded.")
-    compute_reason: ComputeReason | None = Field(description="Why; null if it is unloaded.")
+    compute_type: str | None = Field(description="Its arithmetic; null unless it is loaded.")
+    compute_reason: ComputeReason | None = Field(description="Why; null unless it is loaded.")
     sources: list[str] = Field(description="Languages that it translates from.")
     targets: list[str] = Field(description="Languages that it translates to.")
     num_pairs: int
@@ -60,6 +62,11 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
     """
     router = APIRouter(prefix="/v1/models", tags=["Models"])
 
+    def contents() -> list[dict[str, object]]:
+        entries, asleep = front.models, front.table.names
+        loaded = {one.name: one for one in front.loaded}
+        return [_content(entry, loaded, asleep) for entry in entries]
+
     @router.get(
         "",
         summary="Models",
@@ -69,17 +76,15 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
         },
     )
     async def models() -> JsonReply:
-        loaded = {one.name: one for one in front.loaded}
-        return JsonReply({"models": [_content(entry, loaded) for entry in front.models]})
+        return JsonReply({"models": contents()})
 
     async def change(request: Request, name: str, *, is_loaded: bool) -> JsonReply:
         check_admin(request)
         await front.set_loaded(name, is_loaded=is_loaded)
-        loaded = {one.name: one for one in front.loaded}
-        entry = next((one for one in front.models if one.name == name), None)
-        if entry is None:  # its directory was taken away meanwhile
+        content = next((one for one in contents() if one["name"] == name), None)
+        if content is None:  # its directory was taken away meanwhile
             raise no_such_model(name)
-        return JsonReply(_content(entry, loaded))
+        return JsonReply(content)
 
     @router.post(
         "/{name:path}/load",
@@ -106,12 +111,15 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
     return router
 
 
-def _content(entry: ModelEntry, loaded: Mapping[str, LoadedCheckpoint]) -> dict[str, object]:
+def _content(
+    entry: ModelEntry, loaded: Mapping[str, LoadedCheckpoint], asleep: Container[str]
+) -> dict[str, object]:
     """A `ModelReply` as plain values."""
     checkpoint = loaded.get(entry.name)
+    resting = "asleep" if entry.name in asleep else "unloaded"
     return {
         "name": entry.name,
-        "state": "unloaded" if checkpoint is None else "loaded",
+        "state": resting if checkpoint is None else "loaded",
         "description": entry.description,
         "licence": entry.licence,
         "num_weight_bytes": entry.num_weight_bytes,

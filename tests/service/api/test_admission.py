@@ -114,6 +114,9 @@ class Parts:
     def characters_accepted(self, num_characters: int, _served: None) -> None:
         self.steps.append(f"count {num_characters}")
 
+    async def wake(self, _route: Route) -> None:
+        self.steps.append("wake")
+
     @contextmanager
     def translator(self, _route: Route, priority: str) -> Iterator["Parts"]:
         self.steps.append(f"translator {priority}")
@@ -140,7 +143,7 @@ def _answer(parts: Parts, contract: Third) -> Response:
 
 
 TEXT = {"text": "A cat."}
-TRANSLATED = ["parse", "translator interactive", "spend 6", "count 6", "translate", "reply"]
+TRANSLATED = ["parse", "wake", "translator interactive", "spend 6", "count 6", "translate", "reply"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+from model.config import LengthLimits
 from model.text.language import LanguagePair
 from service.models.checkpoints import FaultyCheckpoint
 from service.models.deployment import Deployment
@@ -22,6 +23,7 @@ class Loaded:
     checkpoints: tuple[SimpleNamespace, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
     unloaded: tuple[SimpleNamespace, ...] = ()
+    asleep: tuple[SimpleNamespace, ...] = ()
     left_out: frozenset[str] = frozenset()
     supervisor: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
 
@@ -33,7 +35,7 @@ class Loaded:
 def _checkpoint(directory: str, name: str, *pairs: LanguagePair) -> SimpleNamespace:
     return SimpleNamespace(
         directory=Path("/old", directory),
-        manifest=SimpleNamespace(name=name, pairs=pairs),
+        manifest=SimpleNamespace(name=name, pairs=pairs, limits=LIMITS),
         offer=Offer(name=name, pairs=pairs),
         entry=SimpleNamespace(name=name),
     )
@@ -51,6 +53,7 @@ def _deployment(
     )
 
 
+LIMITS = LengthLimits(max_source_length=8, max_target_length=8)
 BACK = _checkpoint("b", "back", ZH_EN)
 THERE = _checkpoint("a", "there", EN_ZH)
 
