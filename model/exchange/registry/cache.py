@@ -72,7 +72,7 @@ def part_of(text: str) -> str:
     """A name of a file or folder for any text: readable, and no two alike."""
     plain = _PLAIN.sub("-", text).strip("-.")[:_MAX_PART]
     digest = hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
-    return plain if plain == text else f"{plain}-{digest[:16]}".lstrip("-")
+    return plain if plain and plain == text else f"{plain}-{digest[:16]}".lstrip("-")
 
 
 @contextmanager

@@ -28,12 +28,14 @@ class Documents:
         cache: Keeps.
         retries: When again.
         stale: Problems with registries whose kept documents stood in, in order.
+        parsed: Documents that were asked for before: each is asked for once.
     """
 
     transport: Transport
     cache: Cache
     retries: Retries = field(default_factory=Retries)
     stale: list[str] = field(default_factory=list)
+    parsed: dict[str, object] = field(default_factory=dict)
 
     def get(self, url: str) -> object:
         """A parsed document.
@@ -42,7 +44,11 @@ class Documents:
             UnreachableError: The registry does not answer, and nothing was kept.
             RegistryError: It has no such document, or it is no JSON.
         """
-        kept = self.cache.document(url)
+        if url not in self.parsed:
+            self.parsed[url] = self._parsed(url, self.cache.document(url))
+        return self.parsed[url]
+
+    def _parsed(self, url: str, kept: Path) -> object:
         try:
             data = self.retries.run(lambda: self._fetch(url, kept))
         except UnreachableError as error:

@@ -24,6 +24,10 @@ _MEANINGS = {
     404: "is not there",
     410: "is not there any more",
     429: "has too many requests",
+    500: "has an error of its own",
+    502: "is not to be had at the moment",
+    503: "is not to be had at the moment",
+    504: "is not to be had at the moment",
 }
 
 

@@ -134,17 +134,17 @@ def _base(variable: str, value: str) -> str:
     """
     if value.startswith(("/", "./", "../", "~")):
         return file_url(Path(value).expanduser())
-    scheme, host, _ = origin_of(value)
+    try:
+        scheme, host, _ = origin_of(value)
+    except ConfigError as error:
+        raise ConfigError(f"{variable}: {error}") from error
     parts = urlsplit(value)
+    if "@" in parts.netloc:
+        raise ConfigError(f"{variable} has a user name or a password in it, which is not taken")
     is_file = scheme == "file" and parts.path.startswith("/")
-    if (
-        "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-        or not (is_file or (scheme in {"http", "https"} and host))
-    ):
+    is_remote = scheme in {"http", "https"} and bool(host)
+    if parts.query or parts.fragment or not (is_file or is_remote):
         raise ConfigError(
-            f"{variable} is {shown(value)}; it must be http://…, https://…, file:///… or a folder,"
-            " without a password"
+            f"{variable} is {shown(value)}; it must be http://…, https://…, file:///… or a folder"
         )
     return value

@@ -1,0 +1,389 @@
+"""`dragoman pull`, from a name to a checkpoint that a server has; the registries are local."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from model.checkpoint.config_file import read_manifest
+from model.exchange.imports import formats
+from model.exchange.registry import retries
+from model.exchange.registry.sources import VARIABLES
+from service.cli.main import main
+from service.models.checkpoints import load_checkpoints
+from support.made_imports import MadeImporter, write_made_model
+from support.registry_mirror import Fault, Mirror, running_mirror
+from support.running_server import running_server
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def importer(monkeypatch: pytest.MonkeyPatch) -> MadeImporter:
+    made = MadeImporter()
+    monkeypatch.setattr(formats, "IMPORTERS", (made,))
+    return made
+
+
+@pytest.fixture
+def mirror(
+    importer: MadeImporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Mirror]:
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with running_mirror() as running:
+        for variable in VARIABLES:
+            monkeypatch.setenv(variable, running.url)
+        monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("DRAGOMAN_CHECKPOINT", str(tmp_path / "served"))
+        yield running
+
+
+@pytest.fixture
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries follow each other at once."""
+    monkeypatch.setattr(retries, "Retries", partial(retries.Retries, sleep=lambda _: None))
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> bytes:
+    write_made_model(tmp_path / "made" / "inner")
+    return Path(
+        shutil.make_archive(str(tmp_path / "package"), "zip", tmp_path / "made")
+    ).read_bytes()
+
+
+def _put_hub_archive(mirror: Mirror, data: bytes, licence: str = "cc-by-4.0") -> str:
+    """A repository whose model is an archive; returns its path in the mirror."""
+    mirror.put_hub_repository(
+        "owner/made-en-zh", {"made.zip": data, "README.md": b"# made"}, card={"license": licence}
+    )
+    return next(path for path in mirror.files if path.endswith("/made.zip"))
+
+
+def test_a_package_of_the_index_becomes_a_checkpoint_that_is_served(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output, importer: MadeImporter
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    shown = capsys.readouterr()
+    place = tmp_path / "served" / "argos-en-zh"
+    assert shown.out == f"{place}\n"
+    assert "Argos Translate's package translate-en_zh" in shown.err
+    assert "licence:   not stated" in shown.err
+    assert "en → zh-Hans" in shown.err
+    assert read_manifest(place).name == "argos-en-zh"
+    assert importer.options is not None
+    assert importer.options.pairs == (("en", "zh-Hans"),)
+    assert "dragoman pull argos:en-zh --compute int8" in (place / "card.md").read_text()
+    found = load_checkpoints(tmp_path / "served")
+    assert [one.directory for one in found.usable] == [place]
+    with running_server(tmp_path / "served", tmp_path / "log") as server, server.client() as client:
+        reply = client.post("/translate", json={"q": "A cat.", "source": "en", "target": "zh"})
+    assert reply.status_code == 200
+
+
+def test_the_second_pull_downloads_and_converts_nothing(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output, importer: MadeImporter
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    mirror.asked.clear()
+    importer.num_reads.clear()
+    capsys.readouterr()
+    assert main(["pull", "argos:en-zh"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'served' / 'argos-en-zh'}\n"
+    assert [(one.method, one.num_bytes) for one in mirror.asked if "/v1/" in one.path] == [
+        ("HEAD", 0)
+    ]
+    assert importer.num_reads == {}
+
+
+def test_a_hub_model_is_shown_with_what_a_person_decides_by(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    path = _put_hub_archive(mirror, package)
+    assert main(["pull", "owner/made-en-zh", "--compute", "float16", "--as", "mine"]) == 0
+    shown = capsys.readouterr()
+    for words in ("hf:owner/made-en-zh", "Hugging Face", "cc-by-4.0", "in 2 files", "0123456789ab"):
+        assert words in shown.err
+    manifest = read_manifest(tmp_path / "served" / "mine")
+    assert (manifest.name, manifest.licence) == ("mine", "cc-by-4.0")
+    assert manifest.tensors["source_embedding.weight"].dtype == "float16"
+    assert mirror.bodies_of(path) == [len(package)]
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_pull_that_was_cut_is_resumed_by_the_next_one(
+    mirror: Mirror, package: bytes, capsys: Output
+) -> None:
+    path = _put_hub_archive(mirror, package)
+    mirror.faults[path] = [Fault(cut_after=10_000), *[Fault(status=503)] * 4]
+    assert main(["pull", "owner/made-en-zh"]) == 1
+    assert "status 503" in capsys.readouterr().err
+    assert main(["pull", "owner/made-en-zh"]) == 0
+    assert sum(mirror.bodies_of(path)) == len(package)
+
+
+def test_a_licence_is_accepted_once(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    path = _put_hub_archive(mirror, package, "cc-by-nc-4.0")
+    name = "owner/made-en-zh"
+    assert main(["pull", name]) == 1
+    assert "--accept-licence cc-by-nc-4.0" in capsys.readouterr().err
+    assert mirror.bodies_of(path) == []
+    assert main(["pull", name, "--accept-licence", "CC-BY-NC-4.0", "--as", "one"]) == 0
+    assert main(["pull", name, "--as", "two"]) == 0
+    assert read_manifest(tmp_path / "served" / "two").licence == "cc-by-nc-4.0"
+    assert mirror.bodies_of(path) == [len(package)]
+
+
+def test_another_version_takes_the_place_only_when_asked_to(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    mirror.put_argos_package("en", "zh", package, version="1.10")
+    assert main(["pull", "argos:en-zh"]) == 1
+    assert "version 1.9, int8; --replace puts version 1.10, int8" in capsys.readouterr().err
+    assert main(["pull", "argos:en-zh", "--replace", "--compute", "float32"]) == 0
+    place = tmp_path / "served" / "argos-en-zh"
+    assert read_manifest(place).tensors["source_embedding.weight"].dtype == "float32"
+    assert [path.name for path in place.parent.iterdir()] == ["argos-en-zh"]
+
+
+def test_a_replacement_that_fails_leaves_what_was_there(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    place = tmp_path / "served" / "argos-en-zh"
+    before = (place / "config.json").read_bytes()
+    mirror.put_argos_package("en", "zh", package[:-100], version="1.10")
+    assert main(["pull", "argos:en-zh", "--replace"]) == 1
+    assert len(capsys.readouterr().err.splitlines()) > 1
+    assert (place / "config.json").read_bytes() == before
+    assert [path.name for path in place.parent.iterdir()] == ["argos-en-zh"]
+
+
+def test_what_is_there_and_was_not_pulled_stays(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    place = tmp_path / "served" / "argos-en-zh"
+    place.mkdir(parents=True)
+    assert main(["pull", "argos:en-zh", "--replace"]) == 1
+    assert "is there and was not pulled; --as gives another name" in capsys.readouterr().err
+    assert list(place.iterdir()) == []
+
+
+def test_a_wrong_checksum_changes_nothing(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    path = _put_hub_archive(mirror, package)
+    mirror.files[path] = package[:-1] + b"!"
+    assert main(["pull", "owner/made-en-zh"]) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"dragoman: {mirror.url}{path}: has the sha256 checksum")
+    assert not (tmp_path / "served").exists()
+    kept = [path for path in (tmp_path / "cache").rglob("*.zip*") if path.is_file()]
+    assert kept == []
+
+
+def test_a_model_of_no_known_format_is_one_error(
+    mirror: Mirror, tmp_path: Path, capsys: Output
+) -> None:
+    _put_hub_archive(mirror, b"no archive")
+    assert main(["pull", "owner/made-en-zh"]) == 1
+    assert "is of no format that is known" in capsys.readouterr().err
+    assert not (tmp_path / "served" / "made-en-zh").exists()
+
+
+def test_a_url_is_pulled_with_its_checksum(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.files["/made.zip"] = package
+    digest = hashlib.sha256(package).hexdigest()
+    assert main(["pull", f"{mirror.url}/made.zip#sha256={digest}"]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'served' / 'made'}\n"
+
+
+def test_a_path_is_converted_without_a_download(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    folder = tmp_path / "elsewhere"
+    assert main(["pull", str(tmp_path / "package.zip"), "--to", str(folder)]) == 0
+    assert capsys.readouterr().out == f"{folder / 'package'}\n"
+    assert mirror.asked == []
+    assert main(["pull", str(tmp_path / "package.zip"), "--to", str(folder)]) == 1
+    assert "is there; --as gives another name" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("called", ["../evil", "a/b", ".hidden", "", "a\nb"])
+def test_a_name_of_a_checkpoint_is_the_name_of_a_folder(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output, called: str
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    status = main(["pull", "argos:en-zh", "--as", called])
+    assert status == (0 if called == "" else 1)
+    assert not (tmp_path / "evil").exists()
+    assert called == "" or "--as gives another name" in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_no_folder_of_checkpoints(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    (tmp_path / "served").mkdir()
+    (tmp_path / "served" / "config.json").write_text("{}")
+    assert main(["pull", "argos:en-zh"]) == 1
+    assert "is a checkpoint; --to names a folder of several" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_without_the_registry_what_was_kept_of_it_is_used(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    _put_hub_archive(mirror, package)
+    assert main(["pull", "owner/made-en-zh", "--as", "one"]) == 0
+    mirror.always["/api/models/owner/made-en-zh/revision/main"] = Fault(status=503)
+    assert main(["pull", "owner/made-en-zh", "--as", "two"]) == 0
+    assert "what was kept of it is used" in capsys.readouterr().err
+    assert (tmp_path / "served" / "two").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nonsense", "is no name of a model; names are: hf:OWNER/NAME"),
+        ("hf:owner/none", "is not there (status 404)"),
+        ("firefox:de-en", "is not there (status 404)"),
+        ("https://user:word@a/x.zip", "a user name or a password"),
+    ],
+)
+@pytest.mark.usefixtures("mirror")
+def test_errors_are_one_line(capsys: Output, name: str, message: str) -> None:
+    assert main(["pull", name]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.splitlines()) == 1
+    assert message in shown.err
+
+
+def test_words_of_strangers_move_no_cursor(mirror: Mirror, package: bytes, capsys: Output) -> None:
+    _put_hub_archive(mirror, package, "\x1b[2Jmit\nsize: 0")
+    assert main(["pull", "owner/made-en-zh"]) == 1
+    shown = capsys.readouterr().err
+    assert "\x1b" not in shown
+    assert "\nsize: 0" not in shown
+
+
+class TestModels:
+    @pytest.fixture(autouse=True)
+    def _offers(self, mirror: Mirror, package: bytes) -> None:
+        mirror.put_argos_package("en", "zh", package, version="1.9")
+        mirror.put_firefox_model(
+            "en-zh",
+            {
+                "architecture": "tiny",
+                "releaseStatus": "Release",
+                "metrics": {"flores200-plus": {"bleu": 30.0}},
+            },
+            model=b"m",
+            vocab=b"v",
+        )
+        mirror.put_json(
+            "/api/models", [{"id": "owner/many", "tags": ["license:mit"], "downloads": 7}]
+        )
+
+    def test_what_is_here_is_listed(self, capsys: Output) -> None:
+        assert main(["pull", "argos:en-zh"]) == 0
+        capsys.readouterr()
+        assert main(["models"]) == 0
+        heads, row = capsys.readouterr().out.splitlines()
+        assert heads.split() == ["NAME", "DIRECTIONS", "LICENCE", "SIZE", "RUNS", "IN"]
+        assert row.startswith("argos-en-zh  en → zh-Hans  MIT")
+        assert row.split()[-1] in {"int8", "float32", "bfloat16"}
+
+    def test_only_a_direction_is_listed(self, capsys: Output) -> None:
+        assert main(["pull", "argos:en-zh"]) == 0
+        capsys.readouterr()
+        assert main(["models", "--from", "en", "--to", "zh"]) == 0
+        assert "argos-en-zh" in capsys.readouterr().out
+        assert main(["models", "--from", "de"]) == 0
+        assert "nothing for that direction" in capsys.readouterr().out
+
+    def test_what_can_be_had_is_listed(self, capsys: Output) -> None:
+        assert main(["models", "--from", "en", "--to", "zh", "--remote"]) == 0
+        shown = capsys.readouterr()
+        assert "here: nothing" in shown.out
+        for words in ("firefox:en-zh/tiny", "BLEU 30", "argos:en-zh", "hf:owner/many", "MPL-2.0"):
+            assert words in shown.out
+        assert shown.err == ""
+
+    def test_a_registry_that_does_not_answer_is_left_out_and_it_is_said(
+        self, mirror: Mirror, capsys: Output
+    ) -> None:
+        for path in ("/index.json", "/api/models"):
+            mirror.always[path] = Fault(status=503)
+        assert main(["models", "--from", "en", "--to", "zh", "--remote"]) == 0
+        shown = capsys.readouterr()
+        assert "firefox:en-zh/tiny" in shown.out
+        assert shown.err.count("is left out") == 2
+
+    def test_without_a_network_the_kept_indexes_and_what_is_here_are_listed(
+        self, mirror: Mirror, capsys: Output
+    ) -> None:
+        flags = ["models", "--from", "en", "--to", "zh", "--remote"]
+        assert main(["pull", "argos:en-zh"]) == 0
+        assert main(flags) == 0
+        for path in ("/index.json", "/api/models", "/db/models.json"):
+            mirror.always[path] = Fault(status=503)
+        capsys.readouterr()
+        assert main(flags) == 0
+        shown = capsys.readouterr()
+        assert "argos-en-zh" in shown.out
+        assert "firefox:en-zh/tiny" in shown.out
+        assert shown.err.count("what was kept of it is used") == 3
+
+    def test_a_faulty_checkpoint_hides_no_other(self, tmp_path: Path, capsys: Output) -> None:
+        assert main(["pull", "argos:en-zh"]) == 0
+        faulty = tmp_path / "served" / "faulty"
+        faulty.mkdir()
+        (faulty / "config.json").write_text(json.dumps({"schema_version": 1}))
+        capsys.readouterr()
+        assert main(["models"]) == 0
+        shown = capsys.readouterr()
+        assert [row.split()[0] for row in shown.out.splitlines()] == [
+            "NAME",
+            "argos-en-zh",
+            "faulty",
+        ]
+        assert str(faulty) in shown.err
+
+    @pytest.mark.parametrize(
+        ("flags", "message"),
+        [
+            (["--remote"], "--remote needs --from and --to"),
+            (["--remote", "--from", "de"], "--remote needs --from and --to"),
+            (["--from", "d_e"], "--from: 'd_e' is not a well-formed language tag"),
+        ],
+    )
+    def test_flags_that_cannot_be_meant_are_refused(
+        self, capsys: Output, flags: list[str], message: str
+    ) -> None:
+        assert main(["models", *flags]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_the_progress_goes_nowhere_but_to_a_terminal(
+    mirror: Mirror, package: bytes, capsys: Output
+) -> None:
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    assert "\r" not in capsys.readouterr().err
