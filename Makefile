@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-registry test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,6 +52,9 @@ test-monitoring: install ## Ask a live Prometheus every expression of dashboard 
 
 test-parity: install ## Compare with Hugging Face on 500 real sentences; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s
+
+test-registry: install ## Pull models of every registry from local mirrors with faults
+	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py
 
 test-asan: install ## Run the kernels' tests under AddressSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-asan

@@ -9,11 +9,13 @@ import argparse
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ConfigError
+from model.errors import ConfigError, InputError
+from model.text.language import canonical_tag
 from service.cli import convert as conversion
 from service.cli.pulled import Place, place_of
 from service.cli.registry_text import described, human_bytes
@@ -49,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="int8",
         help="how matrices are stored (int8)",
     )
+    parser.add_argument(
+        "--pair",
+        dest="pairs",
+        action="append",
+        default=[],
+        metavar="SOURCE:TARGET",
+        help="a direction, where the model does not say it or not all are wanted; may be repeated",
+    )
     parser.add_argument("--yes", action="store_true", help="ask nothing before the download")
     parser.add_argument(
         "--accept-licence",
@@ -76,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     from model.exchange.registry.sources import sources_of
 
     name = parse_name(arguments.name)
+    _pairs_of(arguments.pairs)  # a misspelt one is told before the download
     cache = cache_of(os.environ)
     if isinstance(name, LocalName):
         place = place_of(arguments.to, arguments.called or name.path.resolve().stem, cache)
@@ -189,7 +200,9 @@ def _convert(
             bar.total = total
             bar.update(written - bar.n)
 
-        shown_name = str(arguments.name) if listing is None else listing.name
+        pairs = _pairs_of(arguments.pairs)
+        if not pairs and listing is not None and listing.has_exact_pairs:
+            pairs = listing.pairs
         convert(
             source,
             destination,
@@ -197,7 +210,34 @@ def _convert(
             compute=arguments.compute,
             name=place.path.name,
             licence=None if listing is None else listing.licence,
-            options=ImportOptions(pairs=() if listing is None else listing.pairs),
-            command=shlex.join(["dragoman", "pull", shown_name, "--compute", arguments.compute]),
+            options=ImportOptions(pairs=pairs),
+            command=_command(arguments, arguments.name if listing is None else listing.name),
             progress=show,
         )
+
+
+def _pairs_of(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """The directions that `--pair` names, as canonical tags.
+
+    Raises:
+        ConfigError: One is none.
+    """
+    pairs = []
+    for text in texts:
+        source, colon, target = text.partition(":")
+        try:
+            if not colon:
+                raise ConfigError("--pair is a direction such as de:en")
+            pairs.append((canonical_tag(source), canonical_tag(target)))
+        except InputError as error:
+            raise ConfigError(f"--pair: {error}") from error
+    return tuple(pairs)
+
+
+def _command(arguments: argparse.Namespace, name: str) -> str:
+    """What makes the same checkpoint again; of a path only its last part."""
+    name = name if ":" in name else Path(name).name
+    words = ["dragoman", "pull", name, "--compute", arguments.compute]
+    for pair in arguments.pairs:
+        words += ["--pair", pair]
+    return shlex.join(words)

@@ -105,6 +105,7 @@ class Argos:
             files=checked_files((file,), self._url()),
             archive=path,
             pairs=() if pair is None else (pair,),
+            has_exact_pairs=pair is not None,
             languages=tuple(each for each in names if each),
             description=f"Argos Translate's package {item.optional_text('code') or name}",
             url="https://www.argosopentech.com",

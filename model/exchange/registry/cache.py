@@ -31,9 +31,12 @@ class Cache:
 
     root: Path
 
-    def model_folder(self, name: str, version: str) -> Path:
-        """Where the files of one version of a model lie, and nothing else."""
-        return self.root / "models" / part_of(name) / part_of(version)
+    def model_folder(self, name: str, version: str, folder: str) -> Path:
+        """Where the files of one version of a model lie, and nothing else.
+
+        Its last part is the model's own name, which for some formats is all that names languages.
+        """
+        return self.root / "models" / part_of(name) / part_of(version) / part_of(folder)
 
     def document(self, url: str) -> Path:
         """Where a registry's document lies; beside it, its validator."""

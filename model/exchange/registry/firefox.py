@@ -115,6 +115,7 @@ class Firefox:
             files=checked_files(listed, files.url),
             licence=LICENCE,
             pairs=((name.source, name.target),),
+            has_exact_pairs=True,
             scores=_scores(entry),
             description=f"Firefox Translations, {_label(entry)}",
             url="https://github.com/mozilla/translations",

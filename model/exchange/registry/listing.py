@@ -117,6 +117,8 @@ class Listing:
         archive: Name of the file that holds the model; None where the folder does.
         licence: Of the weights, as the registry says; None where it does not.
         pairs: Source and target tags, canonical; empty where only the files tell.
+        has_exact_pairs: Whether the model has these directions and no other; else its files say
+            more, such as of which script.
         languages: For people, where there are no pairs.
         scores: Published ones.
         description: One line for people.
@@ -131,6 +133,7 @@ class Listing:
     archive: str | None = None
     licence: str | None = None
     pairs: tuple[tuple[str, str], ...] = ()
+    has_exact_pairs: bool = False
     languages: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
     description: str = ""

@@ -41,7 +41,7 @@ def pull(
         RegistryError: A file cannot be had, or is not what is listed.
         ConfigError: The disk has no room, or cannot be written.
     """
-    folder = cache.model_folder(listing.name, listing.version)
+    folder = cache.model_folder(listing.name, listing.version, listing.folder)
     try:
         with locked(folder, on_wait):
             _check_room(listing, folder, free_bytes or _free_bytes)
@@ -56,7 +56,7 @@ def pull(
 
 def missing_bytes(listing: Listing, cache: Cache) -> int:
     """Bytes that a pull would still download, as far as the registry says."""
-    folder = cache.model_folder(listing.name, listing.version)
+    folder = cache.model_folder(listing.name, listing.version, listing.folder)
     return sum(_missing(folder, file) for file in listing.files)
 
 

@@ -12,7 +12,7 @@ from service.cli.main import build_parser, main
 from service.cli.signals import leaving_at_once
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
-COMMANDS = ("serve", "translate", "train", "evaluate", "export", "bench")
+COMMANDS = ("serve", "translate", "train", "evaluate", "export", "bench", "pull", "models")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

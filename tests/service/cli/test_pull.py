@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -222,6 +223,56 @@ def test_a_path_is_converted_without_a_download(
     assert mirror.asked == []
     assert main(["pull", str(tmp_path / "package.zip"), "--to", str(folder)]) == 1
     assert "is there; --as gives another name" in capsys.readouterr().err
+
+
+def test_a_direction_may_be_named(
+    mirror: Mirror, package: bytes, importer: MadeImporter, tmp_path: Path
+) -> None:
+    _put_hub_archive(mirror, package)
+    flags = ["--pair", "EN:zh-hant", "--pair", "en:de"]
+    assert main(["pull", "owner/made-en-zh", *flags]) == 0
+    assert importer.options is not None
+    assert importer.options.pairs == (("en", "zh-Hant"), ("en", "de"))
+    card = (tmp_path / "served" / "made-en-zh" / "card.md").read_text()
+    assert "--pair EN:zh-hant --pair en:de" in card
+
+
+def test_the_directions_that_a_name_suggests_are_left_to_the_files(
+    mirror: Mirror, package: bytes, importer: MadeImporter
+) -> None:
+    """`opus-mt-en-zh` does not say in which script it writes."""
+    mirror.put_hub_repository("owner/opus-mt-en-zh", {"made.zip": package})
+    assert main(["pull", "owner/opus-mt-en-zh"]) == 0
+    assert importer.options is not None
+    assert importer.options.pairs == ()
+
+
+@pytest.mark.parametrize("pair", ["de", "de:", "d_e:en", ":"])
+def test_a_direction_that_is_none_is_told_before_a_download(
+    mirror: Mirror, capsys: Output, pair: str
+) -> None:
+    assert main(["pull", "owner/made-en-zh", "--pair", pair]) == 1
+    assert "--pair" in capsys.readouterr().err
+    assert mirror.asked == []
+
+
+def test_a_person_is_asked_once_and_may_say_no(
+    mirror: Mirror, package: bytes, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _put_hub_archive(mirror, package)
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    answers = iter(["n\n", "\n"])
+    monkeypatch.setattr(sys.stdin, "readline", lambda: next(answers), raising=False)
+    name = "owner/made-en-zh"
+    assert main(["pull", name]) == 1
+    shown = capsys.readouterr().err
+    assert "and convert it? [Y/n]" in shown
+    assert shown.endswith("dragoman: nothing was downloaded\n")
+    assert mirror.bodies_of(path) == []
+    assert main(["pull", name]) == 0
+    assert main(["pull", name, "--as", "two"]) == 0  # it is here, so nothing is asked
+    assert list(answers) == []
 
 
 @pytest.mark.parametrize("called", ["../evil", "a/b", ".hidden", "", "a\nb"])

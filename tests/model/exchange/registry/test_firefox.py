@@ -74,7 +74,10 @@ def test_other_bytes_are_refused(
     listing = firefox.find(FirefoxName(source="de", target="en"))
     with pytest.raises(RegistryError, match="sha256"):
         pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
-    assert [path.name for path in cache.model_folder(listing.name, listing.version).iterdir()] == []
+    assert [
+        path.name
+        for path in cache.model_folder(listing.name, listing.version, listing.folder).iterdir()
+    ] == []
 
 
 def test_two_vocabularies_and_scripts_are_known(firefox: Firefox) -> None:

@@ -73,7 +73,7 @@ def test_a_disk_without_room_is_told_before_a_byte_comes(
 def test_a_link_does_not_lead_out_of_the_folder(
     listing: Listing, cache: Cache, waits: Waits, tmp_path: Path
 ) -> None:
-    folder = cache.model_folder("a", "1")
+    folder = cache.model_folder("a", "1", "a")
     folder.mkdir(parents=True)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -117,7 +117,7 @@ def test_several_processes_pull_the_same_once(
 
 
 def test_whoever_waits_is_told(cache: Cache) -> None:
-    folder = cache.model_folder("a", "1")
+    folder = cache.model_folder("a", "1", "a")
     told: list[str] = []
 
     def tell() -> None:
