@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.errors import ConfigError, InputError
+from model.errors import ConfigError, InputError, one_line
 from model.text.language import canonical_tag
 from service.cli import convert as conversion
 from service.cli.pulled import Place, place_of
@@ -22,6 +22,7 @@ from service.cli.registry_text import described, human_bytes
 from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
+    from model.checkpoint.manifest import Manifest
     from model.exchange.registry.cache import Cache
     from model.exchange.registry.listing import Listing
     from model.exchange.registry.sources import Sources
@@ -90,7 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     cache = cache_of(os.environ)
     if isinstance(name, LocalName):
         place = place_of(arguments.to, arguments.called or name.path.resolve().stem, cache)
-        return _convert_local(arguments, name.path, place)
+        place.check_free()
+        _convert(arguments, name.path, place, cache, listing=None)
+        print(place.path)
+        return 0
     sources = sources_of(os.environ, cache, Retries())
     listing = sources.find(name)
     for problem in sources.documents.stale:
@@ -119,11 +123,12 @@ def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> int:
 
     listing, cache = wanted.listing, wanted.cache
     print(described(listing), file=sys.stderr)
-    check_accepted(listing.licence, cache.accepted_licences, accepting=arguments.accept_licence)
+    if listing.licence is not None:
+        check_accepted(listing.licence, cache.accepted_licences, accepting=arguments.accept_licence)
     if missing := missing_bytes(listing, cache):
         _ask(arguments, f"Download {human_bytes(missing)} and convert it?")
     source = _downloaded(wanted)
-    _convert(arguments, source, wanted.place, listing=listing)
+    _convert(arguments, source, wanted.place, cache, listing=listing)
     wanted.place.remember(listing, arguments.compute)
     print(wanted.place.path)
     return 0
@@ -172,16 +177,33 @@ def _downloaded(wanted: _Wanted) -> Path:
         return pull(wanted.listing, wanted.cache, downloader, on_wait=tell_wait)
 
 
-def _convert_local(arguments: argparse.Namespace, source: Path, place: Place) -> int:
-    place.check_free()
-    _convert(arguments, source, place, listing=None)
-    print(place.path)
-    return 0
-
-
 def _convert(
-    arguments: argparse.Namespace, source: Path, place: Place, *, listing: "Listing | None"
+    arguments: argparse.Namespace,
+    source: Path,
+    place: Place,
+    cache: "Cache",
+    *,
+    listing: "Listing | None",
 ) -> None:
+    """Convert; what only the files say of the licence is told, and counts, before it is served."""
+    from model.exchange.registry.licences import check_accepted
+
+    stated = None if listing is None else listing.licence
+    with place.filling() as destination:
+        manifest = _converted(arguments, source, destination, place.path.name, listing)
+        if stated is None:
+            print(f"licence, as the files say: {one_line(manifest.licence)}", file=sys.stderr)
+            accepting = arguments.accept_licence
+            check_accepted(manifest.licence, cache.accepted_licences, accepting=accepting)
+
+
+def _converted(
+    arguments: argparse.Namespace,
+    source: Path,
+    destination: Path,
+    called: str,
+    listing: "Listing | None",
+) -> "Manifest":
     from tqdm import tqdm
 
     with leaving_at_once():
@@ -189,26 +211,23 @@ def _convert(
         from model.exchange.imports.formats import IMPORTERS
         from model.exchange.imports.imported import ImportOptions
 
-    with (
-        place.filling() as destination,
-        tqdm(
-            unit=" weights", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
-        ) as bar,
-    ):
+    pairs = _pairs_of(arguments.pairs)
+    if not pairs and listing is not None and listing.has_exact_pairs:
+        pairs = listing.pairs
+    with tqdm(
+        unit=" weights", unit_scale=True, disable=not sys.stderr.isatty(), file=sys.stderr
+    ) as bar:
 
         def show(written: int, total: int) -> None:
             bar.total = total
             bar.update(written - bar.n)
 
-        pairs = _pairs_of(arguments.pairs)
-        if not pairs and listing is not None and listing.has_exact_pairs:
-            pairs = listing.pairs
-        convert(
+        return convert(
             source,
             destination,
             importers=IMPORTERS,
             compute=arguments.compute,
-            name=place.path.name,
+            name=called,
             licence=None if listing is None else listing.licence,
             options=ImportOptions(pairs=pairs),
             command=_command(arguments, arguments.name if listing is None else listing.name),

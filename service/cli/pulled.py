@@ -96,17 +96,18 @@ class Place:
         """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not exists(self.path, _unusable):
-                yield self.path
-                return
             new = self.path.with_name(f".{self.path.name}{_NEW_SUFFIX}")
             old = self.path.with_name(f".{self.path.name}{_OLD_SUFFIX}")
             for left in (new, old):
                 shutil.rmtree(left, ignore_errors=True)
-            yield new
-            self.path.rename(old)
-            new.rename(self.path)
-            shutil.rmtree(old)
+            try:
+                yield new
+                if exists(self.path, _unusable):
+                    self.path.rename(old)
+                new.rename(self.path)
+            finally:
+                for left in (new, old):
+                    shutil.rmtree(left, ignore_errors=True)
         except OSError as error:
             raise _unusable(Path(error.filename or self.path), error.strerror or "") from error
 

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -141,6 +142,21 @@ def test_a_licence_is_accepted_once(
     assert main(["pull", name, "--accept-licence", "CC-BY-NC-4.0", "--as", "one"]) == 0
     assert main(["pull", name, "--as", "two"]) == 0
     assert read_manifest(tmp_path / "served" / "two").licence == "cc-by-nc-4.0"
+    assert mirror.bodies_of(path) == [len(package)]
+
+
+def test_a_licence_that_only_the_files_say_counts_before_the_model_is_served(
+    mirror: Mirror, package: bytes, importer: MadeImporter, tmp_path: Path, capsys: Output
+) -> None:
+    importer.change = lambda imported: replace(imported, licence="CC-BY-NC-4.0")
+    path = mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 1
+    shown = capsys.readouterr().err
+    assert "licence, as the files say: CC-BY-NC-4.0" in shown
+    assert "--accept-licence CC-BY-NC-4.0" in shown
+    assert list((tmp_path / "served").iterdir()) == []
+    assert main(["pull", "argos:en-zh", "--accept-licence", "CC-BY-NC-4.0"]) == 0
+    assert [one.name for one in (tmp_path / "served").iterdir()] == ["argos-en-zh"]
     assert mirror.bodies_of(path) == [len(package)]
 
 
