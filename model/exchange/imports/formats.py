@@ -7,8 +7,11 @@ two could.
 from model.exchange.imports.argos import ArgosImporter
 from model.exchange.imports.ctranslate2 import CTranslate2Importer
 from model.exchange.imports.firefox import FIREFOX
+from model.exchange.imports.huggingface_fsmt import FsmtImporter
 from model.exchange.imports.huggingface_m2m100 import HuggingFaceM2M100
 from model.exchange.imports.huggingface_marian import HuggingFaceMarian
+from model.exchange.imports.huggingface_mbart import MBartImporter
+from model.exchange.imports.huggingface_t5 import T5Importer
 from model.exchange.imports.imported import Importer
 from model.exchange.imports.marian import MARIAN
 from model.exchange.imports.opus_mt import OPUS_MT
@@ -16,6 +19,9 @@ from model.exchange.imports.opus_mt import OPUS_MT
 IMPORTERS: tuple[Importer, ...] = (
     HuggingFaceMarian(),
     HuggingFaceM2M100(),
+    MBartImporter(),
+    T5Importer(),
+    FsmtImporter(),
     FIREFOX,
     OPUS_MT,
     MARIAN,

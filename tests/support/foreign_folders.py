@@ -1,0 +1,156 @@
+"""Folders as the hub has them, written by transformers, of small networks with random weights."""
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import sentencepiece
+import torch
+from transformers import (
+    FSMTConfig,
+    FSMTForConditionalGeneration,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    PreTrainedModel,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from model.text.moses import MosesBpe, MosesPieces
+from support.learned_merges import fairseq_vocabulary, learned_merges, merges_file, real_lines
+
+MBART_TAGS = 52
+MADLAD_SYMBOLS = ("<2en>", "<2de>", "<2zh>", "<2iw>", "<2nonsense>")
+_STACKS: Mapping[str, object] = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 28,
+    "dropout": 0.0,
+    "max_position_embeddings": 64,
+}
+
+
+def trained_spm(*, vocabulary_size: int = 260, symbols: Sequence[str] = (), **ids: int) -> bytes:
+    """A unigram SentencePiece model of real lines; `ids` are the trainer's `pad_id` and so on."""
+    output = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(real_lines()[:600]),
+        model_writer=output,
+        model_type="unigram",
+        vocab_size=vocabulary_size,
+        user_defined_symbols=list(symbols),
+        num_threads=1,
+        minloglevel=2,
+        **ids,
+    )
+    return output.getvalue()
+
+
+@torch.no_grad()
+def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None) -> None:
+    """Draw every weight, biases and norms included, so that whatever is mapped wrongly shows.
+
+    Args:
+        reference: A network of transformers.
+        likely: Row of EOS in the output projection, made three times as long, so that some
+            sentences end.
+    """
+    generator = torch.Generator().manual_seed(0)
+    for name, parameter in reference.named_parameters():
+        if parameter.requires_grad:
+            is_norm = "norm" in name and name.endswith("weight")
+            parameter.normal_(float(is_norm), 0.3, generator=generator)
+    if hasattr(reference, "final_logits_bias"):
+        reference.final_logits_bias.normal_(0.0, 0.3, generator=generator)
+    if likely is not None:
+        likely *= 3.0
+    reference.eval()
+
+
+def write_mbart(folder: Path, **settings: object) -> PreTrainedModel:
+    """mBART-50 with all its tags; its SentencePiece file has its own <unk>, <s> and </s> first."""
+    spm = trained_spm(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    num_pieces = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
+    shape = {
+        **_STACKS,
+        "vocab_size": num_pieces + 1 + MBART_TAGS + 1,
+        "scale_embedding": True,
+        "decoder_start_token_id": 2,
+        **settings,
+    }
+    reference = MBartForConditionalGeneration(MBartConfig(**shape))
+    randomised(reference)
+    reference.final_logits_bias[0, 2] += 4.0
+    reference.save_pretrained(folder)
+    (folder / "sentencepiece.bpe.model").write_bytes(spm)
+    return reference
+
+
+def write_t5(folder: Path, *, spm: bytes, head: str = "own", **settings: object) -> PreTrainedModel:
+    """T5 and MADLAD.
+
+    Args:
+        folder: Where.
+        spm: Its pieces.
+        head: "own" for an output projection of its own (MADLAD), "tied" for the embedding times
+            d_model^-0.5 (the first T5).
+        settings: Of its configuration.
+    """
+    num_pieces = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
+    shape = {
+        "vocab_size": num_pieces + 4,
+        "d_model": 16,
+        "d_kv": 6,
+        "d_ff": 24,
+        "num_layers": 2,
+        "num_decoder_layers": 3,
+        "num_heads": 4,
+        "dropout_rate": 0.0,
+        "feed_forward_proj": "gated-gelu",
+        "tie_word_embeddings": head == "tied",
+        **settings,
+    }
+    reference = T5ForConditionalGeneration(T5Config(**shape))
+    if head == "own":
+        reference.lm_head.weight = torch.nn.Parameter(torch.zeros_like(reference.shared.weight))
+    randomised(reference, likely=reference.lm_head.weight[reference.config.eos_token_id])
+    reference.save_pretrained(folder)
+    (folder / "spiece.model").write_bytes(spm)
+    return reference
+
+
+def write_fsmt(folder: Path, *, is_joint: bool, **settings: object) -> PreTrainedModel:
+    """FSMT with vocabularies of its own lines; split ones differ in their order and their size."""
+    rules = MosesBpe(source_language="en", target_language="de", marks="word-end")
+    moses = MosesPieces(b"a b\n", rules, "en")
+    words = [word for line in real_lines()[:200] for word in moses.words(line)]
+    merges = learned_merges(words, 60)
+    source = dict(fairseq_vocabulary(words, merges))
+    target = source if is_joint else dict(fairseq_vocabulary(words[:1500], reversed(merges)))
+    shape = {
+        **_STACKS,
+        "langs": ["en", "de"],
+        "src_vocab_size": len(source),
+        "tgt_vocab_size": len(target),
+        "tie_word_embeddings": is_joint,
+        **settings,
+    }
+    reference = FSMTForConditionalGeneration(FSMTConfig(**shape))
+    randomised(reference, likely=reference.model.decoder.output_projection.weight[2])
+    reference.save_pretrained(folder)
+    (folder / "merges.txt").write_bytes(merges_file(merges))
+    for name, table in (("vocab-src.json", source), ("vocab-tgt.json", target)):
+        (folder / name).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    return reference
+
+
+def change_json(path: Path, **changes: object) -> None:
+    """Change keys of a file; None takes one away."""
+    value = json.loads(path.read_bytes()) | changes
+    kept = {key: item for key, item in value.items() if item is not None}
+    path.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
