@@ -66,6 +66,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         ConfigError: The parts of the manifest contradict each other; all are listed.
     """
     problems = manifest_problems(manifest)
+    if manifest.languages and manifest.pairs != all_pairs(manifest.languages):
+        problems.append("pairs are not all pairs of languages")
     if problems:
         raise ConfigError(_listed("the checkpoint's description is inconsistent", problems))
     return format_config(replace(manifest, pairs=()) if manifest.languages else manifest)

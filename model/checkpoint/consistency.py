@@ -12,7 +12,7 @@ from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, CheckpointFiles
 from model.checkpoint.names import name_problem
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
-from model.text.language import all_pairs, canonical_tag
+from model.text.language import LanguagePair, canonical_tag
 
 MAX_PREFIX_PIECES = 256
 MAX_LANGUAGES = 2**9
@@ -49,7 +49,7 @@ def manifest_problems(manifest: Manifest) -> list[str]:
         *_file_problems(manifest.files),
         *_size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
-        *_pair_problems(manifest),
+        *_pair_problems(manifest.pairs),
         *_limit_problems(manifest),
         *_tensor_problems(manifest),
     ]
@@ -158,11 +158,8 @@ def _token_problems(tokens: SpecialTokens, network: ModelConfig) -> list[str]:
     return problems
 
 
-def _pair_problems(manifest: Manifest) -> list[str]:
-    pairs = manifest.pairs
+def _pair_problems(pairs: tuple[LanguagePair, ...]) -> list[str]:
     problems = [] if pairs else ["pairs is empty"]
-    if manifest.languages and pairs != all_pairs(manifest.languages):
-        problems.append("pairs are not all pairs of languages")
     tags = {tag for pair in pairs for tag in (pair.source, pair.target)}
     wrong = {tag: problem for tag in tags if (problem := _tag_problem(tag)) is not None}
     if wrong:

@@ -116,11 +116,14 @@ class Tokenizer:
             raise ConfigError("; ".join(problems))
         self._tokens = tokens
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
+        # By prefix and not by pair: a network of 200 languages has 40,000 pairs.
         self._source_prefixes = {
-            pair: [source_table[piece] for piece in pair.source_start] for pair in pairs
+            prefix: [source_table[piece] for piece in prefix]
+            for prefix in {pair.source_start for pair in pairs}
         }
         self._target_prefixes = {
-            pair: [target_table[piece] for piece in pair.target_prefix] for pair in pairs
+            prefix: [target_table[piece] for piece in prefix]
+            for prefix in {pair.target_prefix for pair in pairs}
         }
         specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
         tags = {source_table[piece] for pair in pairs for piece in pair.source_prefix}
@@ -140,11 +143,11 @@ class Tokenizer:
             pair: One of the tokenizer's directions.
         """
         ids = self._source.ids(text, unknown=self._tokens.unk_id)
-        return [*self._source_prefixes[pair], *ids, *self._source_end]
+        return [*self._source_prefixes[pair.source_start], *ids, *self._source_end]
 
     def num_source_extras(self, pair: LanguagePair) -> int:
         """How many source ids of a segment stand for no text: prompt, prefix and EOS."""
-        return len(self._source_prefixes[pair]) + len(self._source_end)
+        return len(self._source_prefixes[pair.source_start]) + len(self._source_end)
 
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""
@@ -152,7 +155,7 @@ class Tokenizer:
 
     def target_prefix(self, pair: LanguagePair) -> list[int]:
         """What the decoder is given before the first generated token: start, then tags."""
-        return [self._tokens.start_id, *self._target_prefixes[pair]]
+        return [self._tokens.start_id, *self._target_prefixes[pair.target_prefix]]
 
     def decode(self, target_ids: Iterable[int]) -> str:
         """The text of target ids; special tokens, tags and ids without a piece are left out."""
@@ -160,11 +163,11 @@ class Tokenizer:
 
     def source_pieces(self) -> dict[int, str]:
         """The piece of every source id that text and tags use; special tokens have none."""
-        return _named(self._source, self._source_prefixes, "source_start")
+        return _named(self._source, self._source_prefixes)
 
     def target_pieces(self) -> dict[int, str]:
         """The piece of every target id that text and tags use; special tokens have none."""
-        return _named(self._target, self._target_prefixes, "target_prefix")
+        return _named(self._target, self._target_prefixes)
 
 
 def _side(
@@ -176,11 +179,11 @@ def _side(
 
 
 def _named(
-    side: _TableSide | _OwnSide, prefixes: Mapping[LanguagePair, list[int]], name: str
+    side: _TableSide | _OwnSide, prefixes: Mapping[tuple[str, ...], list[int]]
 ) -> dict[int, str]:
     pieces = side.named()
-    for pair, ids in prefixes.items():
-        pieces |= dict(zip(ids, getattr(pair, name), strict=True))
+    for prefix, ids in prefixes.items():
+        pieces |= dict(zip(ids, prefix, strict=True))
     return pieces
 
 

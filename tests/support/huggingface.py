@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from transformers import GenerationConfig, MarianConfig, MarianMTModel
+from transformers import GenerationConfig, MarianConfig, MarianMTModel, PreTrainedModel
 from transformers.generation.utils import GenerateOutput
 
 from model.config import SearchConfig, SpecialTokens, StoppingRule
@@ -38,28 +38,29 @@ class Generated:
 
 
 def generate(
-    twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
+    twin: PreTrainedModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
 ) -> list[list[Generated]]:
     """What `generate` gives for requests that all have the same search, of several beams."""
     output = _generate(twin, tokens, requests)
     scores = output.sequences_scores.tolist()
-    flat = [
-        Generated(ids, score) for ids, score in zip(_bodies(output, tokens), scores, strict=True)
-    ]
+    bodies = _bodies(output, tokens, start=len(requests[0].prefix_ids))
+    flat = [Generated(ids, score) for ids, score in zip(bodies, scores, strict=True)]
     n = requests[0].search.num_hypotheses
     return [flat[start : start + n] for start in range(0, len(flat), n)]
 
 
 def generate_greedily(
-    twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
+    twin: PreTrainedModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
 ) -> list[tuple[int, ...]]:
     """The same for one beam, where `generate` gives no scores."""
-    return _bodies(_generate(twin, tokens, requests), tokens)
+    start = len(requests[0].prefix_ids)
+    return _bodies(_generate(twin, tokens, requests), tokens, start=start)
 
 
-def _bodies(output: GenerateOutput, tokens: SpecialTokens) -> list[tuple[int, ...]]:
-    """Generated ids up to EOS, without the start token."""
-    return [tuple(ids[1 : ids.index(tokens.eos_id, 1)]) for ids in output.sequences.tolist()]
+def _bodies(output: GenerateOutput, tokens: SpecialTokens, *, start: int) -> list[tuple[int, ...]]:
+    """Generated ids up to EOS, without start token and prefix."""
+    sequences = output.sequences.tolist()
+    return [tuple(ids[start : ids.index(tokens.eos_id, start)]) for ids in sequences]
 
 
 def _beam_settings(search: SearchConfig) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def _beam_settings(search: SearchConfig) -> dict[str, Any]:
 
 @torch.inference_mode()
 def _generate(
-    twin: MarianMTModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
+    twin: PreTrainedModel, tokens: SpecialTokens, requests: Sequence[DecodeRequest]
 ) -> GenerateOutput:
     search = requests[0].search
     width = max(len(request.source_ids) for request in requests)
@@ -86,6 +87,7 @@ def _generate(
     output: GenerateOutput = twin.generate(
         torch.tensor(rows),
         attention_mask=torch.tensor(mask),
+        decoder_input_ids=torch.tensor([request.prefix_ids for request in requests]),
         generation_config=GenerationConfig(
             num_beams=search.beam_size,
             num_return_sequences=search.num_hypotheses,

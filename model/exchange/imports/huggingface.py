@@ -192,7 +192,7 @@ class HuggingFaceFolder:
     @property
     def _hub_name(self) -> str:
         value = self.config.get("_name_or_path")
-        is_name = isinstance(value, str) and re.fullmatch(r"[\w.-]+(/[\w.-]+)?", value)
+        is_name = isinstance(value, str) and re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", value)
         return str(value) if is_name else ""
 
 

@@ -109,15 +109,19 @@ def bart_tables(
         network: What `bart_network` has made.
         weights: Of the folder.
         tensors: Takes the tables.
-        is_shared: Source and target have one table.
+        is_shared: Source and target have one table; without ties they may be two all the same.
         is_tied: The output projection is the target's table.
     """
     head = [HEAD] if is_tied else []
+    tables = {ENCODER_TABLE, DECODER_TABLE}
+    if is_shared and not is_tied and tables <= set(weights):
+        is_shared = weights.same(ENCODER_TABLE, DECODER_TABLE)
+        tensors.drop(SHARED)  # without ties, nothing reads it
     if is_shared:
-        names = [SHARED, ENCODER_TABLE, DECODER_TABLE, *head]
+        names = [ENCODER_TABLE, DECODER_TABLE, SHARED, *head]
         _take_first("source_embedding.weight", names, weights, tensors)
     else:
-        _take_first("source_embedding.weight", [SHARED, ENCODER_TABLE], weights, tensors)
+        _take_first("source_embedding.weight", [ENCODER_TABLE], weights, tensors)
         _take_first("target_embedding.weight", [DECODER_TABLE, *head], weights, tensors)
     if not is_tied:
         tensors.take("output_projection.weight", HEAD)

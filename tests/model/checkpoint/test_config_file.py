@@ -13,7 +13,7 @@ from model.checkpoint.config_file import format_manifest, parse_config, read_man
 from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Licence, Manifest, TensorEntry
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
-from model.text.language import LanguagePair
+from model.text.language import Language, LanguagePair, all_pairs
 from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 Json = dict[str, Any]
@@ -233,3 +233,81 @@ def test_imported_networks_can_be_described(
 def test_no_bytes_raise_anything_else(data: bytes) -> None:
     with pytest.raises(ConfigError):
         parse_config(data, Manifest)
+
+
+LANGUAGES = (
+    Language(tag="en", source_prefix=("__en__",), target_prefix=("__en__",)),
+    Language(tag="de", wanted_prefix=("__de__",)),
+    Language(tag="zh-Hans"),
+)
+
+
+def test_languages_stand_for_all_their_pairs(manifest: Manifest, tmp_path: Path) -> None:
+    many = replace(manifest, languages=LANGUAGES, pairs=all_pairs(LANGUAGES))
+    data = format_manifest(many)
+    stated = json.loads(data)
+    assert (stated["schema_version"], stated["pairs"]) == (2, [])
+    assert stated["languages"] == [
+        {"tag": "en", "source_prefix": ["__en__"], "target_prefix": ["__en__"]},
+        {"tag": "de", "wanted_prefix": ["__de__"]},
+        {"tag": "zh-Hans"},
+    ]
+    (tmp_path / CONFIG_FILE).write_bytes(data)
+    found = read_manifest(tmp_path, verify=False)
+    assert found == many
+    assert found.pair("en", "de") == LanguagePair(
+        source="en", target="de", source_prefix=("__en__", "__de__")
+    )
+    assert found.pair("zh-Hans", "en") == LanguagePair(
+        source="zh-Hans", target="en", target_prefix=("__en__",)
+    )
+    assert found.pair("en", "en") is None
+
+
+def test_a_network_of_many_languages_is_described_in_few_lines(manifest: Manifest) -> None:
+    tags = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefghijklmnopqrstuvwxyz"][:202]
+    languages = tuple(Language(tag=tag, source_prefix=(tag,)) for tag in tags)
+    many = replace(manifest, languages=languages, pairs=all_pairs(languages))
+    assert len(many.pairs) == 202 * 201
+    assert len(format_manifest(many)) < len(format_manifest(manifest)) + 202 * 120
+
+
+def test_pairs_that_are_not_those_of_the_languages_are_not_written(manifest: Manifest) -> None:
+    with pytest.raises(ConfigError, match="pairs are not all pairs of languages"):
+        format_manifest(replace(manifest, languages=LANGUAGES))
+
+
+def both(value: Json) -> None:
+    value |= {"schema_version": 2, "languages": [{"tag": "en"}, {"tag": "de"}]}
+
+
+def too_many(value: Json) -> None:
+    value |= {"schema_version": 2, "pairs": [], "languages": [{"tag": "en"}] * 513}
+
+
+def odd_tag(value: Json) -> None:
+    value |= {"schema_version": 2, "pairs": [], "languages": [{"tag": "en"}, {"tag": "DE"}]}
+
+
+def twice(value: Json) -> None:
+    value |= {"schema_version": 2, "pairs": [], "languages": [{"tag": "en"}] * 2}
+
+
+def alone(value: Json) -> None:
+    value |= {"schema_version": 2, "pairs": [], "languages": [{"tag": "en"}]}
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (both, "pairs and languages are both given"),
+        (too_many, "languages has 513 entries; at most 512 are read"),
+        (odd_tag, "pairs[0].target is 'DE'; it must be 'de'"),
+        (twice, "pairs has en → en 2 times"),
+        (alone, "pairs is empty"),
+    ],
+)
+def test_languages_that_cannot_be_meant_are_refused(
+    good: Path, tmp_path: Path, edit: Callable[[Json], object], message: str
+) -> None:
+    assert message in problem_of(edited(good, tmp_path, edit))
