@@ -6,7 +6,7 @@ read by `model.exchange.imports.ctranslate2`; what a package brings for finding 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -28,7 +28,8 @@ _MERGES_FILE = "bpe.model"
 _NETWORK_FOLDER = "model"
 _MAX_BYTES = 2**20
 _MAX_LICENCE = 100
-_LICENCE = re.compile(r"^\W*licen[sc]e\b[ \t]*:?[ \t]*([^\n:]*)\n?\s*([^\n]*)", re.I | re.M)
+_LICENCE = re.compile(r"\W*licen[sc]e\b[\s:]*(.*)", re.IGNORECASE)
+_LINES_BELOW_HEADING = 3
 _TAGS: Mapping[str, str] = MappingProxyType({"zh": "zh-Hans", "zt": "zh-Hant", "pb": "pt-BR"})
 """Codes of Argos that are no language tags, or leave open what is meant."""
 
@@ -176,9 +177,16 @@ def _licence(source: Path, metadata: Mapping[str, object]) -> str | None:
         text = read_limited(path, _MAX_BYTES).decode(errors="replace")
     except CheckpointError as error:
         raise ForeignModelError(path, [error.problem]) from error
-    found = _LICENCE.search(text)
-    stated = "" if found is None else found[1].strip() or found[2].strip()
-    return _short(stated) if stated else None
+    return next(map(_short, _stated(text.splitlines())), None)
+
+
+def _stated(lines: Sequence[str]) -> Iterator[str]:
+    """What stands after the word licence: on its line, or below it where it is a heading."""
+    for number, line in enumerate(lines):
+        found = _LICENCE.match(line)
+        if found is not None:
+            after = (found[1], *lines[number + 1 : number + 1 + _LINES_BELOW_HEADING])
+            yield from (text for text in after if any(map(str.isalpha, text)))
 
 
 def _short(text: str) -> str:

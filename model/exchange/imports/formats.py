@@ -14,6 +14,7 @@ from model.exchange.imports.huggingface_mbart import MBartImporter
 from model.exchange.imports.huggingface_t5 import T5Importer
 from model.exchange.imports.imported import Importer
 from model.exchange.imports.marian import MARIAN
+from model.exchange.imports.opennmt import OpenNMTImporter
 from model.exchange.imports.opus_mt import OPUS_MT
 
 IMPORTERS: tuple[Importer, ...] = (
@@ -27,4 +28,5 @@ IMPORTERS: tuple[Importer, ...] = (
     MARIAN,
     ArgosImporter(),
     CTranslate2Importer(),
+    OpenNMTImporter(),
 )

@@ -113,7 +113,8 @@ def test_a_package_says_its_languages_and_licence(tmp_path: Path) -> None:
     ("readme", "metadata", "licence"),
     [
         ("License: MIT\n", {}, "MIT"),
-        ("Licence\n=======\n", {}, "======="),
+        ("Licence\n=======\n\nMIT or CC0\n", {}, "MIT or CC0"),
+        ("# Licence\n\n***\n", {}, None),
         ("Nothing of it.\n", {}, None),
         ("License: MIT\n", {"license": "CC-BY-4.0"}, "CC-BY-4.0"),
     ],
