@@ -61,8 +61,9 @@ def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None
             sentences end.
     """
     generator = torch.Generator().manual_seed(0)
+    has_sinusoids = reference.config.model_type == "fsmt"  # among the parameters
     for name, parameter in reference.named_parameters():
-        if parameter.requires_grad:
+        if not (has_sinusoids and "embed_positions" in name):
             is_norm = "norm" in name and name.endswith("weight")
             parameter.normal_(float(is_norm), 0.3, generator=generator)
     if hasattr(reference, "final_logits_bias"):

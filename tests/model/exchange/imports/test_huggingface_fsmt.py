@@ -156,7 +156,7 @@ def test_rows_without_a_piece_and_what_begins_sentences_are_never_written(folder
 
 
 def test_all_problems_are_told_together(folder: Path) -> None:
-    name = "model.encoder.layers.1.self_attn.q_proj.bias"
+    name = "model.encoder.layers.0.self_attn.q_proj.bias"
     change_weights(folder, **{name: None})
     (folder / "merges.txt").write_bytes(b"not merges\nbut\n")
     change_json(folder / "vocab-src.json", **{"<pad>": 9_999})
