@@ -12,6 +12,7 @@ from model.request import SessionLimits
 from model.system.host_memory import gibibytes, host_limit
 
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
+_BYTES_OF_A_STATE = 4  # of one that is replaced at every step
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
 _BYTES_OF_A_POSITION = 4
 
@@ -38,13 +39,14 @@ def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     The past of a row is a key and a value a position, or an SSRU's one state, however long it is.
     """
     network = manifest.network
-    node = network.num_heads * (network.query_width + network.value_width)
+    node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
     past = limits.max_rows * limits.max_target_length
     sources = limits.max_slots * limits.max_source_length * node
-    is_recurrent = network.decoder_cell == "ssru"
-    states = limits.max_rows * network.d_model if is_recurrent else past * node
-    numbers = network.num_decoder_layers * (states + sources)
-    return numbers * _BYTES_OF_A_NUMBER + past * _BYTES_OF_A_TOKEN
+    if network.decoder_cell == "ssru":
+        states = limits.max_rows * network.d_model * _BYTES_OF_A_STATE
+    else:
+        states = past * node
+    return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
 
 
 def memory_limit(device: torch.device) -> int | None:

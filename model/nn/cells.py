@@ -51,7 +51,11 @@ class Past(Protocol):
         ...
 
     def last(self, layer: int) -> tuple[Tensor, ...]:
-        """The replaced states after the step before, (R, H, d) each; zeros at the first step."""
+        """The replaced states after the step before; zeros at the first step.
+
+        Returns:
+            (R, H, d) each, in float32 at least: sums over many positions need it.
+        """
         ...
 
     def replace(self, layer: int, states: tuple[Tensor, ...]) -> None:

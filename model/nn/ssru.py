@@ -2,7 +2,8 @@
 
 Owns the cell (Kim et al. 2019, "From Research to Production and Back: Ludicrously Fast Neural
 Machine Translation", section 3.2): f = σ(W_f x + b_f), c = f ⊙ c₋₁ + (1 − f) ⊙ W x, c₋₁ = 0 at the
-first position, and the output ReLU(c). The layer adds its input and normalises.
+first position, and the output ReLU(c). The layer adds its input and normalises. What is summed over
+positions is summed in float32 at least, whatever the network's precision.
 """
 
 import torch
@@ -11,6 +12,10 @@ from torch import Tensor, nn
 
 from model.config import ModelConfig
 from model.nn.cells import Cell, Past, StateShape
+
+
+def _widened(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _scan(gates: Tensor, inputs: Tensor) -> Tensor:
@@ -52,13 +57,13 @@ class SSRU(Cell):
         maps: list[Tensor] | None = None,  # noqa: ARG002  # this cell has no weights to tell
     ) -> Tensor:
         """See `Cell.over_sequence`; `mask` hides positions from all others, (B, 1, 1, T)."""
-        gates = torch.sigmoid(self.forget_proj(x))
-        inputs = (1 - gates) * self.candidate_proj(x)
+        gates = torch.sigmoid(_widened(self.forget_proj(x)))
+        inputs = (1 - gates) * _widened(self.candidate_proj(x))
         if mask is not None:
             is_hidden = ~mask.expand(len(x), 1, 1, x.shape[1])[:, 0, 0, :, None]
             gates = gates.masked_fill(is_hidden, 1.0)
             inputs = inputs.masked_fill(is_hidden, 0.0)
-        return _scan(gates, inputs).relu()
+        return _scan(gates, inputs).relu().to(x.dtype)
 
     def fuse(self) -> "FusedSSRU":
         """See `Cell.fuse`."""
@@ -75,8 +80,9 @@ class FusedSSRU:
 
     def __call__(self, layer: int, hidden: Tensor, past: Past) -> Tensor:
         """See `CellStep`."""
-        candidates, gates = F.linear(hidden, self._weight, self._bias).chunk(2, dim=-1)
+        projected = _widened(F.linear(hidden, self._weight, self._bias))
+        candidates, gates = projected.chunk(2, dim=-1)
         (before,) = past.last(layer)  # (R, 1, D)
         state = torch.lerp(candidates, before.squeeze(1), gates.sigmoid())
         past.replace(layer, (state.unsqueeze(1),))
-        return state.relu()
+        return state.relu().to(hidden.dtype)

@@ -7,15 +7,18 @@ from functools import partial
 import pytest
 import torch
 
-from model.config import SearchConfig
+from model.config import ModelConfig, SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
+from model.decode.backends.cuda.tables import GridTables
 from model.decode.backends.eager.backend import EagerBackend
+from model.decode.backends.eager.cache import RowCache
 from model.decode.fused_layer import fuse_layers
 from model.decode.session import DecodingSession, SessionLimits
 from model.errors import UnsupportedVariantError
 from model.native.network import pack_transformer
+from model.nn.cells import StateShape
 from support.gated_average import with_gated_average
 from support.search_cases import (
     LIMITS,
@@ -55,6 +58,33 @@ def test_recorded_steps_find_the_states_too() -> None:
         while not session.is_idle:
             for finished in session.step():
                 assert_equals_reference(transformer, request, finished.hypotheses)
+
+
+def test_replaced_states_are_never_narrower_than_float32() -> None:
+    states = (
+        StateShape(num_heads=1, width=6, grows=True),
+        StateShape(num_heads=1, width=5, grows=False),
+    )
+    config, device = ModelConfig(vocab_size=9, d_model=8, num_heads=2), torch.device("cpu")
+    for dtype, wide in (
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+    ):
+        rows = RowCache(states, num_layers=2, max_rows=3, max_length=4, device=device, dtype=dtype)
+        tables = GridTables(
+            config,
+            states,
+            width=2,
+            num_slots=3,
+            limits=LIMITS,
+            device=device,
+            dtype=dtype,
+            score_dtype=wide,
+        )
+        for kept in (rows, tables):
+            assert [table.dtype for table in kept.growing] == [dtype]
+            assert [table.dtype for table in kept.replaced] == [wide]
 
 
 @both

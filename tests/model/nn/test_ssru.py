@@ -1,5 +1,7 @@
 """The SSRU: its equation written out, its steps against whole sequences, and what it may see."""
 
+import copy
+
 import pytest
 import torch
 from torch import Tensor
@@ -89,6 +91,22 @@ def test_a_position_is_the_same_to_the_bit_whatever_follows() -> None:
         other = built.over_sequence(changed)
         assert torch.equal(other[:, :length], whole[:, :length])
         assert not torch.equal(other, whole)
+
+
+@torch.no_grad()
+def test_in_bfloat16_a_long_average_does_not_drift() -> None:
+    """Its inputs are rounded, and what they add up to is not rounded again at every position."""
+    built = SSRU(CONFIG).bfloat16()
+    built.forget_proj.bias.fill_(5.0)  # gates near 0.993
+    x = torch.randn(1, 400, 12).bfloat16() + 1
+    exact = copy.deepcopy(built).double()
+    step, past = built.fuse(), OneState(torch.zeros(1, 1, 12))
+    stepped = torch.stack([step(1, x[:, t], past) for t in range(400)], dim=1)
+    expected = exact.over_sequence(x.double())
+    assert expected[:, -1].max() > 0.3
+    for output in (stepped, built.over_sequence(x)):
+        assert output.dtype is torch.bfloat16
+        torch.testing.assert_close(output.double(), expected, atol=4e-3, rtol=2**-7)
 
 
 @torch.no_grad()

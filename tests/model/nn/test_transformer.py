@@ -342,9 +342,9 @@ def test_bfloat16_stays_near_float32(position: PositionKind, placement: NormPlac
             "feed_forward_bias": False,
             "activation": "gelu-tanh",
         },
-        {"embedding_norm": True, "decoder_d_ff": 48, "scale_output": True},
+        {"embedding_norm": True, "decoder_d_ff": 48},
     ],
-    ids=["post", "pre", "ssru", "gated-relative", "norms-and-scales"],
+    ids=["post", "pre", "ssru", "gated-relative", "embedding-norm"],
 )
 def test_it_learns_to_copy(kind: dict[str, object]) -> None:
     torch.manual_seed(0)

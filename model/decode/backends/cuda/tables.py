@@ -61,7 +61,8 @@ class GridTables:
     Attributes:
         growing: (L, S, H, T, K, d) of each state of the decoder's cells that grows, by node: keys
             and values of self-attention.
-        replaced: (L, S, K, H, d) of each that every step replaces, of the last nodes.
+        replaced: (L, S, K, H, d) of each that every step replaces, of the last nodes, in float32 at
+            least.
         cross_keys: (L, S, H, M, d_k).
         cross_values: (L, S, H, M, d_v).
         ancestors: (S, K, T, K) bool, the nodes that each row continues.
@@ -101,13 +102,14 @@ class GridTables:
         def zeros(*shape: int, kind: torch.dtype) -> Tensor:
             return torch.zeros(shape, device=device, dtype=kind)
 
+        wide = torch.promote_types(dtype, torch.float32)
         self.growing = tuple(
             zeros(layers, num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
             for s in states
             if s.grows
         )
         self.replaced = tuple(
-            zeros(layers, num_slots, width, s.num_heads, s.width, kind=dtype)
+            zeros(layers, num_slots, width, s.num_heads, s.width, kind=wide)
             for s in states
             if not s.grows
         )

@@ -64,7 +64,7 @@ class RowCache:
 
     Attributes:
         growing: (L, R, H, C, d) of each state that grows: keys and values of self-attention.
-        replaced: (L, R, H, d) of each that every step replaces.
+        replaced: (L, R, H, d) of each that every step replaces, in float32 at least.
         column: The column being written, −1 before the first step.
     """
 
@@ -90,7 +90,11 @@ class RowCache:
             if state.grows
         )
         self.replaced = tuple(
-            _zeros((num_layers, max_rows, state.num_heads, state.width), device=device, dtype=dtype)
+            _zeros(
+                (num_layers, max_rows, state.num_heads, state.width),
+                device=device,
+                dtype=torch.promote_types(dtype, torch.float32),
+            )
             for state in states
             if not state.grows
         )
