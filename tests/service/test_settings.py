@@ -170,3 +170,33 @@ def test_a_pivot_that_is_no_language_is_refused(
     monkeypatch.setenv("DRAGOMAN_PIVOT", value)
     with pytest.raises(ConfigError, match="DRAGOMAN_PIVOT"):
         load_settings()
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("1000", 1000),
+        ("8G", 8 * 2**30),
+        ("512M", 512 * 2**20),
+        ("1.5g", 3 * 2**29),
+        ("2GiB", 2**31),
+        ("64 ", 64),
+        ("1T", 2**40),
+        ("100KB", 102_400),
+    ],
+)
+def test_a_budget_has_a_suffix_or_none(
+    monkeypatch: pytest.MonkeyPatch, value: str, expected: int
+) -> None:
+    assert load_settings().memory_budget is None
+    monkeypatch.setenv("DRAGOMAN_MEMORY_BUDGET", value)
+    assert load_settings().memory_budget == expected
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "8 G B", "G", "1e9", "8X", "9" * 19, "99999999T"])
+def test_a_budget_that_is_no_number_of_bytes_is_refused(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("DRAGOMAN_MEMORY_BUDGET", value)
+    with pytest.raises(ConfigError, match="DRAGOMAN_MEMORY_BUDGET"):
+        load_settings()
