@@ -20,6 +20,15 @@ from model.exchange.registry.transport import Transport
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
+_FIREFOX_NAMES = {
+    "model": "model.{pair}.intgemm.alphas.bin.gz",
+    "vocab": "vocab.{pair}.spm.gz",
+    "srcVocab": "srcvocab.{pair}.spm.gz",
+    "trgVocab": "trgvocab.{pair}.spm.gz",
+    "lexicalShortlist": "lex.50.50.{pair}.s2t.bin.gz",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One answer that is not the usual one.
@@ -111,7 +120,8 @@ class Mirror:
         index = json.loads(self.files.get(path, b'{"generated": "x", "models": {}}'))
         listed = {}
         for kind, data in files.items():
-            name = f"models/{pair}/{entry['architecture']}/exported/{kind}.bin.gz"
+            name = _FIREFOX_NAMES[kind].format(pair=pair.replace("-", "").lower())
+            name = f"models/{pair}/{entry['architecture']}/exported/{name}"
             self.files[f"/{name}"] = gzip.compress(data, mtime=0)
             listed[kind] = {
                 "path": name,

@@ -59,7 +59,11 @@ def test_files_are_unpacked_and_verified(
     listing = firefox.find(FirefoxName(source="de", target="en"))
     folder = pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
     found = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert found == {"model.bin": MODEL, "vocab.bin": b"v", "lexicalShortlist.bin": b"l"}
+    assert found == {
+        "model.deen.intgemm.alphas.bin": MODEL,
+        "vocab.deen.spm": b"v",
+        "lex.50.50.deen.s2t.bin": b"l",
+    }
     mirror.asked.clear()
     assert pull(listing, cache, quick_downloader(waits), on_wait=lambda: None) == folder
     assert mirror.asked == []
@@ -68,8 +72,8 @@ def test_files_are_unpacked_and_verified(
 def test_other_bytes_are_refused(
     firefox: Firefox, mirror: Mirror, cache: Cache, waits: Waits
 ) -> None:
-    mirror.files["/models/de-en/base-memory/exported/model.bin.gz"] = gzip.compress(
-        MODEL[:-1] + b"!"
+    mirror.files["/models/de-en/base-memory/exported/model.deen.intgemm.alphas.bin.gz"] = (
+        gzip.compress(MODEL[:-1] + b"!")
     )
     listing = firefox.find(FirefoxName(source="de", target="en"))
     with pytest.raises(RegistryError, match="sha256"):
@@ -82,7 +86,11 @@ def test_other_bytes_are_refused(
 
 def test_two_vocabularies_and_scripts_are_known(firefox: Firefox) -> None:
     listing = firefox.find(FirefoxName(source="en", target="zh-Hant"))
-    assert {file.path for file in listing.files} == {"model.bin", "srcVocab.bin", "trgVocab.bin"}
+    assert {file.path for file in listing.files} == {
+        "model.enzhhant.intgemm.alphas.bin",
+        "srcvocab.enzhhant.spm",
+        "trgvocab.enzhhant.spm",
+    }
     assert listing.pairs == (("en", "zh-Hant"),)
 
 
