@@ -12,6 +12,7 @@ from model.errors import InputError, RegistryError, shown
 from model.exchange.registry.documents import Documents
 from model.exchange.registry.fields import Fields, document, objects_of
 from model.exchange.registry.hub_files import archive_among, needed_files
+from model.exchange.registry.licences import spdx
 from model.exchange.registry.listing import (
     Content,
     Listing,
@@ -125,11 +126,11 @@ class Hub:
 
 def _licence(found: Fields, card: Fields) -> str | None:
     """The card's licence; where that is "other", its name; else the tag."""
-    stated = ", ".join(card.texts("license"))
+    stated = ", ".join(map(spdx, card.texts("license")))
     if stated == "other":
         stated = card.optional_text("license_name") or stated
     tags = (tag for tag in found.texts("tags") if tag.startswith(_LICENCE_TAG))
-    return stated or next((tag.removeprefix(_LICENCE_TAG) for tag in tags), None)
+    return stated or next((spdx(tag.removeprefix(_LICENCE_TAG)) for tag in tags), None)
 
 
 def _scores(found: Fields, card: Fields) -> tuple[Score, ...]:

@@ -6,7 +6,7 @@ the server for the headers alone.
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
@@ -81,10 +81,9 @@ def find_archive(name: ArchiveName, documents: Documents) -> Listing:
         stored=Content(size=found.size, checksum=checksum("sha256", name.sha256, name.url)),
         max_bytes=_MAX_ARCHIVE_BYTES,
     )
-    folder = f"{path.parent.name}-{path.stem}" if name.is_opus else path.stem
     return Listing(
         name=str(name),
-        folder=f"opus-mt-{path.parent.name}" if name.is_opus else folder,
+        folder=f"opus-mt-{path.parent.name}" if name.is_opus else path.stem,
         version=name.sha256[:16] if name.sha256 else found.version,
         registry="OPUS-MT" if name.is_opus else urlsplit(name.url).hostname or "this machine",
         files=checked_files((file,), name.url),
@@ -102,7 +101,8 @@ def find_opus(name: OpusName, base: str, documents: Documents) -> Listing:
     Raises:
         RegistryError: It is not there.
     """
-    return find_archive(ArchiveName(url=below(base, name.path), is_opus=True), documents)
+    archive = ArchiveName(url=below(base, name.path), is_opus=True)
+    return replace(find_archive(archive, documents), name=str(name))
 
 
 def _probe(url: str, reply: Reply | None) -> Probe:

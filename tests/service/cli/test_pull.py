@@ -111,10 +111,10 @@ def test_a_hub_model_is_shown_with_what_a_person_decides_by(
     path = _put_hub_archive(mirror, package)
     assert main(["pull", "owner/made-en-zh", "--compute", "float16", "--as", "mine"]) == 0
     shown = capsys.readouterr()
-    for words in ("hf:owner/made-en-zh", "Hugging Face", "cc-by-4.0", "in 2 files", "0123456789ab"):
+    for words in ("hf:owner/made-en-zh", "Hugging Face", "CC-BY-4.0", "in 2 files", "0123456789ab"):
         assert words in shown.err
     manifest = read_manifest(tmp_path / "served" / "mine")
-    assert (manifest.name, manifest.licence) == ("mine", "cc-by-4.0")
+    assert (manifest.name, manifest.licence) == ("mine", "CC-BY-4.0")
     assert manifest.tensors["source_embedding.weight"].dtype == "float16"
     assert mirror.bodies_of(path) == [len(package)]
 
@@ -137,11 +137,11 @@ def test_a_licence_is_accepted_once(
     path = _put_hub_archive(mirror, package, "cc-by-nc-4.0")
     name = "owner/made-en-zh"
     assert main(["pull", name]) == 1
-    assert "--accept-licence cc-by-nc-4.0" in capsys.readouterr().err
+    assert "--accept-licence CC-BY-NC-4.0" in capsys.readouterr().err
     assert mirror.bodies_of(path) == []
     assert main(["pull", name, "--accept-licence", "CC-BY-NC-4.0", "--as", "one"]) == 0
     assert main(["pull", name, "--as", "two"]) == 0
-    assert read_manifest(tmp_path / "served" / "two").licence == "cc-by-nc-4.0"
+    assert read_manifest(tmp_path / "served" / "two").licence == "CC-BY-NC-4.0"
     assert mirror.bodies_of(path) == [len(package)]
 
 

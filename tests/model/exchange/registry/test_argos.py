@@ -134,7 +134,8 @@ class TestArchives:
         mirror.files["/en-de/opus-2020-02-26.zip"] = DATA
         name = OpusName(path="en-de/opus-2020-02-26.zip")
         listing = find_opus(name, mirror.url, quick_documents(cache, waits))
-        assert (listing.folder, listing.licence) == ("opus-mt-en-de", "CC-BY-4.0")
+        assert (listing.name, listing.folder) == (str(name), "opus-mt-en-de")
+        assert listing.licence == "CC-BY-4.0"
         assert listing.pairs == (("en", "de"),)
 
     def test_groups_of_languages_are_no_direction(

@@ -74,7 +74,7 @@ def hub(mirror: Mirror, cache: Cache, waits: Waits) -> Hub:
 def test_a_listing_says_what_a_person_decides_by(hub: Hub) -> None:
     listing = hub.find(HubName(repository=REPOSITORY))
     assert (listing.name, listing.folder) == (f"hf:{REPOSITORY}", "opus-mt-en-de")
-    assert (listing.version, listing.licence) == (COMMIT, "cc-by-4.0")
+    assert (listing.version, listing.licence) == (COMMIT, "CC-BY-4.0")
     assert (listing.pairs, listing.languages) == ((("en", "de"),), ("en", "de"))
     assert [(one.metric, one.value, one.test_set, one.pair) for one in listing.scores] == [
         ("BLEU", 40.9, "newstest2019", "eng-deu")
@@ -205,8 +205,8 @@ def test_offers_are_models_of_the_direction(hub: Hub, mirror: Mirror) -> None:
     )
     offers = hub.offers("en", "de")
     assert [(one.name, one.pairs, one.licence, one.note) for one in offers] == [
-        (f"hf:{REPOSITORY}", (("en", "de"),), "cc-by-4.0", "9 downloads"),
-        ("hf:facebook/nllb-200-distilled-600M", (), "cc-by-nc-4.0", ""),
+        (f"hf:{REPOSITORY}", (("en", "de"),), "CC-BY-4.0", "9 downloads"),
+        ("hf:facebook/nllb-200-distilled-600M", (), "CC-BY-NC-4.0", ""),
     ]
 
 
