@@ -12,6 +12,7 @@ from model.decode.backends.cuda.recording import CudaGraphs, Rerun
 from model.decode.session import DecodingSession
 from support.reference_search import reference_search
 from support.search_cases import (
+    FAMILIES,
     LIMITS,
     TOKENS,
     random_request,
@@ -22,9 +23,11 @@ from support.search_cases import (
 pytestmark = pytest.mark.gpu
 
 
-def test_in_float64_the_device_gives_what_the_plain_search_gives() -> None:
-    transformer = small_transformer().cuda()
-    oracle = small_transformer()
+@pytest.mark.parametrize("name", ["default", *FAMILIES])
+def test_in_float64_the_device_gives_what_the_plain_search_gives(name: str) -> None:
+    shape = FAMILIES.get(name, {})
+    transformer = small_transformer(**shape).cuda()
+    oracle = small_transformer(**shape)
     for request, hypotheses in run_in_a_crowd(transformer, random.Random(13), 60):
         expected = reference_search(
             oracle, TOKENS, list(request.source_ids), list(request.prefix_ids), request.search
@@ -34,16 +37,18 @@ def test_in_float64_the_device_gives_what_the_plain_search_gives() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precisions_finish_with_finite_scores(dtype: torch.dtype) -> None:
-    transformer = small_transformer(dtype=dtype).cuda()
+@pytest.mark.parametrize("name", ["default", *FAMILIES])
+def test_half_precisions_finish_with_finite_scores(name: str, dtype: torch.dtype) -> None:
+    transformer = small_transformer(dtype=dtype, **FAMILIES.get(name, {})).cuda()
     for _, hypotheses in run_in_a_crowd(transformer, random.Random(13), 40):
         assert all(torch.isfinite(torch.tensor(h.token_log_probs)).all() for h in hypotheses)
 
 
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
-def test_a_step_in_the_loop_never_waits_for_the_device() -> None:
+@pytest.mark.parametrize("name", ["default", "t5", "student"])
+def test_a_step_in_the_loop_never_waits_for_the_device(name: str) -> None:
     """Admission and launching run with every synchronising call of torch made an error."""
-    transformer = small_transformer(dtype=torch.float32).cuda()
+    transformer = small_transformer(dtype=torch.float32, **FAMILIES.get(name, {})).cuda()
     session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS)
     search = SearchConfig(beam_size=4, max_length=16)
     rng = random.Random(3)
