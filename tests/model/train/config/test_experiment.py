@@ -103,6 +103,10 @@ def test_numbers_that_yaml_reads_as_text_are_numbers(tmp_path: Path) -> None:
         ),
         ("network: {d_ff: 1048577}", "network.d_ff is 1048577; a checkpoint has at most 1048576"),
         (
+            "network: {decoder_d_ff: 1048577}",
+            "network.decoder_d_ff is 1048577; a checkpoint has at",
+        ),
+        (
             "network: {num_decoder_layers: 1025}",
             "network.num_decoder_layers is 1025; a checkpoint has at most 1024",
         ),
@@ -310,6 +314,12 @@ def test_an_item_of_a_direction_of_several_is_named_by_its_numbers(tmp_path: Pat
         ("network", "dropout: .nan", r"network.dropout is nan; it must be in \[0, 1\)"),
         ("network", "position: foo", "network.position is 'foo'; it must be 'sinusoidal-"),
         ("network", "norm: foo", "network.norm is 'foo'; it must be 'layernorm' or 'rmsnorm'"),
+        ("network", "decoder_d_ff: 0", "network.decoder_d_ff is 0; it must be at least 1"),
+        (
+            "network",
+            "{decoder_cell: ssru, position: rope}",
+            "network.position is 'rope'; it acts inside self-attention, and decoder_cell is 'ssru'",
+        ),
         ("network", "activation: foo", "network.activation is 'foo'; it must be 'relu', "),
         (
             "vocabulary",
