@@ -82,27 +82,40 @@ inline void dot(const std::int8_t* rows, std::ptrdiff_t stride, const std::uint8
   ((to[I] = sum[I]), ...);
 }
 
-// Multiplies rows `begin` … `begin + R` with one panel; sink(row, panel, value[4]) gets the 64
-// outputs of each.
-template <int R, class Sink>
-inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
-                           Sink& sink) {
+// The products of R rows from `begin` on with one panel, still as integers.
+template <int R>
+struct Block {
+  static constexpr int kRows = R;
+
+  Block(const Matrix& matrix, const QuantisedRows& rows, int begin, int panel)
+      : matrix(matrix), rows(rows), begin(begin), panel(panel) {}
+
+  const Matrix& matrix;
+  const QuantisedRows& rows;
+  int begin, panel;
   __m512i sum[R * kVectors];
-  dot<R>(rows.row(begin), rows.stride, matrix.panel(panel), matrix.num_quads(), sum,
-         std::make_integer_sequence<int, kVectors>(),
-         std::make_integer_sequence<int, R * kVectors>());
-  for (int r = 0; r < R; ++r) {
+
+  // The 64 outputs of row `begin + r`.
+  void outputs(int r, __m512* value) const {
     const __m512i excess = _mm512_set1_epi32(rows.excess[begin + r]);
     const __m512 scale = _mm512_set1_ps(rows.scale[begin + r]);
-    __m512 value[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       const __m512i exact = _mm512_sub_epi32(sum[r * kVectors + v], excess);
       const __m512 factor = _mm512_mul_ps(scale, _mm512_load_ps(matrix.scale(panel) + v * kLanes));
       value[v] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), factor,
                                  _mm512_load_ps(matrix.bias(panel) + v * kLanes));
     }
-    sink(begin + r, panel, value);
   }
+};
+
+template <int R, class Sink>
+inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
+                           Sink& sink) {
+  Block<R> block(matrix, rows, begin, panel);
+  dot<R>(rows.row(begin), rows.stride, matrix.panel(panel), matrix.num_quads(), block.sum,
+         std::make_integer_sequence<int, kVectors>(),
+         std::make_integer_sequence<int, R * kVectors>());
+  sink(block);
 }
 
 template <class Sink>
@@ -119,29 +132,32 @@ inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows&
   }
 }
 
-// Rows times matrix, panel by panel over the team: sink(row, panel, value[4], thread) gets the 64
-// outputs of a row, on any thread.
+// Rows times matrix, panel by panel over the team: sink(block, thread) gets what several rows have
+// with one panel, on any thread.
 template <class Sink>
-void multiply_on_threads(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
-                         Sink&& sink) {
+void multiply_in_blocks(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
+                        Sink&& sink) {
   constexpr int kChunk = 48;  // with a panel it stays in the second-level cache
   const int num_chunks = (num_rows + kChunk - 1) / kChunk;
   team.run(matrix.num_panels() * num_chunks, [&](int task, int thread) {
     const int begin = task % num_chunks * kChunk;
-    const auto on_thread = [&](int row, int panel, __m512* value) {
-      sink(row, panel, value, thread);
-    };
+    const auto on_thread = [&](const auto& block) { sink(block, thread); };
     multiply_panel(matrix, task / num_chunks, rows, begin, std::min(begin + kChunk, num_rows),
                    on_thread);
   });
 }
 
-// The same for sinks that keep nothing of their own: sink(row, panel, value[4]).
+// The same, row by row: sink(row, panel, value[4]) gets the 64 outputs of a row.
 template <class Sink>
 void multiply(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
               Sink sink) {
-  multiply_on_threads(team, matrix, rows, num_rows,
-                      [&](int row, int panel, __m512* value, int) { sink(row, panel, value); });
+  multiply_in_blocks(team, matrix, rows, num_rows, [&](const auto& block, int) {
+    for (int r = 0; r < block.kRows; ++r) {
+      __m512 value[kVectors];
+      block.outputs(r, value);
+      sink(block.begin + r, block.panel, value);
+    }
+  });
 }
 
 }  // namespace dragoman

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace dragoman {
 namespace {
@@ -11,6 +12,15 @@ constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 __m512 largest_of(const __m512* value) {
   return _mm512_max_ps(_mm512_max_ps(value[0], value[1]), _mm512_max_ps(value[2], value[3]));
+}
+
+// Σ e^(value - peak) over a panel.
+float sum_of_powers(const __m512* value, float peak) {
+  __m512 sum = _mm512_setzero_ps();
+  for (int v = 0; v < kVectors; ++v) {
+    sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
+  }
+  return _mm512_reduce_add_ps(sum);
 }
 
 }  // namespace
@@ -46,37 +56,51 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
   std::fill_n(logits_.data(), num_ranked, kImpossible);
   std::fill_n(tokens_.data(), num_ranked, 0);
 
-  const auto sink = [&](int row, int panel, const __m512* value, int thread) {
-    const float peak = _mm512_reduce_max_ps(largest_of(value));
-    __m512 sum = _mm512_setzero_ps();
-    for (int v = 0; v < kVectors; ++v) {
-      sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
+  // Step by step for all rows of a block: a row alone would wait for each of its reductions.
+  const auto sink = [&](const auto& block, int thread) {
+    constexpr int kRows = std::remove_reference_t<decltype(block)>::kRows;
+    __m512 value[kRows][kVectors];
+    float peak[kRows];
+    for (int r = 0; r < kRows; ++r) {
+      block.outputs(r, value[r]);
+      peak[r] = _mm512_reduce_max_ps(largest_of(value[r]));
     }
-    peaks_[std::size_t(row) * num_panels + panel] = peak;
-    sums_[std::size_t(row) * num_panels + panel] = _mm512_reduce_add_ps(sum);
-    Ranking ranked = ranking(thread, row, num_rows, num_candidates);
-    if (!(peak >= ranked.logits[num_candidates - 1])) return;
-    const std::uint8_t* is_suppressed = masks ? masks[row] : network_.is_suppressed.data();
-    alignas(64) float logits[kPanel];
-    for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
-    // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
-    // come in their order, so it is a larger token. That rule is `insert`'s alone.
-    for (int v = 0; v < kVectors; ++v) {
-      const __m512 last = _mm512_set1_ps(ranked.logits[num_candidates - 1]);
-      unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
-      for (; above != 0; above &= above - 1) {
-        const int column = v * kLanes + __builtin_ctz(above);
-        const int token = panel * kPanel + column;
-        if (token < matrix.num_outputs() && !is_suppressed[token]) {
-          ranked.insert(logits[column], token);
-        }
+    for (int r = 0; r < kRows; ++r) {
+      const std::size_t place = std::size_t(block.begin + r) * num_panels + block.panel;
+      peaks_[place] = peak[r];
+      sums_[place] = sum_of_powers(value[r], peak[r]);
+    }
+    for (int r = 0; r < kRows; ++r) {
+      const int row = block.begin + r;
+      Ranking ranked = ranking(thread, row, num_rows, num_candidates);
+      if (peak[r] >= ranked.logits[num_candidates - 1]) {
+        rank(value[r], block.panel, masks ? masks[row] : network_.is_suppressed.data(), ranked);
       }
     }
   };
-  multiply_on_threads(team_, matrix, rows, num_rows, sink);
+  multiply_in_blocks(team_, matrix, rows, num_rows, sink);
   for (int row = 0; row < num_rows; ++row) {
     merge(row, num_rows, num_candidates, log_probs + std::size_t(row) * num_candidates,
           tokens + std::size_t(row) * num_candidates);
+  }
+}
+
+// Takes the tokens of a panel that may be among the best.
+void OutputLayer::rank(const __m512* value, int panel, const std::uint8_t* is_suppressed,
+                       Ranking& ranked) const {
+  const int num_tokens = network_.output->num_outputs();
+  alignas(64) float logits[kPanel];
+  for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+  // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
+  // come in their order, so it is a larger token. That rule is `insert`'s alone.
+  for (int v = 0; v < kVectors; ++v) {
+    const __m512 last = _mm512_set1_ps(ranked.logits[ranked.size - 1]);
+    unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
+    for (; above != 0; above &= above - 1) {
+      const int column = v * kLanes + __builtin_ctz(above);
+      const int token = panel * kPanel + column;
+      if (token < num_tokens && !is_suppressed[token]) ranked.insert(logits[column], token);
+    }
   }
 }
 

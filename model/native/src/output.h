@@ -29,6 +29,8 @@ class OutputLayer {
 
  private:
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);
+  void rank(const __m512* value, int panel, const std::uint8_t* is_suppressed,
+            Ranking& ranked) const;
   void merge(int row, int num_rows, int num_candidates, float* log_probs, std::int64_t* tokens);
   float log_normaliser(int row) const;
 
