@@ -13,6 +13,9 @@ from model.errors import ConfigError, shown
 from model.text.language import LanguagePair
 from model.text.pieces import OwnTable, PieceModel, Pieces
 
+_SPACE = "\u2581"
+"""Stands for a space in pieces."""
+
 
 class _TableSide:
     """Text and ids of one side by a table that stands apart from the file of the pieces.
@@ -38,7 +41,9 @@ class _TableSide:
     def text(self, ids: Iterable[int]) -> str:
         """The text of ids; those that stand for no text are left out."""
         pieces = self._pieces
-        return self._model.text([pieces[index] for index in ids if index in pieces])
+        text = self._model.text([pieces[index] for index in ids if index in pieces])
+        # SentencePiece leaves a piece that its file lacks as it is: a table may join two files.
+        return text.replace(_SPACE, " ").strip(" ") if _SPACE in text else text
 
     def named(self) -> dict[int, str]:
         """The piece of every id that text uses."""
