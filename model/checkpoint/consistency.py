@@ -47,7 +47,7 @@ def manifest_problems(manifest: Manifest) -> list[str]:
     return [
         *_text_problems(manifest),
         *_file_problems(manifest.files),
-        *_size_problems(manifest.network),
+        *size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
         *_pair_problems(manifest.pairs),
         *_limit_problems(manifest),
@@ -113,7 +113,7 @@ def _file_problems(files: CheckpointFiles) -> list[str]:
     return problems
 
 
-def _size_problems(network: ModelConfig) -> list[str]:
+def size_problems(network: ModelConfig) -> list[str]:
     """Sizes that no network has, refused before anything is built from them."""
     limits = {
         "vocab_size": MAX_VOCABULARY_SIZE,

@@ -16,7 +16,7 @@ import torch
 
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.config_file import format_manifest
-from model.checkpoint.consistency import manifest_problems
+from model.checkpoint.consistency import manifest_problems, size_problems
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
 from model.checkpoint.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.weights import publish, tokenizer_files
@@ -191,6 +191,9 @@ def _planned(
 
 
 def _network_shapes(source: Path, imported: ImportedModel) -> dict[str, tuple[int, ...]]:
+    problems = size_problems(imported.network)
+    if problems:
+        raise ForeignModelError(source, problems)
     try:
         with torch.device("meta"):
             state = Transformer(imported.network).state_dict()

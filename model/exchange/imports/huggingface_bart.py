@@ -7,6 +7,7 @@ and of the embedding tables, which are one, two or three. What differs is a fami
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from model.checkpoint.consistency import size_problems
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.exchange.imports.huggingface import HuggingFaceFolder
 from model.exchange.imports.huggingface_weights import HuggingFaceWeights, TensorMap
@@ -35,6 +36,10 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
     Args:
         folder: Takes the problems.
         activation: The family's, where config.json does not say.
+
+    Raises:
+        ForeignModelError: With what is wrong in config.json.
+        ConfigError: The parts of the shape contradict each other.
     """
     num_heads = folder.integer("encoder_attention_heads")
     decoder_heads = folder.integer("decoder_attention_heads", default=num_heads)
@@ -51,7 +56,7 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
     chosen = folder.choice("activation_function", ACTIVATIONS, activation)
     scale = folder.flag("scale_embedding", default=False)
     folder.raise_problems()
-    return ModelConfig(
+    network = ModelConfig(
         vocab_size=vocab_size,
         d_model=d_model,
         num_heads=num_heads,
@@ -63,6 +68,9 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
         num_decoder_layers=decoder_layers,
         pad_id=pad_id,
     )
+    folder.problems += size_problems(network)
+    folder.raise_problems()
+    return network
 
 
 def bart_tokens(folder: HuggingFaceFolder, *, unk_id: int) -> SpecialTokens:

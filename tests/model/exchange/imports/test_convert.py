@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import weakref
 import zipfile
 from collections import namedtuple
 from collections.abc import Callable
@@ -67,6 +68,40 @@ def test_floats_are_stored_in_the_type_asked_for(
         assert torch.equal(loaded.transformer.state_dict()[name], kept)
     assert loaded.manifest.tensors["output_bias"].dtype == "float32"
     assert loaded.manifest.tensors["source_embedding.weight"].dtype == compute
+
+
+def test_one_tensor_is_in_memory_at_a_time(source: Path, tmp_path: Path) -> None:
+    alive: weakref.WeakSet[torch.Tensor] = weakref.WeakSet()
+    most = 0
+
+    def copied(tensor: ForeignTensor) -> ForeignTensor:
+        def read() -> torch.Tensor:
+            nonlocal most
+            value = tensor.read()
+            assert isinstance(value, torch.Tensor)
+            value = value.clone()
+            alive.add(value)
+            most = max(most, len(alive))
+            return value
+
+        return replace(tensor, read=read)
+
+    def copy_each(imported: ImportedModel) -> ImportedModel:
+        tensors = {name: copied(tensor) for name, tensor in imported.tensors.items()}
+        return replace(imported, tensors=tensors)
+
+    convert(source, tmp_path / "out", importers=[MadeImporter(change=copy_each)])
+    assert most == 1
+
+
+def test_a_network_beyond_all_sizes_is_not_built(source: Path, tmp_path: Path) -> None:
+    def huge(imported: ImportedModel) -> ImportedModel:
+        network = replace(imported.network, num_decoder_layers=10**9)
+        return replace(imported, network=network)
+
+    assert refused(source, tmp_path / "out", MadeImporter(change=huge)) == (
+        "network.num_decoder_layers is 1000000000; at most 1024 is read",
+    )
 
 
 def test_the_card_says_what_was_converted(source: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import MarianTokenizer
+from transformers import MarianMTModel, MarianTokenizer
 
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface_marian import HuggingFaceMarian
@@ -138,6 +138,10 @@ def edit_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callabl
         (edit_json("config.json", normalize_before=True), "normalize_before is true"),
         (edit_json("config.json", activation_function="mish"), "only relu, gelu"),
         (edit_json("config.json", decoder_attention_heads=2), "only equal ones"),
+        (
+            edit_json("config.json", encoder_layers=10**9),
+            "network.num_encoder_layers is 1000000000; at most 1024 is read",
+        ),
         (edit_json("config.json", d_model=None), "d_model is missing; it must be an integer"),
         (edit_json("config.json", eos_token_id=5), "config.json has eos_token_id 5"),
         (edit_json("config.json", forced_bos_token_id=7), "forced_bos_token_id is set"),
@@ -195,6 +199,22 @@ def test_tied_tables_may_be_there_under_several_names(tmp_path: Path) -> None:
     assert model.unused == ()
     edit_weights(lambda tensors: tensors.update(extra=torch.zeros(3)))(folder)
     assert imported(folder).unused == ("extra",)
+
+
+def test_an_older_folder_of_a_pickle_with_every_table_in_16_bits(tmp_path: Path) -> None:
+    folder = marian_folder(tmp_path / "m")
+    theirs = MarianMTModel.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    state = {
+        name: value if "embed_positions" in name else value.half()
+        for name, value in theirs.state_dict().items()
+    }
+    assert {"lm_head.weight", "model.decoder.embed_positions.weight"} <= state.keys()
+    torch.save(state, folder / "pytorch_model.bin")
+    model = imported(folder)
+    assert model.unused == ()
+    twins = imported_twins(folder, tmp_path / "out")
+    compare_network(twins, SENTENCES[:3], twins.pair("en", "zh"))
 
 
 def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
