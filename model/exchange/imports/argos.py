@@ -73,7 +73,7 @@ class ArgosImporter:
             name=f"argos-{pair.source}-{pair.target}",
             description=(
                 f"Argos Translate's package from {pair.source} to {pair.target},"
-                f" version {shown(version)}"
+                f" version {_short(str(version))}"
             ),
             licence=_licence(source, metadata),
             licences=(),
