@@ -78,11 +78,11 @@ class ArgosImporter:
             licence=_licence(source, metadata),
             licences=(),
             network=found.network,
-            tokens=found.numbering.tokens,
+            tokens=found.tokens,
             pairs=found.pairs,
             limits=found.limits,
             tokenizer=found.tokenizer,
-            tensors=found.description.tensors,
+            tensors=found.tensors,
             notes=(
                 *found.notes,
                 "Argos Translate makes a space of each underscore that is written; here it stays.",

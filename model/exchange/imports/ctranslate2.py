@@ -6,13 +6,13 @@ cannot be converted. The files are read by `ctranslate2_file`, `ctranslate2_dire
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from model.checkpoint.weights import TokenizerParts
-from model.config import LengthLimits, ModelConfig
+from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.ctranslate2_directory import (
     SHORTLIST_FILE,
@@ -23,7 +23,7 @@ from model.exchange.imports.ctranslate2_directory import (
 )
 from model.exchange.imports.ctranslate2_file import WEIGHTS_FILE, VariableFile, specification_of
 from model.exchange.imports.ctranslate2_network import Description, describe
-from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.exchange.imports.imported import ForeignTensor, ImportedModel, ImportOptions
 from model.exchange.imports.numbering import Numbering, TokenNames, number_pieces
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.system.paths import is_file
@@ -51,8 +51,8 @@ class ReadDirectory:
     """
 
     network: ModelConfig
-    description: Description
-    numbering: Numbering
+    tensors: Mapping[str, ForeignTensor]
+    tokens: SpecialTokens
     tokenizer: TokenizerParts
     pairs: tuple[LanguagePair, ...]
     limits: LengthLimits
@@ -93,11 +93,11 @@ class CTranslate2Importer:
             licence=None,
             licences=(),
             network=found.network,
-            tokens=found.numbering.tokens,
+            tokens=found.tokens,
             pairs=found.pairs,
             limits=found.limits,
             tokenizer=found.tokenizer,
-            tensors=found.description.tensors,
+            tensors=found.tensors,
             notes=found.notes,
         )
 
@@ -135,15 +135,9 @@ def read_directory(
     assert description.network is not None
     return ReadDirectory(
         network=description.network,
-        description=description,
-        numbering=numbering,
-        tokenizer=TokenizerParts(
-            source_spm=parts.pieces.source,
-            source_table=numbering.source_table,
-            target_spm=parts.pieces.target,
-            target_table=numbering.target_table,
-            moses=parts.pieces.moses,
-        ),
+        tensors=description.tensors,
+        tokens=numbering.tokens,
+        tokenizer=_tokenizer(parts.pieces, numbering),
         pairs=pairs,
         limits=_limits(description, pairs),
         is_marian=parts.is_marian,
@@ -221,6 +215,16 @@ def _names(parts: _Parts) -> TokenNames:
         eos=settings.eos,
         start=None if parts.is_marian else settings.start,
         has_source_eos=settings.has_source_eos or parts.is_marian or is_huggingface,
+    )
+
+
+def _tokenizer(pieces: PieceFiles, numbering: Numbering) -> TokenizerParts:
+    return TokenizerParts(
+        source_spm=pieces.source,
+        source_table=numbering.source_table,
+        target_spm=pieces.target,
+        target_table=numbering.target_table,
+        moses=pieces.moses,
     )
 
 

@@ -112,34 +112,27 @@ def number_pieces(source: Sequence[str], target: Sequence[str], names: TokenName
     _check(source_ids, target_ids, names)
     pad = None if names.start is None else _pad_name(source_ids, target_ids, names)
     pad_id = len(target) if pad is None else target_ids[pad]
-    start_id = pad_id if names.start is None else target_ids[names.start]
-    target_rows: list[int | None] = [*range(len(target))]
-    if pad is None:
-        target_rows.append(None)
-    slots = {
-        pad_id: None if pad is None else source_ids[pad],
-        target_ids[names.unk]: source_ids[names.unk],
-        target_ids[names.eos]: source_ids.get(names.eos),
-    }
+    slots = {names.unk: target_ids[names.unk], names.eos: target_ids[names.eos], pad: pad_id}
     if names.start is not None:
-        slots[start_id] = source_ids.get(names.start)
+        slots[names.start] = target_ids[names.start]
+    target_rows: list[int | None] = [*range(len(target)), *([None] if pad is None else [])]
     is_shared = list(source) == list(target)
-    source_rows = target_rows if is_shared else _rows_around(len(source), slots)
+    source_rows = target_rows if is_shared else _rows_around(source_ids, len(source), slots)
     source_table = _table(source, source_rows)
     target_table = source_table if is_shared else _table(target, target_rows)
-    eos_id, unk_id = target_ids[names.eos], target_ids[names.unk]
-    silent = {pad_id, start_id, unk_id, target_ids.get(names.bos, unk_id)} - {eos_id}
+    start_id = pad_id if names.start is None else target_ids[names.start]
+    bos_id = target_ids.get(names.bos, start_id)
+    silent = {pad_id, start_id, bos_id, slots[names.unk]} - {slots[names.eos]}
     nameless = set(range(len(target_rows))).difference(target_table.values())
-    tokens = SpecialTokens(
-        pad_id=pad_id,
-        eos_id=eos_id,
-        unk_id=unk_id,
-        start_id=start_id,
-        suppressed_ids=tuple(sorted(silent | nameless)),
-        has_source_eos=names.has_source_eos,
-    )
     return Numbering(
-        tokens=tokens,
+        tokens=SpecialTokens(
+            pad_id=pad_id,
+            eos_id=slots[names.eos],
+            unk_id=slots[names.unk],
+            start_id=start_id,
+            suppressed_ids=tuple(sorted(silent | nameless)),
+            has_source_eos=names.has_source_eos,
+        ),
         source=Rows(old=tuple(source_rows), num_old=len(source)),
         target=Rows(old=tuple(target_rows), num_old=len(target)),
         source_table=source_table,
@@ -182,12 +175,21 @@ def _pad_name(
     return next(usable, None)
 
 
-def _rows_around(num_old: int, slots: Mapping[int, int | None]) -> list[int | None]:
-    """Old rows in their order, around those that have their ids already."""
-    rest = iter(sorted(set(range(num_old)).difference(slots.values())))
-    num_rest = num_old - len({row for row in slots.values() if row is not None})
-    size = max(num_rest + len(slots), max(slots) + 1)
-    return [slots[index] if index in slots else next(rest, None) for index in range(size)]
+def _rows_around(
+    ids: Mapping[str, int], num_old: int, slots: Mapping[str | None, int]
+) -> list[int | None]:
+    """Old rows in their order, around those of special tokens, which have their ids already.
+
+    Args:
+        ids: Piece → old row.
+        num_old: Old rows.
+        slots: Special token → id; None is padding that no piece is.
+    """
+    placed = {index: None if name is None else ids.get(name) for name, index in slots.items()}
+    rest = sorted(set(range(num_old)).difference(placed.values()))
+    size = max(len(rest) + len(placed), max(placed) + 1)
+    others = iter(rest)
+    return [placed[index] if index in placed else next(others, None) for index in range(size)]
 
 
 def _table(pieces: Sequence[str], rows: Sequence[int | None]) -> dict[str, int]:
