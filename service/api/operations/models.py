@@ -17,6 +17,17 @@ from service.front import Front
 from service.http.replies import JsonReply, error_responses
 from service.models.catalogue import MAX_PAIRS_TOLD, ModelEntry
 
+_NAMED = {  # a parameter of the function would be documented with FastAPI's own 422
+    "parameters": [
+        {
+            "name": "name",
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1},
+            "description": "Of a model, as `GET /v1/models` has it.",
+        }
+    ]
+}
 _CHANGE_ERRORS = error_responses(401, 403, 404, 409, 503)
 
 
@@ -78,8 +89,9 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
     async def models() -> JsonReply:
         return JsonReply({"models": contents()})
 
-    async def change(request: Request, name: str, *, is_loaded: bool) -> JsonReply:
+    async def change(request: Request, *, is_loaded: bool) -> JsonReply:
         check_admin(request)
+        name = str(request.path_params["name"])
         await front.set_loaded(name, is_loaded=is_loaded)
         content = next((one for one in contents() if one["name"] == name), None)
         if content is None:  # its directory was taken away meanwhile
@@ -93,9 +105,10 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
             200: {"model": ModelReply, "description": "It is served."},
             **_CHANGE_ERRORS,
         },
+        openapi_extra=_NAMED,
     )
-    async def load(request: Request, name: str) -> JsonReply:
-        return await change(request, name, is_loaded=True)
+    async def load(request: Request) -> JsonReply:
+        return await change(request, is_loaded=True)
 
     @router.post(
         "/{name:path}/unload",
@@ -104,9 +117,10 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
             200: {"model": ModelReply, "description": "It is not served any more."},
             **_CHANGE_ERRORS,
         },
+        openapi_extra=_NAMED,
     )
-    async def unload(request: Request, name: str) -> JsonReply:
-        return await change(request, name, is_loaded=False)
+    async def unload(request: Request) -> JsonReply:
+        return await change(request, is_loaded=False)
 
     return router
 
