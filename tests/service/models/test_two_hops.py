@@ -1,7 +1,7 @@
 """Two hops with a real engine, beside each hop alone."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ import pytest
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
+from model.config import LengthLimits
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
 from service.engine.messages import Configure
@@ -23,6 +24,8 @@ from support.tiny_checkpoint import EN_ZH, TINY_LIMITS
 INTO = Hop(checkpoint="german", pair=DE_EN)
 OUT_OF = Hop(checkpoint="small", pair=EN_ZH)
 TEXT = "The cat sees the river."
+
+Make = Callable[..., OnlineTranslator]
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +56,15 @@ def engine(runner: asyncio.Runner, folder: Path) -> Iterator[EngineClient]:
 
 
 @pytest.fixture(scope="module")
-def hops(engine: EngineClient, folder: Path) -> tuple[OnlineTranslator, OnlineTranslator]:
+def make(engine: EngineClient, folder: Path) -> Make:
     thread, turn = ThreadPoolExecutor(max_workers=1), asyncio.Semaphore(1)
 
-    def translator(number: int, directory: Path) -> OnlineTranslator:
+    def make(number: int, limits: LengthLimits = TINY_LIMITS) -> OnlineTranslator:
+        directory = folder / "bc"[number]
         manifest = read_manifest(directory)
         return OnlineTranslator(
-            pipeline=TextPipeline(load_tokenizer(directory, manifest), manifest.limits),
-            limits=TINY_LIMITS,
+            pipeline=TextPipeline(load_tokenizer(directory, manifest), limits),
+            limits=limits,
             engine=engine,
             checkpoint=number,
             checkpoint_name=manifest.name,
@@ -68,7 +72,12 @@ def hops(engine: EngineClient, folder: Path) -> tuple[OnlineTranslator, OnlineTr
             bulk_turn=turn,
         )
 
-    return translator(0, folder / "b"), translator(1, folder / "c")
+    return make
+
+
+@pytest.fixture(scope="module")
+def hops(make: Make) -> tuple[OnlineTranslator, OnlineTranslator]:
+    return make(0), make(1)
 
 
 def _request(*texts: str, hops: tuple[Hop, ...] = (INTO, OUT_OF)) -> TranslationRequest:
@@ -122,19 +131,30 @@ def test_alignments_lead_from_the_last_target_to_the_first_source(
         assert all(0 <= index < segment.num_source_tokens for index in found.alignment)
 
 
-def test_what_one_hop_wrote_as_several_sentences_is_one_segment_again(
-    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+def test_what_the_second_hop_cuts_by_its_own_limits_is_one_segment_again(
+    runner: asyncio.Runner, make: Make
 ) -> None:
-    """The second hop cuts by its own rules: 64 tokens of the first become several of it."""
-    request = replace(_request("word " * 120), length_penalty=0.5)
-    [result] = runner.run(TwoHops(*hops).translate(request))
-    assert result.best.is_cut
-    for segment, found in zip(result.best.segments, result.hypotheses, strict=True):
-        if found is not None:
-            total = sum(found.token_log_probs)
-            length = len(found.token_log_probs)
-            assert found.score == pytest.approx(total / length**0.5, rel=1e-4)
-            assert segment.score == found.score
+    short = make(1, LengthLimits(max_source_length=12, max_target_length=64))
+    request = replace(_request(TEXT), length_penalty=0.5)
+    [result] = runner.run(TwoHops(make(0), short).translate(request))
+    assert result.between is not None
+    [between] = result.between
+    assert between is not None
+    again = replace(request, texts=(between.text,), route=Route(hops=(OUT_OF,)))
+    [alone] = runner.run(short.translate(again))
+    assert len([one for one in alone.hypotheses if one is not None]) > 1
+    [segment], [found] = result.best.segments, result.hypotheses
+    assert found is not None
+    assert found.alignment is not None
+    assert (segment.text, segment.is_cut) == (alone.best.text.strip(), True)
+    parts = [one for one in alone.hypotheses if one is not None]
+    assert found.token_ids == tuple(token for part in parts for token in part.token_ids)
+    log_probs = [value for part in parts for value in part.token_log_probs]
+    assert found.token_log_probs == tuple(log_probs)
+    assert found.score == pytest.approx(sum(log_probs) / len(log_probs) ** 0.5)
+    assert segment.score == found.score
+    assert len(found.alignment) == segment.num_target_tokens
+    assert all(0 <= index < segment.num_source_tokens for index in found.alignment)
 
 
 def test_alternatives_are_those_of_the_second_hop(
