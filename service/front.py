@@ -80,6 +80,7 @@ class Front:
         self._phase = Phase.BOOTING
         self._grace: asyncio.Timeout | None = None
         self._watch: FolderWatch | None = None
+        self._waits: set[asyncio.Timeout] = set()  # of requests for what is being loaded
         self._in_flight = InFlight()
         self._room = Room(settings.max_requests, reserved_share=settings.reserved_share)
         metrics.watch_requests(lambda: self._in_flight.num, limit=settings.max_requests)
@@ -239,21 +240,30 @@ class Front:
         self._rollout.sleepers.used(name)
         return deployment
 
+    def is_asleep(self, route: Route) -> bool:
+        """Whether a checkpoint of a route has to be loaded first."""
+        return any(self._routes.sleeper(name) is not None for name in route.checkpoints)
+
     async def wake(self, route: Route) -> None:
         """Load the checkpoints of a route that are asleep.
 
         Raises:
-            RequestError: A 503: it takes too long, there is no memory for them, or they cannot be
-                loaded.
+            RequestError: A 503: it takes too long, there is no memory for them, they cannot be
+                loaded, or the server leaves.
         """
         seconds = self.settings.load_seconds
+        wait = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with wait:
+                self._waits.add(wait)
                 await self._rollout.sleepers.wake_all(route.checkpoints)
         except TimeoutError:
+            self.check_ready()
             raise unavailable(
                 f"the model is still being loaded after {seconds:g} seconds", code="loading"
             ) from None
+        finally:
+            self._waits.discard(wait)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -286,6 +296,8 @@ class Front:
         self._phase = Phase.DRAINING
         self.arrivals.end()
         self._rollout.abandon()
+        for wait in self._waits:
+            expire(wait)
         try:
             async with asyncio.timeout(self.settings.grace_seconds) as self._grace:
                 await self._in_flight.wait_idle()

@@ -114,7 +114,8 @@ class Admission:
         priority = priority_of(work, job.priority)
         context.priority = priority
         job = dataclasses.replace(job, priority=priority, client=hash(caller.identity))
-        await unless_gone(request, self.front.wake(job.route))
+        if self.front.is_asleep(job.route):
+            await unless_gone(request, self.front.wake(job.route))
         with self.front.translator(job.route, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)

@@ -42,7 +42,7 @@ class Served:
         watch: bool = False,
         memory_budget: int | None = None,
         pinned: tuple[str, ...] = (),
-        load_seconds: float = 30.0,
+        load_seconds: float = 300.0,
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,

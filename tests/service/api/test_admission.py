@@ -59,6 +59,7 @@ class Parts:
         self.steps: list[str] = []
         self.settings = Settings(max_text_characters=10)
         self.is_full = False
+        self.has_to_load = False
         self._has_header = key == "header"
         self._is_guarded = key is not None
         self._body, self._query = body, query
@@ -114,6 +115,9 @@ class Parts:
     def characters_accepted(self, num_characters: int, _served: None) -> None:
         self.steps.append(f"count {num_characters}")
 
+    def is_asleep(self, _route: Route) -> bool:
+        return self.has_to_load
+
     async def wake(self, _route: Route) -> None:
         self.steps.append("wake")
 
@@ -143,7 +147,7 @@ def _answer(parts: Parts, contract: Third) -> Response:
 
 
 TEXT = {"text": "A cat."}
-TRANSLATED = ["parse", "wake", "translator interactive", "spend 6", "count 6", "translate", "reply"]
+TRANSLATED = ["parse", "translator interactive", "spend 6", "count 6", "translate", "reply"]
 
 
 @pytest.mark.parametrize(
@@ -211,3 +215,10 @@ def test_what_is_refused_by_its_values_is_neither_spent_nor_translated(
     with pytest.raises(RequestError):
         _answer(server, Third(steps=server.steps))
     assert server.steps == ["admit", "room", "reader False", "json", "parse"]
+
+
+def test_what_is_asleep_is_loaded_once_the_request_has_passed_its_checks() -> None:
+    server = Parts(body=TEXT, query={})
+    server.has_to_load = True
+    _answer(server, Third(steps=server.steps))
+    assert server.steps[-7:] == ["parse", "wake", *TRANSLATED[1:]]

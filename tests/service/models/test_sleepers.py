@@ -150,3 +150,17 @@ def test_an_engine_that_is_lost_too_often_sleeps_again(folder: Path, size: int) 
             assert (await _by(client, "german")).status_code == 200
 
     asyncio.run(scenario())
+
+
+def test_who_waits_for_a_load_when_the_server_leaves_is_told_so(folder: Path, size: int) -> None:
+    async def scenario() -> None:
+        served = Served(folder, memory_budget=2 * size, pinned=("both",))
+        async with served.client() as client:
+            waiting = asyncio.create_task(_by(client, "small"))
+            while not served.front._waits:  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0)
+            assert await served.front.drain()
+            refused = await waiting
+            assert (refused.status_code, refused.json()["code"]) == (503, "draining")
+
+    asyncio.run(scenario())
