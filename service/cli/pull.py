@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 HELP = "download a model by its name, and make a checkpoint of it that `dragoman serve` has"
 print_error = conversion.print_error
+_MAX_LOOKUPS = 3
+"""Tries of a registry's answer, fewer than those of a file: what was kept may stand in."""
 STORED_TYPES = ("int8", "float16", "bfloat16", "float32")
 
 
@@ -91,20 +93,24 @@ def run(arguments: argparse.Namespace) -> int:
     cache = cache_of(os.environ)
     if isinstance(name, LocalName):
         place = place_of(arguments.to, arguments.called or name.path.resolve().stem, cache)
-        place.check_free()
-        _convert(arguments, name.path, place, cache, listing=None)
+        with place.locked(_tell_wait):
+            place.check_free()
+            _convert(arguments, name.path, place, cache, listing=None)
         print(place.path)
         return 0
-    sources = sources_of(os.environ, cache, Retries())
+    sources = sources_of(os.environ, cache, Retries(max_tries=_MAX_LOOKUPS))
     listing = sources.find(name)
     for problem in sources.documents.stale:
         print(f"dragoman: {problem}; what was kept of it is used", file=sys.stderr)
     place = place_of(arguments.to, arguments.called or listing.folder, cache)
-    if not place.is_wanted(listing, arguments.compute, is_replacing=arguments.replace):
-        print(f"{place.path} is that already", file=sys.stderr)
-        print(place.path)
-        return 0
-    return _pull(arguments, _Wanted(listing=listing, place=place, cache=cache, sources=sources))
+    with place.locked(_tell_wait):
+        if place.is_wanted(listing, arguments.compute, is_replacing=arguments.replace):
+            wanted = _Wanted(listing=listing, place=place, cache=cache, sources=sources)
+            _pull(arguments, wanted)
+        else:
+            print(f"{place.path} is that already", file=sys.stderr)
+    print(place.path)
+    return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +123,11 @@ class _Wanted:
     sources: "Sources"
 
 
-def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> int:
+def _tell_wait() -> None:
+    print("dragoman: another process pulls the same; waiting for it", file=sys.stderr)
+
+
+def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> None:
     from model.exchange.registry.licences import check_accepted
     from model.exchange.registry.pulling import missing_bytes
 
@@ -130,8 +140,6 @@ def _pull(arguments: argparse.Namespace, wanted: _Wanted) -> int:
     source = _downloaded(wanted)
     _convert(arguments, source, wanted.place, cache, listing=listing)
     wanted.place.remember(listing, arguments.compute)
-    print(wanted.place.path)
-    return 0
 
 
 def _ask(arguments: argparse.Namespace, question: str) -> None:
@@ -153,9 +161,7 @@ def _downloaded(wanted: _Wanted) -> Path:
 
     from model.exchange.registry.download import Downloader
     from model.exchange.registry.pulling import pull
-
-    def tell_wait() -> None:
-        print("dragoman: another process pulls the same; waiting for it", file=sys.stderr)
+    from model.exchange.registry.retries import Retries
 
     with tqdm(
         total=wanted.listing.known_bytes or None,
@@ -171,10 +177,10 @@ def _downloaded(wanted: _Wanted) -> Path:
 
         downloader = Downloader(
             transport=wanted.sources.transport,
-            retries=wanted.sources.documents.retries,
+            retries=Retries(),
             advance=advance,
         )
-        return pull(wanted.listing, wanted.cache, downloader, on_wait=tell_wait)
+        return pull(wanted.listing, wanted.cache, downloader, on_wait=_tell_wait)
 
 
 def _convert(

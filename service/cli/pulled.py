@@ -7,7 +7,7 @@ no files but those that its checksums list.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.strict_json import format_json, parse_json
 from model.errors import ConfigError
-from model.exchange.registry.cache import Cache, write_whole
+from model.exchange.registry.cache import Cache, locked, write_whole
 from model.exchange.registry.listing import path_problem
 from model.system.paths import exists, is_file, is_folder
 from service.checkpoint_folder import named_checkpoints
@@ -84,6 +84,19 @@ class Place:
         """
         if exists(self.path, _unusable):
             raise ConfigError(f"{self.path} is there; --as gives another name")
+
+    @contextmanager
+    def locked(self, on_wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the place against other pulls, while one of them has it: wait.
+
+        Raises:
+            ConfigError: The cache, in which the lock is, cannot be written.
+        """
+        try:
+            with locked(self.record, on_wait):
+                yield
+        except OSError as error:
+            raise _unusable(Path(error.filename or self.record), error.strerror or "") from error
 
     @contextmanager
     def filling(self) -> Iterator[Path]:

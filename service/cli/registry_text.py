@@ -51,8 +51,8 @@ def directions(pairs: Sequence[tuple[str, str]]) -> str:
     """Directions, or how many where they are too many to be read."""
     if len(pairs) <= _MAX_LANGUAGES:
         return ", ".join(f"{source} → {target}" for source, target in pairs)
-    tags = sorted({tag for pair in pairs for tag in pair})
-    return f"{len(pairs)} directions between {_several(tags)}"
+    num_languages = len({tag for pair in pairs for tag in pair})
+    return f"{len(pairs)} directions between {num_languages} languages"
 
 
 def offer_rows(offers: Sequence["Offer"]) -> list[tuple[str, ...]]:

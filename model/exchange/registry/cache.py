@@ -79,25 +79,24 @@ def part_of(text: str) -> str:
 
 
 @contextmanager
-def locked(folder: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold a folder, which is made, against other processes; wait while another one does.
+def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold what a path stands for against other processes; wait while another one does.
 
     Args:
-        folder: What is held; the lock is a file beside it, which stays.
+        path: What is held; the lock is a file beside it, which stays. Its folder is made.
         on_wait: Called once if another process has it.
 
     Raises:
-        OSError: It cannot be made or locked.
+        OSError: The lock cannot be made or taken.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder.with_name(f"{folder.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             on_wait()
             fcntl.flock(handle, fcntl.LOCK_EX)
-        folder.mkdir(exist_ok=True)
         yield
     finally:
         os.close(handle)

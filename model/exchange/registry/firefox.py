@@ -110,7 +110,7 @@ class Firefox:
                 FirefoxName(source=name.source, target=name.target, architecture=architecture)
             ),
             folder=f"firefox-{name.source}-{name.target}-{architecture}",
-            version=model.text("uncompressedHash")[:16],
+            version=(model.optional_text("uncompressedHash") or model.text("hash"))[:16],
             registry="Firefox Translations",
             files=checked_files(listed, files.url),
             licence=LICENCE,

@@ -44,6 +44,7 @@ def pull(
     folder = cache.model_folder(listing.name, listing.version, listing.folder)
     try:
         with locked(folder, on_wait):
+            folder.mkdir(exist_ok=True)
             _check_room(listing, folder, free_bytes or _free_bytes)
             for file in listing.files:
                 target = _target(folder, file)

@@ -3,7 +3,9 @@
 import hashlib
 import json
 import shutil
+import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -446,6 +448,30 @@ class TestModels:
     ) -> None:
         assert main(["models", *flags]) == 1
         assert message in capsys.readouterr().err
+
+
+def test_a_pull_into_the_same_place_waits_and_then_finds_it(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    """Whoever has the place is another process; here it leaves when it is waited for."""
+    mirror.put_argos_package("en", "zh", package, version="1.9")
+    assert main(["pull", "argos:en-zh"]) == 0
+    lock = next((tmp_path / "cache" / "pulled").glob("*.lock"))
+    code = (
+        "import fcntl, sys; held = open(sys.argv[1]); fcntl.flock(held, fcntl.LOCK_EX);"
+        " print(flush=True); sys.stdin.readline()"
+    )
+    command = [sys.executable, "-c", code, str(lock)]
+    capsys.readouterr()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        other.stdout.readline()
+        threading.Timer(0.3, other.stdin.close).start()
+        assert main(["pull", "argos:en-zh"]) == 0
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0] == "dragoman: another process pulls the same; waiting for it"
+    assert shown[1].endswith("is that already")
 
 
 def test_the_progress_goes_nowhere_but_to_a_terminal(
