@@ -25,11 +25,15 @@ from model.exchange.registry.listing import (
     leaves_folder,
 )
 from model.exchange.registry.names import HubName
+from model.exchange.registry.retries import check_status
+from model.exchange.registry.transport import REDIRECTS, content_length
 from model.text.language import canonical_tag, primary_language
 
 HUB_VARIABLE = "DRAGOMAN_HUB_URL"
 HUB_URL = "https://huggingface.co"
 
+_COUNT = re.compile(r"[0-9]{1,18}")
+_ETAG = re.compile(r'(?:W/)?"([0-9a-f]{40}|[0-9a-f]{64})"')
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _OPUS_PAIR = re.compile(
     r"opus-mt-(?:tc-[a-z]+-|tiny-)?([a-z]{2,3}(?:_[A-Za-z]+)?)-([a-z]{2,3}(?:_[A-Za-z]+)?)"
@@ -112,15 +116,34 @@ class Hub:
         return checked_files(files, found.url)
 
     def _file(self, item: Fields, path: str, repository: str, commit: str) -> RemoteFile:
+        url = below(self._base, f"{repository}/resolve/{commit}/{path}")
         lfs = item.optional_object("lfs")
         if lfs is not None:
             known = checksum("sha256", lfs.text("sha256"), item.url)
         else:
             known = checksum("git-sha1", item.optional_text("blobId"), item.url)
-        return RemoteFile(
-            path=path,
-            url=below(self._base, f"{repository}/resolve/{commit}/{path}"),
-            stored=Content(size=item.count("size"), checksum=known),
+        if "size" in item.values:
+            stored = Content(size=item.count("size"), checksum=known)
+        else:  # some mirrors list names alone
+            stored = self._documents.retries.run(lambda: self._stated(url, commit))
+        return RemoteFile(path=path, url=url, stored=stored)
+
+    def _stated(self, url: str, commit: str) -> Content:
+        """What the headers of a file say: of large ones, on the redirect to where they are."""
+        reply = self._documents.transport.request(url, method="HEAD", is_following=False)
+        reply.close()
+        if reply.status not in REDIRECTS:
+            check_status(reply, url)
+        headers = reply.headers
+        if (found := headers.get("X-Repo-Commit", commit)) != commit:
+            raise RegistryError(url, f"is of commit {shown(found)}; {commit} is wanted")
+        size = _COUNT.fullmatch(headers.get("X-Linked-Size", ""))
+        tag = _ETAG.fullmatch(headers.get("X-Linked-Etag", headers.get("ETag", "")))
+        if tag is None or (size is None and reply.status in REDIRECTS):
+            raise RegistryError(url, "has neither in its listing nor in its headers a checksum")
+        return Content(
+            size=int(size[0]) if size else content_length(headers),
+            checksum=checksum("git-sha1" if len(tag[1]) == 40 else "sha256", tag[1], url),
         )
 
 

@@ -27,7 +27,7 @@ from model.errors import ConfigError, RegistryError, UnreachableError, shown
 from model.exchange.registry.local_files import open_local
 
 _MAX_REDIRECTS = 5
-_REDIRECTS = {301, 302, 303, 307, 308}
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _PORTS = {"http": 80, "https": 443}
 
@@ -87,7 +87,12 @@ class Transport:
             self._opener.add_handler(handler)
 
     def request(
-        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        is_following: bool = True,
     ) -> Reply:
         """Ask, and follow redirects.
 
@@ -95,6 +100,7 @@ class Transport:
             url: http, https or file.
             method: GET or HEAD.
             headers: Sent wherever a redirect leads, so no credential may be among them.
+            is_following: Follow them; else a redirect is an answer.
 
         Raises:
             UnreachableError: Nobody answers, or not in time.
@@ -104,7 +110,7 @@ class Transport:
         asked = url
         for _ in range(_MAX_REDIRECTS + 1):
             reply = self._ask(asked, method, dict(headers or {}))
-            if reply.status not in _REDIRECTS:
+            if reply.status not in REDIRECTS or not is_following:
                 return reply
             reply.close()
             asked = _redirected(asked, reply.headers.get("Location"))

@@ -1,5 +1,6 @@
 """Repositories of the hub, from a mirror in its layout."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,49 @@ def test_the_second_pull_downloads_nothing(mirror: Mirror, cache: Cache, waits: 
     assert [(one.path, one.num_bytes) for one in mirror.asked] == [(API, 0)]  # not modified
 
 
+def test_of_files_that_are_listed_by_name_alone_the_headers_tell(
+    mirror: Mirror, other_mirror: Mirror, cache: Cache, waits: Waits
+) -> None:
+    names: list[dict[str, object]] = [{"rfilename": name} for name in FILES]
+    mirror.put_hub_repository(REPOSITORY, FILES, siblings=names)
+    place = f"/{REPOSITORY}/resolve/{COMMIT}/model.safetensors"
+    weights = FILES["model.safetensors"]
+    headers = {
+        "Location": f"{other_mirror.url}/cdn",
+        "X-Linked-Size": str(len(weights)),
+        "X-Linked-Etag": f'"{hashlib.sha256(weights).hexdigest()}"',
+        "ETag": f'"{COMMIT}"',
+        "X-Repo-Commit": COMMIT,
+    }
+    mirror.always[place] = Fault(status=302, headers=headers)
+    other_mirror.files["/cdn"] = weights
+    listing = Hub(mirror.url, quick_documents(cache, waits)).find(HubName(repository=REPOSITORY))
+    assert listing.known_bytes == sum(len(FILES[name]) for name in NEEDED)
+    pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
+    other_mirror.files["/cdn"] = weights[:-1] + b"!"
+    (cache.model_folder(listing.name, COMMIT, listing.folder) / "model.safetensors").unlink()
+    with pytest.raises(RegistryError, match="sha256"):
+        pull(listing, cache, quick_downloader(waits), on_wait=lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ({"X-Repo-Commit": "1" * 40}, "is of commit"),
+        ({"ETag": "none"}, "neither in its listing nor in its headers"),
+    ],
+)
+def test_headers_that_tell_nothing_are_an_error(
+    mirror: Mirror, cache: Cache, waits: Waits, headers: dict[str, str], problem: str
+) -> None:
+    mirror.put_hub_repository(
+        "a/b", {"model.safetensors": b"x"}, siblings=[{"rfilename": "model.safetensors"}]
+    )
+    mirror.always[f"/a/b/resolve/{COMMIT}/model.safetensors"] = Fault(headers=headers)
+    with pytest.raises(RegistryError, match=problem):
+        Hub(mirror.url, quick_documents(cache, waits)).find(HubName(repository="a/b"))
+
+
 def test_files_on_another_host_come_by_its_redirect(
     hub: Hub, mirror: Mirror, other_mirror: Mirror, cache: Cache, waits: Waits
 ) -> None:
@@ -147,7 +191,6 @@ def test_a_repository_that_is_closed_says_what_opens_it(
         ({"rfilename": "/etc/evil.json", "size": 1}, "leaves the folder"),
         ({"rfilename": "..\\evil.json", "size": 1}, "leaves the folder"),
         ({"rfilename": "e\u202evil.json", "size": 1}, "has signs"),
-        ({"rfilename": "vocab.json"}, "size is missing"),
         ({"rfilename": "vocab.json", "size": -1}, "size is -1"),
         ({"rfilename": "vocab.json", "size": 2**60}, "at most"),
         ({"rfilename": "vocab.json", "size": True}, "size is True"),
