@@ -82,8 +82,8 @@ def _config(file: MarianFile, shape: MarianShape, *, rows: int) -> ModelConfig:
     Raises:
         ConfigError: The shape cannot work.
     """
-    table = file.tensors.get("Wpos")
-    is_learned = shape.learned_positions and table is not None
+    # Marian 1.12.42 takes sinusoids all the same, and writes no table.
+    table = file.tensors.get("Wpos") if shape.learned_positions else None
     return ModelConfig(
         vocab_size=rows,
         target_vocab_size=None if shape.embeddings_shared else rows,
@@ -99,9 +99,9 @@ def _config(file: MarianFile, shape: MarianShape, *, rows: int) -> ModelConfig:
         norm_placement=shape.placement,
         norm_epsilon=LAYER_NORM_EPSILON,
         embedding_norm=shape.embedding_norm,
-        position="learned" if is_learned else "sinusoidal-m2m100",
-        max_positions=table.shape[0] if is_learned and table is not None else 1024,
-        scale_embedding=not shape.learned_positions,
+        position="sinusoidal-m2m100" if table is None else "learned",
+        max_positions=1024 if table is None else table.shape[0],
+        scale_embedding=table is None,
         share_embeddings=shape.embeddings_shared,
         tie_output=shape.output_tied,
         dropout=0.0,
@@ -126,7 +126,7 @@ class _Placed:
         self._table("source_embedding.weight", source_name, config.vocab_size)
         if not self.shape.embeddings_shared:
             self._table("target_embedding.weight", target_name, config.vocab_size)
-        if self.shape.learned_positions:
+        if config.position == "learned":
             for side in ("source", "target"):
                 self._vectors(f"{side}_positions.vectors.weight", "Wpos")
         self._output_bias(target_size)
@@ -167,7 +167,8 @@ class _Placed:
         square = (self.shape.dim, self.shape.dim)
         self._linear(f"{ours}.ssru.candidate_proj", theirs, "W", None, square)
         self._linear(f"{ours}.ssru.forget_proj", theirs, "Wf", "bf", square)
-        self._layer_norm(f"{ours}.ssru_norm", f"{theirs}_ffn")
+        norm = theirs if self.shape.placement == "pre" else f"{theirs}_ffn"
+        self._layer_norm(f"{ours}.ssru_norm", norm)
 
     def _feed_forward(self, ours: str, theirs: str, inner: int) -> None:
         width = self.shape.dim

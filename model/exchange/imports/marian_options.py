@@ -61,7 +61,7 @@ class MarianShape:
         output_tied: The target's table is the output projection.
         decoder_layers: The number that the tensors of each decoder layer have; tied layers share.
         has_projection: Attention ends in a projection.
-        learned_positions: Positions are a table, and embeddings are not scaled.
+        learned_positions: Positions are a table, if there is one, and embeddings are not scaled.
     """
 
     dim: int

@@ -113,6 +113,31 @@ def test_learned_positions_are_one_table_for_both_sides_and_embeddings_are_not_s
     )
 
 
+def test_learned_positions_without_a_table_are_sinusoids() -> None:
+    config = built(STUDENT, **{"transformer-train-position-embeddings": True}).config
+    assert (config.position, config.scale_embedding) == ("sinusoidal-m2m100", True)
+
+
+def test_norms_before_a_cell_have_a_name_of_their_own() -> None:
+    marks = {"Wo_ln": "Wo_ln", "ffn_ffn_ln": "ffn_ffn_ln", "rnn_ffn_ln": "rnn_ln"}
+    tensors = {}
+    for name, value in STUDENT.tensors.items():
+        mark = next((mark for mark in marks if mark in name), None)
+        tensors[name if mark is None else name.replace(mark, marks[mark]) + "_pre"] = value
+    for stack in ("encoder", "decoder"):
+        tensors |= {f"{stack}_top_ln_{part}": tensor(1, 32) for part in ("scale", "bias")}
+    network = built(
+        replace(STUDENT, tensors=tensors),
+        **{
+            "transformer-preprocess": "n",
+            "transformer-postprocess": "da",
+            "transformer-postprocess-top": "n",
+        },
+    )
+    assert network.unused == ()
+    assert "decoder.layers.1.ssru_norm.bias" in network.tensors
+
+
 @pytest.mark.parametrize("name", ["decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"])
 def test_an_untied_output_layer_is_read_in_both_its_forms(name: str) -> None:
     shape = (425, 32) if name.endswith("Wt") else (32, 425)
