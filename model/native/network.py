@@ -22,6 +22,7 @@ from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.layers import known_decoder_layers
 from model.nn.positions import relative_buckets, sinusoidal_table
 from model.nn.self_attention import SelfAttention
+from model.nn.ssru import SSRU
 from model.nn.transformer import Transformer
 
 if TYPE_CHECKING:
@@ -120,10 +121,11 @@ def pack_transformer(
     num_threads: int = 1,
 ) -> Int8Network:
     """Quantise and pack a network that is in memory; see `pack`."""
-    if transformer.config.decoder_cell == "self-attention":
-        known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=SelfAttention)
+    config = transformer.config
+    cell = SSRU if config.decoder_cell == "ssru" else SelfAttention
+    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=cell)
     return pack(
-        transformer.config,
+        config,
         NetworkWeights(transformer.state_dict()),
         max_positions=max_positions,
         suppressed_ids=suppressed_ids,
