@@ -3,7 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import InputError
-from model.text.language import MAX_TAG_LENGTH, canonical_tag, lookup_tags, primary_language
+from model.text.language import (
+    MAX_TAG_LENGTH,
+    Language,
+    all_pairs,
+    canonical_tag,
+    lookup_tags,
+    primary_language,
+)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +99,23 @@ def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
 )
 def test_regions_may_be_left_out_and_scripts_may_not(tag: str, expected: tuple[str, ...]) -> None:
     assert lookup_tags(tag) == expected
+
+
+def test_every_language_is_paired_with_every_other_in_their_order() -> None:
+    languages = (
+        Language(tag="en", source_prefix=("__en__",), target_prefix=("__en__",)),
+        Language(tag="de", wanted_prefix=("<2de>",)),
+        Language(tag="fr"),
+    )
+    pairs = all_pairs(iter(languages))
+    assert [(pair.source, pair.target) for pair in pairs] == [
+        ("en", "de"),
+        ("en", "fr"),
+        ("de", "en"),
+        ("de", "fr"),
+        ("fr", "en"),
+        ("fr", "de"),
+    ]
+    assert pairs[0].source_prefix == ("__en__", "<2de>")
+    assert pairs[2].target_prefix == ("__en__",)
+    assert (pairs[5].source_prefix, pairs[5].target_prefix) == (("<2de>",), ())
