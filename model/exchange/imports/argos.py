@@ -68,7 +68,7 @@ class ArgosImporter:
         assert pair is not None
         version = metadata.get("package_version") or "unknown"
         return ImportedModel(
-            family="opennmt",
+            family="OpenNMT",
             format="Argos Translate",
             name=f"argos-{pair.source}-{pair.target}",
             description=(

@@ -25,7 +25,7 @@ def format_card(imported: ImportedModel, manifest: Manifest, *, command: str | N
     sections = [
         f"# {manifest.name}",
         manifest.description,
-        f"A {imported.family} network, converted from the format of {imported.format}.",
+        f"Network of the family {imported.family}, converted from {imported.format}'s format.",
         _licence(manifest),
         _languages(manifest),
     ]

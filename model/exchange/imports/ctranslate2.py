@@ -86,7 +86,7 @@ class CTranslate2Importer:
             source, read_pieces=lambda: find_piece_files(source), pairs=pairs, problems=problems
         )
         return ImportedModel(
-            family="marian" if found.is_marian else "transformer",
+            family="Marian" if found.is_marian else "Transformer",
             format="CTranslate2",
             name=source.resolve().name,
             description=f"Converted from the CTranslate2 directory {source.resolve().name}",

@@ -140,7 +140,7 @@ class VariableFile:
         """A single value; `default` if there is none of that name.
 
         Raises:
-            ForeignModelError: It has several values.
+            ForeignModelError: It has several values, or one that is not finite.
         """
         if name not in self.variables:
             return default
@@ -149,7 +149,10 @@ class VariableFile:
             raise ForeignModelError(
                 self.path, [f"{shown(name)} has the shape {list(shape)}; it must be one value"]
             )
-        return float(self.values(name).float().item())
+        value = float(self.values(name).float().item())
+        if not math.isfinite(value):
+            raise ForeignModelError(self.path, [f"{shown(name)} is {value}"])
+        return value
 
     def text(self, name: str, default: str) -> str:
         """A word that older files keep as a variable.

@@ -297,7 +297,7 @@ def _imported(
 ) -> ImportedModel:
     assert network.config is not None  # a network without problems has one
     return ImportedModel(
-        family="opennmt",
+        family="OpenNMT",
         format="OpenNMT-py",
         name=file.path.stem,
         description=f"Converted from the OpenNMT-py checkpoint {file.path.name}",

@@ -195,7 +195,7 @@ def test_a_marian_network_by_transformers_converter(tmp_path: Path) -> None:
     Converter(str(tmp_path / "huggingface")).convert(str(tmp_path / "engine"))
     (tmp_path / "engine" / "sentencepiece.model").write_bytes(tiny_spm())
     imported = read(tmp_path / "engine")
-    assert imported.family == "marian"
+    assert imported.family == "Marian"
     assert imported.network.position == "sinusoidal-marian"
     assert imported.network.norm_placement == "post"
     assert imported.tokens.has_source_eos

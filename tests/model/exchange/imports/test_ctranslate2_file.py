@@ -118,6 +118,13 @@ def test_words_of_older_files_are_read(tmp_path: Path) -> None:
         file.number("table")
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_refused(tmp_path: Path, bad: float) -> None:
+    file = VariableFile(written(tmp_path, model_bytes({"num_heads": torch.tensor(bad)})))
+    with pytest.raises(ForeignModelError, match=r"'num_heads' is (nan|inf)"):
+        file.number("num_heads")
+
+
 def test_a_file_that_ends_anywhere_is_refused(tmp_path: Path) -> None:
     variables = {"weight": ROWS.to(torch.int8), "weight_scale": torch.tensor([2.0, 4.0])}
     whole = model_bytes(variables, aliases=[("other", "weight")])
