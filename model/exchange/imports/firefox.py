@@ -42,7 +42,7 @@ class FirefoxImporter:
         """Whether a folder has a model and a vocabulary under Firefox's names."""
         try:
             models, vocabularies = _models(source), _vocabularies(source)
-        except (OSError, ForeignModelError):
+        except (OSError, ValueError, ForeignModelError):
             return False
         return bool(models and vocabularies) and any(map(is_marian_file, models))
 

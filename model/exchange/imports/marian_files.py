@@ -121,10 +121,17 @@ def parse_options(path: Path, data: bytes) -> dict[str, object]:
     if len(data) > MAX_OPTIONS_BYTES:
         raise refused(path, f"has {len(data)} bytes of options; at most {MAX_OPTIONS_BYTES}")
     try:
-        value = yaml.safe_load(data.rstrip(b"\0").decode("utf-8"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        value = _yaml_value(data.rstrip(b"\0").decode("utf-8"))
+    except Exception as error:  # whatever a text from elsewhere makes PyYAML raise
         problem = f"has options that are no YAML ({type(error).__name__})"
         raise refused(path, problem) from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise refused(path, f"has options that are no mapping of names: {shown(value)}")
     return value
+
+
+def _yaml_value(text: str) -> object:
+    # A few lines of aliases to aliases stand for more than any memory holds.
+    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+        raise yaml.YAMLError("has aliases")
+    return yaml.safe_load(text)

@@ -122,7 +122,12 @@ def _array_header(file: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], bool]:
     }
     if version not in readers:
         raise ValueError(f"is an array of version {version}; 1.0 and 2.0 are read")
-    shape, is_columns_first, dtype = readers[version](file, max_header_size=_MAX_ARRAY_HEADER)
+    try:
+        shape, is_columns_first, dtype = readers[version](file, max_header_size=_MAX_ARRAY_HEADER)
+    except (zipfile.BadZipFile, zlib.error):
+        raise
+    except Exception as error:  # whatever a header from elsewhere makes NumPy's parser raise
+        raise ValueError(f"has a damaged header ({type(error).__name__})") from error
     return dtype, shape, is_columns_first
 
 

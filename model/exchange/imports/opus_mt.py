@@ -68,7 +68,7 @@ class OpusMtImporter:
         """Whether a folder has a Marian model and the pieces of source and target."""
         try:
             has_pieces = any((source / f"source.{kind}").is_file() for kind in ("spm", "bpe"))
-        except OSError:
+        except (OSError, ValueError):
             return False
         return has_pieces and any(map(is_marian_file, model_files(source)))
 

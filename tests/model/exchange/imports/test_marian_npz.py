@@ -69,6 +69,19 @@ def test_an_array_that_says_more_than_it_has_is_refused(tmp_path: Path) -> None:
         open_npz(tmp_path / "m.npz")
 
 
+@pytest.mark.parametrize(
+    "header", [b"", b"(" * 3000, b"{'descr': ", b"\0" * 60, b"{'shape': 1}", b"'" * 77]
+)
+def test_headers_that_are_none_are_refused(tmp_path: Path, header: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+        array = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+        archive.writestr("special:model.yml.npy", b"no array")
+        archive.writestr("W.npy", array)
+    with pytest.raises(ForeignModelError) as caught:
+        open_npz(tmp_path / "m.npz")
+    assert len(caught.value.problems) == 2
+
+
 @pytest.mark.parametrize("keep", [0, 10, 1000, 200_000])
 def test_a_file_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "m.npz"
@@ -79,7 +92,9 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
 
 
 def test_options_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
-    for text in (b"- a\n", b"a: [", b"[" * 5000, b"\xff"):
+    aliases = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
+    odd = (b"a: !!bool x\n", b"a: !!timestamp x\n", b'a: !!int ""\n', b"a: " + b"9" * 5000)
+    for text in (b"- a\n", b"a: [", b"[" * 5000, b"\xff", aliases, *odd):
         array = np.frombuffer(text, dtype=np.uint8)
         np.savez(tmp_path / "m.npz", **{"special:model.yml": array})
         with pytest.raises(ForeignModelError, match="has options that are no"):
