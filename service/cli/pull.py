@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, InputError, one_line
+from model.system.paths import is_file
 from model.text.language import canonical_tag
 from service.cli import convert as conversion
 from service.cli.pulled import Place, place_of
@@ -92,7 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
     _pairs_of(arguments.pairs)  # a misspelt one is told before the download
     cache = cache_of(os.environ)
     if isinstance(name, LocalName):
-        place = place_of(arguments.to, arguments.called or name.path.resolve().stem, cache)
+        path = Path(os.path.realpath(name.path))
+        own_name = path.stem if is_file(path) else path.name
+        place = place_of(arguments.to, arguments.called or own_name, cache)
         with place.locked(_tell_wait):
             place.check_free()
             _convert(arguments, name.path, place, cache, listing=None)

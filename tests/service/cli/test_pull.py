@@ -293,6 +293,13 @@ def test_a_person_is_asked_once_and_may_say_no(
     assert list(answers) == []
 
 
+@pytest.mark.usefixtures("mirror")
+def test_a_folder_keeps_its_whole_name(tmp_path: Path) -> None:
+    source = write_made_model(tmp_path / "made-1.0")
+    assert main(["pull", str(source)]) == 0
+    assert (tmp_path / "served" / "made-1.0").is_dir()
+
+
 @pytest.mark.parametrize("called", ["../evil", "a/b", ".hidden", "", "a\nb"])
 def test_a_name_of_a_checkpoint_is_the_name_of_a_folder(
     mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output, called: str
