@@ -16,8 +16,8 @@ from model.exchange.imports.huggingface_fsmt import FsmtImporter
 from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
 from support.foreign_folders import change_json, write_fsmt
-from support.reference_parity import check_hypotheses, check_logits
 from support.learned_merges import real_lines
+from support.reference_parity import check_hypotheses, check_logits
 
 ANY = ImportOptions()
 

@@ -15,8 +15,8 @@ from model.exchange.imports.huggingface_mbart import CODES, MBartImporter, mbart
 from model.exchange.imports.imported import ImportOptions
 from model.text.language import canonical_tag
 from support.foreign_folders import change_json, write_mbart
-from support.reference_parity import check_hypotheses, check_logits
 from support.learned_merges import real_lines
+from support.reference_parity import check_hypotheses, check_logits
 
 OPTIONS = ImportOptions(pairs=(("en", "de"), ("zh-Hans", "ro")))
 

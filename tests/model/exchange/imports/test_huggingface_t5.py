@@ -17,8 +17,8 @@ from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.t5_prompts import prompted_pairs, tagged_languages
 from model.text.pieces import PieceModel
 from support.foreign_folders import MADLAD_SYMBOLS, change_json, trained_spm, write_t5
-from support.reference_parity import check_hypotheses, check_logits
 from support.learned_merges import real_lines
+from support.reference_parity import check_hypotheses, check_logits
 
 MADLAD = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
 T5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
