@@ -225,6 +225,31 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def page(rows: Sequence[Row], file: str) -> str:
+    """Every answer to a phrase from English, good and bad, as a page of Markdown.
+
+    Args:
+        rows: Of all checkpoints.
+        file: Name of the results file.
+    """
+    source = f"[{file}](../benchmarks/results/{file})"
+    told = (
+        "What the bundled networks make of a hundred first phrases, none of them left out. Made by\n"
+        f"`python -m benchmarks.first_words PHRASES --page` from\n{source};\n"
+        "do not edit. In per cent, all directions:"
+    )
+    parts = ["# First words: every answer", told, table(rows)]
+    for row in rows:
+        if row.kind == PHRASES and row.direction.startswith("en-"):
+            lines = [f"| {row.direction} | | right |", "| --- | --- | --- |"]
+            lines += [
+                f"| {one.source} | {one.translation} | {'yes' if one.is_right else 'no'} |"
+                for one in row.answers
+            ]
+            parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
 def main() -> None:
     """Translate, write, print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -232,6 +257,7 @@ def main() -> None:
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
     parser.add_argument("--num-marked", type=int, default=NUM_MARKED, help="(%(default)s a kind)")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--page", type=Path, help="also write all answers as a page of Markdown")
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     phrases = read_phrases(arguments.phrases)
@@ -252,6 +278,8 @@ def main() -> None:
     arguments.results.mkdir(parents=True, exist_ok=True)
     path = arguments.results / f"first-words-{started:%Y%m%d-%H%M%S}.json"
     path.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    if arguments.page is not None:
+        arguments.page.write_text(page(rows, path.name), encoding="utf-8")
     print(f"{table(rows)}\n\n{path}")
 
 

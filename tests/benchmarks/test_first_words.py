@@ -41,7 +41,7 @@ def test_directions_with_phrases_are_scored_and_written(
     phrases = tmp_path / "phrases.tsv"
     phrases.write_text("en\tde\tzh\nHi\tHallo|Hi\t你好|嗨\nThanks\tDanke\t谢谢\n", encoding="utf-8")
     flags = ["--checkpoints", tmp_path / "one", "--results", tmp_path / "results"]
-    flags += ["--num-marked", "3"]
+    flags += ["--num-marked", "3", "--page", tmp_path / "page.md"]
     monkeypatch.setattr(sys, "argv", ["first_words", str(phrases), *map(str, flags)])
     first_words.main()
     (file,) = (tmp_path / "results").iterdir()
@@ -54,6 +54,9 @@ def test_directions_with_phrases_are_scored_and_written(
     assert [row["num"] for row in rows] == [2, 3, 3, 3, 3] * 2
     assert [answer["source"] for answer in rows[5]["answers"]] == ["你好", "谢谢"]
     assert "| en-zh |" in capsys.readouterr().out
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert f"({'../benchmarks/results/' + file.name})" in page
+    assert page.count("| Hi | ") == page.count("| Thanks | ") == 1
 
 
 def test_a_table_with_a_hole_is_refused(tmp_path: Path) -> None:
