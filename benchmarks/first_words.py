@@ -234,8 +234,8 @@ def page(rows: Sequence[Row], file: str) -> str:
     """
     source = f"[{file}](../benchmarks/results/{file})"
     told = (
-        "What the bundled networks make of a hundred first phrases, none of them left out. Made by\n"
-        f"`python -m benchmarks.first_words PHRASES --page` from\n{source};\n"
+        "What the bundled networks make of a hundred first phrases, none of them left out. Made\n"
+        f"by `python -m benchmarks.first_words PHRASES --page` from\n{source};\n"
         "do not edit. In per cent, all directions:"
     )
     parts = ["# First words: every answer", told, table(rows)]
