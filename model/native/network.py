@@ -213,7 +213,8 @@ class _Packer:
         if config.position not in ABSOLUTE_POSITIONS:
             return None
         if config.position == "learned":
-            vectors = self._weights.floats(f"{name}.vectors.weight")[config.position_offset :]
+            vectors = self._weights.floats(f"{name}.vectors.weight")
+            vectors = vectors[config.position_offset : config.position_offset + length]
             # The last token of all is never fed: it may have no row, and the session wants one.
             missing = max(0, length - len(vectors))
             return np.ascontiguousarray(np.pad(vectors, ((0, missing), (0, 0))))

@@ -31,6 +31,7 @@ SHAPES = {
     "one layer": {"num_encoder_layers": 0, "num_decoder_layers": 1},
     "no decoder layer": {"num_encoder_layers": 1, "num_decoder_layers": 0},
     "as many learned positions as are fed": {"position": "learned", "max_positions": 37},
+    "more learned positions than are fed": {"position": "learned", "max_positions": 99},
     "ssru": {"decoder_cell": "ssru"},
     "ssru, pre-norm, odd width": {
         "decoder_cell": "ssru",
