@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from model.exchange.imports.ctranslate2_file import NEWEST_VERSION
+from model.exchange.imports.ctranslate2.file import NEWEST_VERSION
 
 CODES = {
     torch.float32: 0,

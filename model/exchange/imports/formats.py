@@ -4,18 +4,18 @@ Owns the list. An importer recognises its own format by its content; the order m
 two could.
 """
 
-from model.exchange.imports.argos import ArgosImporter
-from model.exchange.imports.ctranslate2 import CTranslate2Importer
-from model.exchange.imports.firefox import FIREFOX
-from model.exchange.imports.huggingface_fsmt import FsmtImporter
-from model.exchange.imports.huggingface_m2m100 import HuggingFaceM2M100
-from model.exchange.imports.huggingface_marian import HuggingFaceMarian
-from model.exchange.imports.huggingface_mbart import MBartImporter
-from model.exchange.imports.huggingface_t5 import T5Importer
+from model.exchange.imports.ctranslate2.argos import ArgosImporter
+from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
+from model.exchange.imports.huggingface.fsmt import FsmtImporter
+from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
+from model.exchange.imports.huggingface.marian import HuggingFaceMarian
+from model.exchange.imports.huggingface.mbart import MBartImporter
+from model.exchange.imports.huggingface.t5 import T5Importer
 from model.exchange.imports.imported import Importer
-from model.exchange.imports.marian import MARIAN
-from model.exchange.imports.opennmt import OpenNMTImporter
-from model.exchange.imports.opus_mt import OPUS_MT
+from model.exchange.imports.marian.firefox import FIREFOX
+from model.exchange.imports.marian.importer import MARIAN
+from model.exchange.imports.marian.opus_mt import OPUS_MT
+from model.exchange.imports.opennmt.importer import OpenNMTImporter
 
 IMPORTERS: tuple[Importer, ...] = (
     HuggingFaceMarian(),

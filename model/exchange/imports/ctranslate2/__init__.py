@@ -1,0 +1,1 @@
+"""CTranslate2's directories, and packages around one."""

@@ -1,0 +1,1 @@
+"""Hugging Face's folders and the networks in them, one family a file."""

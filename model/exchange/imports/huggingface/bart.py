@@ -1,0 +1,174 @@
+"""Networks of BART's build in Hugging Face's names: Marian, M2M100, NLLB, mBART and their like.
+
+Owns what these families have in common: the shape in config.json, the names of the layers' tensors
+and of the embedding tables, which are one, two or three. What differs is a family's own file.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from model.checkpoint.consistency import size_problems
+from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
+from model.exchange.imports.huggingface.folder import HuggingFaceFolder
+from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+
+ACTIVATIONS: Mapping[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu-tanh",
+    "gelu_pytorch_tanh": "gelu-tanh",
+    "swish": "silu",
+    "silu": "silu",
+}
+MAX_LENGTH = 512
+"""Of the lengths that a checkpoint states: no network of these families learned longer sentences,
+whatever its table of positions would hold."""
+
+SHARED = "model.shared.weight"
+ENCODER_TABLE = "model.encoder.embed_tokens.weight"
+DECODER_TABLE = "model.decoder.embed_tokens.weight"
+HEAD = "lm_head.weight"
+
+
+def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
+    """The shape in config.json; what a family adds is for it to replace.
+
+    Args:
+        folder: Takes the problems.
+        activation: The family's, where config.json does not say.
+
+    Raises:
+        ForeignModelError: With what is wrong in config.json.
+        ConfigError: The parts of the shape contradict each other.
+    """
+    num_heads = folder.integer("encoder_attention_heads")
+    decoder_heads = folder.integer("decoder_attention_heads", default=num_heads)
+    if decoder_heads != num_heads:
+        folder.problems.append(
+            f"config.json: decoder_attention_heads is {decoder_heads},"
+            f" encoder_attention_heads {num_heads}; only equal ones can be converted"
+        )
+    d_ff = folder.integer("encoder_ffn_dim")
+    decoder_d_ff = folder.integer("decoder_ffn_dim", default=d_ff)
+    vocab_size, pad_id = folder.integer("vocab_size"), folder.integer("pad_token_id")
+    d_model = folder.integer("d_model")
+    encoder_layers, decoder_layers = map(folder.integer, ("encoder_layers", "decoder_layers"))
+    chosen = folder.choice("activation_function", ACTIVATIONS, activation)
+    scale = folder.flag("scale_embedding", default=False)
+    folder.raise_problems()
+    network = ModelConfig(
+        vocab_size=vocab_size,
+        d_model=d_model,
+        num_heads=num_heads,
+        d_ff=d_ff,
+        decoder_d_ff=None if decoder_d_ff == d_ff else decoder_d_ff,
+        activation=chosen,
+        scale_embedding=scale,
+        num_encoder_layers=encoder_layers,
+        num_decoder_layers=decoder_layers,
+        pad_id=pad_id,
+    )
+    folder.problems += size_problems(network)
+    folder.raise_problems()
+    return network
+
+
+def bart_tokens(folder: HuggingFaceFolder, *, unk_id: int) -> SpecialTokens:
+    """Special ids as config.json has them, and what is never generated."""
+    eos_id = folder.integer("eos_token_id")
+    forced = folder.setting("forced_eos_token_id")
+    if forced not in (None, eos_id, [eos_id]):
+        folder.problems.append(f"forced_eos_token_id is {forced}, eos_token_id {eos_id}")
+    return SpecialTokens(
+        pad_id=folder.integer("pad_token_id"),
+        eos_id=eos_id,
+        unk_id=unk_id,
+        start_id=folder.integer("decoder_start_token_id"),
+        suppressed_ids=folder.suppressed(),
+    )
+
+
+def bart_limits(folder: HuggingFaceFolder) -> LengthLimits:
+    """Lengths that the positions hold, as far as networks of these families learned."""
+    length = min(MAX_LENGTH, folder.integer("max_position_embeddings", default=MAX_LENGTH))
+    return LengthLimits(max_source_length=length, max_target_length=length)
+
+
+def with_nameless(tokens: SpecialTokens, table: Mapping[str, int], size: int) -> SpecialTokens:
+    """The same tokens; ids of the output that stand for no piece are never generated."""
+    specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
+    nameless = set(range(size)) - set(table.values()) - specials
+    return replace(tokens, suppressed_ids=tuple(sorted({*tokens.suppressed_ids, *nameless})))
+
+
+def bart_tables(
+    network: ModelConfig,
+    weights: HuggingFaceWeights,
+    tensors: TensorMap,
+    *,
+    is_shared: bool,
+    is_tied: bool,
+) -> ModelConfig:
+    """Take the embedding tables and the output projection, and say how many they are.
+
+    Whatever is tied may be absent, or there under several names; then all must be equal.
+
+    Args:
+        network: What `bart_network` has made.
+        weights: Of the folder.
+        tensors: Takes the tables.
+        is_shared: Source and target have one table; without ties they may be two all the same.
+        is_tied: The output projection is the target's table.
+    """
+    head = [HEAD] if is_tied else []
+    tables = {ENCODER_TABLE, DECODER_TABLE}
+    if is_shared and not is_tied and tables <= set(weights):
+        is_shared = weights.same(ENCODER_TABLE, DECODER_TABLE)
+        tensors.drop(SHARED)  # without ties, nothing reads it
+    if is_shared:
+        names = [ENCODER_TABLE, DECODER_TABLE, SHARED, *head]
+        _take_first("source_embedding.weight", names, weights, tensors)
+    else:
+        _take_first("source_embedding.weight", [ENCODER_TABLE], weights, tensors)
+        _take_first("target_embedding.weight", [DECODER_TABLE, *head], weights, tensors)
+    if not is_tied:
+        tensors.take("output_projection.weight", HEAD)
+    has_bias = "final_logits_bias" in weights
+    if has_bias:
+        size = weights.shape("final_logits_bias")[-1:]
+        tensors.take("output_bias", "final_logits_bias", shape=size)
+    return replace(network, share_embeddings=is_shared, tie_output=is_tied, output_bias=has_bias)
+
+
+def bart_layers(network: ModelConfig, tensors: TensorMap) -> None:
+    """Take the tensors of both stacks; `network` says which norms there are."""
+    depths = {"encoder": network.num_encoder_layers, "decoder": network.num_decoder_layers}
+    for side, depth in depths.items():
+        for number in range(depth):
+            ours, theirs = f"{side}.layers.{number}", f"model.{side}.layers.{number}"
+            _attention(tensors, f"{ours}.self_attention", f"{theirs}.self_attn")
+            if side == "decoder":
+                _attention(tensors, f"{ours}.cross_attention", f"{theirs}.encoder_attn")
+            tensors.linear(f"{ours}.feed_forward.up_proj", f"{theirs}.fc1")
+            tensors.linear(f"{ours}.feed_forward.down_proj", f"{theirs}.fc2")
+            tensors.linear(f"{ours}.feed_forward_norm", f"{theirs}.final_layer_norm")
+        if network.norm_placement == "pre":
+            tensors.linear(f"{side}.final_norm", f"model.{side}.layer_norm")
+        if network.embedding_norm:
+            tensors.linear(f"{side}.embedding_norm", f"model.{side}.layernorm_embedding")
+
+
+def _attention(tensors: TensorMap, ours: str, theirs: str) -> None:
+    for letter in ("q", "k", "v", "out"):
+        tensors.linear(f"{ours}.{letter}_proj", f"{theirs}.{letter}_proj")
+    tensors.linear(f"{ours}_norm", f"{theirs}_layer_norm")
+
+
+def _take_first(
+    ours: str, names: Iterable[str], weights: HuggingFaceWeights, tensors: TensorMap
+) -> None:
+    """Take the first of several names that is there; the others have to be copies."""
+    names = list(names)
+    first = next((name for name in names if name in weights), names[0])
+    tensors.take(ours, first)
+    tensors.drop_copies(first, *names)

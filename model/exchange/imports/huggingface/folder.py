@@ -1,0 +1,200 @@
+"""Folders of Hugging Face's transformers: their descriptions, tokenizer files, name and licence.
+
+Owns the reading of small files, and of values of config.json with the problems they have. It does
+not own the weights (`model.exchange.imports.huggingface.weights`) or what a family's values mean.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from model.checkpoint.checksums import read_limited
+from model.checkpoint.manifest import Licence
+from model.checkpoint.strict_json import parse_json
+from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
+from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+
+MAX_JSON_BYTES = 16 * 2**20
+_MAX_CARD_BYTES = 4 * 2**20
+_SPDX = {
+    name.lower(): name
+    for name in (
+        "Apache-2.0",
+        "MIT",
+        "CC-BY-4.0",
+        "CC-BY-SA-4.0",
+        "CC-BY-NC-4.0",
+        "CC-BY-NC-SA-4.0",
+        "CC0-1.0",
+        "MPL-2.0",
+        "GPL-3.0",
+    )
+}
+
+T = TypeVar("T")
+
+
+def model_type(source: Path) -> str | None:
+    """What config.json calls its family; None where there is none; never raises."""
+    try:
+        value = parse_json(read_limited(source / "config.json", MAX_JSON_BYTES))
+    except (CheckpointError, ConfigError, OSError, ValueError):
+        return None
+    found = value.get("model_type") if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
+
+
+class HuggingFaceFolder:
+    """The small files of a folder.
+
+    Attributes:
+        path: The folder.
+        problems: What is wrong so far; families add theirs, and `raise_problems` tells all.
+        config: config.json.
+        generation: generation_config.json, or nothing.
+        tokenizer: tokenizer_config.json, or nothing.
+
+    Raises:
+        ForeignModelError: config.json is missing, or a file is no JSON.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.problems: list[str] = []
+        self.config = self.json("config.json")
+        self.generation = self.json("generation_config.json", is_needed=False)
+        self.tokenizer = self.json("tokenizer_config.json", is_needed=False)
+        self.raise_problems()
+
+    def __repr__(self) -> str:
+        return f"<HuggingFaceFolder {str(self.path)!r}>"
+
+    def raise_problems(self) -> None:
+        """Raise if there is any problem.
+
+        Raises:
+            ForeignModelError: With all of them.
+        """
+        if self.problems:
+            raise ForeignModelError(self.path, list(dict.fromkeys(self.problems)))
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self.path / name).is_file()
+
+    def data(self, name: str, *, max_bytes: int = MAX_TOKENIZER_BYTES) -> bytes:
+        """A small file; a problem, and nothing, where it cannot be read."""
+        try:
+            return read_limited(self.path / name, max_bytes)
+        except CheckpointError as error:
+            self.problems.append(f"{name} {error.problem}")
+            return b""
+
+    def json(
+        self, name: str, *, is_needed: bool = True, max_bytes: int = MAX_JSON_BYTES
+    ) -> dict[str, object]:
+        """An object of JSON; a problem, and an empty one, where there is none that can be read."""
+        if not is_needed and not self.has(name):
+            return {}
+        num_problems, data = len(self.problems), self.data(name, max_bytes=max_bytes)
+        try:
+            value = parse_json(data) if len(self.problems) == num_problems else {}
+        except ConfigError as error:
+            self.problems.append(f"{name} {error}")
+            value = {}
+        if not isinstance(value, dict):
+            self.problems.append(f"{name} is no JSON object")
+            value = {}
+        return value
+
+    def vocabulary(self, name: str) -> dict[str, int]:
+        """A table from pieces to ids; a problem, and an empty one, where it is something else."""
+        value = self.json(name, max_bytes=MAX_VOCABULARY_BYTES)
+        if any(type(index) is not int for index in value.values()):
+            self.problems.append(f"{name} is no JSON object from pieces to integers")
+            return {}
+        return {piece: index for piece, index in value.items() if isinstance(index, int)}
+
+    def integer(self, name: str, *, default: int | None = None) -> int:
+        """An integer of config.json; a problem, and 1, where there is none."""
+        value = self.config.get(name, default)
+        if type(value) is int:
+            return value
+        self.problems.append(f"config.json: {name} {_state(value)}; it must be an integer")
+        return 1
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """A truth value of config.json; a problem where it is something else."""
+        value = self.config.get(name, default)
+        if isinstance(value, bool):
+            return value
+        self.problems.append(f"config.json: {name} {_state(value)}; it must be true or false")
+        return default
+
+    def choice(self, name: str, choices: Mapping[str, T], default: str) -> T:
+        """What a word of config.json stands for; a problem where it is another word."""
+        value = self.config.get(name, default)
+        if isinstance(value, str) and value in choices:
+            return choices[value]
+        self.problems.append(
+            f"config.json: {name} {_state(value)}; only {', '.join(choices)} can be converted"
+        )
+        return choices[default]
+
+    def setting(self, name: str) -> object:
+        """What generation_config.json says, or else config.json, which older folders keep it in."""
+        return self.generation.get(name, self.config.get(name))
+
+    def suppressed(self) -> tuple[int, ...]:
+        """Tokens that are never generated; of what is forbidden, only single tokens are.
+
+        A problem where the lists are something else.
+        """
+        banned, more = self.setting("bad_words_ids") or [], self.setting("suppress_tokens") or []
+        if not isinstance(banned, list) or not isinstance(more, list):
+            self.problems.append("bad_words_ids or suppress_tokens is no list")
+            return ()
+        words = [*banned, *([token] for token in more)]
+        if any(not isinstance(word, list) or len(word) != 1 for word in words):
+            self.problems.append("bad_words_ids has sequences; only single tokens are suppressed")
+            return ()
+        ids = {token for word in words for token in word}
+        if any(type(token) is not int for token in ids):
+            self.problems.append("bad_words_ids or suppress_tokens has something that is no id")
+            return ()
+        return tuple(sorted(ids))
+
+    @property
+    def name(self) -> str:
+        """What the model is called: its name on the hub without the owner, or the folder's."""
+        return self._hub_name.rpartition("/")[2] or self.path.name
+
+    @property
+    def licence(self) -> str | None:
+        """What the head of README.md says, in the spelling of SPDX where that is known."""
+        try:
+            page = read_limited(self.path / "README.md", _MAX_CARD_BYTES).decode("utf-8", "replace")
+        except CheckpointError:
+            return None
+        head = re.match(r"---\n(.*?)\n---", page, re.DOTALL)
+        found = head and re.search(r"^license: *[\"']?([\w.+-]+)[\"']? *$", head[1], re.MULTILINE)
+        return _SPDX.get(found[1].lower(), found[1]) if found else None
+
+    @property
+    def licences(self) -> tuple[Licence, ...]:
+        """The model itself, where its folder says under what and whence it is."""
+        if self.licence is None:
+            return ()
+        url = f"https://huggingface.co/{self._hub_name}" if "/" in self._hub_name else None
+        return (Licence(corpus=self.name, licence=self.licence, url=url),)
+
+    @property
+    def _hub_name(self) -> str:
+        value = self.config.get("_name_or_path")
+        is_name = isinstance(value, str) and re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", value)
+        return str(value) if is_name else ""
+
+
+def _state(value: object) -> str:
+    return "is missing" if value is None else f"is {shown(value)}"

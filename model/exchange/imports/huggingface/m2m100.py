@@ -1,0 +1,199 @@
+"""Hugging Face's M2M100 and what has its network: NLLB-200, SMaLL-100, WMT21.
+
+Owns config.json's meaning for `M2M100ForConditionalGeneration`, and the four vocabularies: which
+pieces tell the languages, where their ids are, and on which side they stand. NLLB's mixtures of
+experts are refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from model.checkpoint.weights import TokenizerParts
+from model.errors import ConfigError, ForeignModelError
+from model.exchange.imports.huggingface.bart import (
+    bart_layers,
+    bart_limits,
+    bart_network,
+    bart_tables,
+    bart_tokens,
+    with_nameless,
+)
+from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
+from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.exchange.imports.languages import FLORES_CODES, first_of_each, flores_tag, language_tag
+from model.text.language import Language, LanguagePair, all_pairs
+from model.text.pieces import PieceModel
+
+SPM_FILE = "sentencepiece.bpe.model"
+_M2M100_CODES = (
+    "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha"
+    " he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my"
+    " ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz"
+    " vi wo xh yi yo zh zu"
+)
+_NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
+_WMT21_CODES = "en ha is ja cs ru zh de"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Vocabulary:
+    """What one family makes of its files.
+
+    Attributes:
+        family: For people.
+        table: Piece → id, tags among them.
+        languages: Those that it has tags for.
+    """
+
+    family: str
+    table: Mapping[str, int]
+    languages: tuple[Language, ...]
+
+
+class HuggingFaceM2M100:
+    """The importer of folders whose model_type is m2m_100."""
+
+    name = "Hugging Face M2M100, NLLB or SMaLL-100"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether config.json says so."""
+        return model_type(source) in {"m2m_100", "nllb-moe"}
+
+    def read(self, source: Path, options: ImportOptions) -> ImportedModel:
+        """Everything but the weights.
+
+        Raises:
+            ForeignModelError: With every problem.
+        """
+        folder = HuggingFaceFolder(source)
+        if folder.config["model_type"] == "nllb-moe":
+            raise ForeignModelError(source, ["is a mixture of experts; only dense networks are"])
+        network = replace(
+            bart_network(folder, activation="relu"),
+            norm_placement="pre",
+            position="sinusoidal-m2m100",
+        )
+        network = replace(network, position_offset=network.pad_id + 1)
+        weights = HuggingFaceWeights(source)
+        tensors = TensorMap(weights)
+        is_tied = folder.flag("tie_word_embeddings", default=True)
+        network = bart_tables(network, weights, tensors, is_shared=True, is_tied=is_tied)
+        bart_layers(network, tensors)
+        tensors.drop(*(name for name in weights if ".embed_positions." in name))
+        spm = folder.data(SPM_FILE)
+        vocabulary = _vocabulary(folder, spm)
+        languages, pairs = _directions(folder, vocabulary.languages, options)
+        tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
+        folder.problems += tensors.problems
+        folder.raise_problems()
+        return ImportedModel(
+            family=vocabulary.family,
+            format="Hugging Face",
+            name=folder.name,
+            description=f"{folder.name}, converted from Hugging Face",
+            licence=folder.licence,
+            licences=folder.licences,
+            network=network,
+            tokens=with_nameless(tokens, vocabulary.table, network.output_size),
+            pairs=pairs,
+            limits=bart_limits(folder),
+            tokenizer=TokenizerParts(source_spm=spm, source_table=vocabulary.table),
+            tensors=tensors.tensors,
+            unused=tensors.unused,
+            notes=_NOTES,
+            languages=languages,
+        )
+
+
+def _vocabulary(folder: HuggingFaceFolder, spm: bytes) -> _Vocabulary:
+    kind = str(folder.tokenizer.get("tokenizer_class") or "")
+    if kind.startswith("Nllb"):
+        return _nllb(folder, spm)
+    if kind == "SMALL100Tokenizer":
+        return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
+    if folder.tokenizer.get("language_codes") == "wmt21":
+        return _tagged_pieces(folder, "WMT21", _WMT21_CODES, _m2m100_language)
+    if not kind.startswith("M2M100"):
+        if not folder.has("vocab.json"):
+            return _nllb(folder, spm)
+        if folder.has("tokenization_small100.py") or "small100" in folder.name.lower():
+            return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
+    return _tagged_pieces(folder, "M2M100", _M2M100_CODES, _m2m100_language)
+
+
+def _tagged_pieces(
+    folder: HuggingFaceFolder, family: str, codes: str, language: Callable[[str, str], Language]
+) -> _Vocabulary:
+    """A table in vocab.json, and a tag a language behind it, in the order of the codes."""
+    table = dict(folder.vocabulary("vocab.json"))
+    size, tags = len(table), {code: f"__{code}__" for code in codes.split()}
+    table |= {piece: size + number for number, piece in enumerate(tags.values())}
+    named = {code: language_tag({"ns": "nso"}.get(code, code)) or code for code in tags}
+    return _Vocabulary(
+        family=family,
+        table=table,
+        languages=tuple(language(named[code], piece) for code, piece in tags.items()),
+    )
+
+
+def _m2m100_language(tag: str, piece: str) -> Language:
+    return Language(tag=tag, source_prefix=(piece,), target_prefix=(piece,))
+
+
+def _small100_language(tag: str, piece: str) -> Language:
+    return Language(tag=tag, wanted_prefix=(piece,))
+
+
+def _nllb(folder: HuggingFaceFolder, spm: bytes) -> _Vocabulary:
+    """SentencePiece's numbering and one, then the codes of FLORES-200, then the mask."""
+    try:
+        pieces = PieceModel(spm)
+    except ConfigError as error:
+        if spm:
+            folder.problems.append(f"{SPM_FILE} {error}")
+        return _Vocabulary(family="NLLB", table={}, languages=())
+    table = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    table |= {pieces.own_piece(index): index + 1 for index in range(3, len(pieces))}
+    first = len(pieces) + 1
+    table |= _stated_codes(folder) or {
+        code: first + number for number, code in enumerate(FLORES_CODES)
+    }
+    codes = first_of_each((piece, flores_tag(piece)) for piece in table)
+    return _Vocabulary(
+        family="NLLB",
+        table=table,
+        languages=tuple(_m2m100_language(tag, code) for tag, code in codes.items()),
+    )
+
+
+def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:
+    """Codes with their ids where tokenizer_config.json has them."""
+    added = folder.tokenizer.get("added_tokens_decoder")
+    found = {}
+    for index, token in added.items() if isinstance(added, dict) else ():
+        content = token.get("content") if isinstance(token, dict) else None
+        if isinstance(content, str) and flores_tag(content) and index.isdecimal():
+            found[content] = int(index)
+    return found
+
+
+def _directions(
+    folder: HuggingFaceFolder, languages: tuple[Language, ...], options: ImportOptions
+) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
+    """All languages with all their pairs; or no languages, and the pairs that are wanted."""
+    if not options.pairs:
+        return languages, all_pairs(languages)
+    known = {language.tag: language for language in languages}
+    missing = {tag for pair in options.pairs for tag in pair} - known.keys()
+    if missing:
+        folder.problems.append(
+            f"does not have {', '.join(sorted(missing))}; it has {', '.join(sorted(known))}"
+        )
+        return (), ()
+    wanted = set(options.pairs)
+    chosen = all_pairs(
+        known[tag] for tag in dict.fromkeys(tag for pair in options.pairs for tag in pair)
+    )
+    return (), tuple(pair for pair in chosen if (pair.source, pair.target) in wanted)

@@ -1,0 +1,233 @@
+"""mBART-50 (Tang et al. 2020) in Hugging Face's layout.
+
+Owns what its config.json means, its numbering of pieces and language tags, and where its tensors
+go. Its layers are `model.exchange.imports.huggingface.layers`'.
+"""
+
+from collections.abc import Mapping, Set
+from itertools import product
+from pathlib import Path
+
+from model.checkpoint.weights import TokenizerParts
+from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
+from model.errors import ConfigError, shown
+from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
+from model.exchange.imports.huggingface.layers import (
+    MAX_TRAINED_LENGTH,
+    described,
+    equal_heads,
+    first_there,
+    layer_count,
+    only,
+    opened_weights,
+    size,
+    take_bart_layers,
+)
+from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.text.language import LanguagePair
+from model.text.pieces import PieceModel
+
+SPM_FILE = "sentencepiece.bpe.model"
+_CODES = """
+ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV
+my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID
+ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA
+ur_PK xh_ZA gl_ES sl_SI
+"""
+CODES: tuple[str, ...] = tuple(_CODES.split())
+"""Its language tags, in the order of their ids."""
+
+_NUM_FIRST_CODES = 25
+"""How many of them the first mBART (cc25) has."""
+_BOS, _PAD, _EOS, _UNK = range(4)
+_NUM_OWN_SPECIALS = 3
+"""SentencePiece's own <unk>, <s> and </s>, in whose place those four are."""
+_OFFSET = 2
+_ACTIVATIONS: Mapping[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu-tanh"}
+_TABLES = (
+    "model.shared.weight",
+    "model.encoder.embed_tokens.weight",
+    "model.decoder.embed_tokens.weight",
+)
+_OUTPUT = "lm_head.weight"
+_OUTPUT_BIAS = "final_logits_bias"
+
+
+class MBartImporter:
+    """The networks from, to and between 50 languages, and what was fine-tuned of them."""
+
+    name = "Hugging Face mBART-50"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether config.json says that it is mBART."""
+        return model_type(source) == "mbart"
+
+    def read(self, source: Path, options: ImportOptions) -> ImportedModel:
+        """The network, without its weights.
+
+        Raises:
+            ForeignModelError: With every problem.
+        """
+        folder = HuggingFaceFolder(source)
+        spm = folder.data(SPM_FILE)
+        weights = opened_weights(folder)
+        has_output_bias = weights is not None and _OUTPUT_BIAS in weights
+        network = _network(folder, has_output_bias=has_output_bias)
+        pieces = _pieces(folder, spm)
+        if pieces is not None:
+            _check_vocabulary(folder, len(pieces))
+        pairs = _pairs(folder, options, 0 if pieces is None else len(pieces))
+        tensors = None if weights is None or network is None else _tensors(weights, network)
+        if tensors is not None:
+            folder.problems += tensors.problems
+        folder.raise_problems()
+        assert pieces is not None
+        assert network is not None
+        assert tensors is not None
+        table = _table(pieces, {code for pair in pairs for code in pair.source_prefix})
+        target_table = _table(pieces, {code for pair in pairs for code in pair.target_prefix})
+        length = min(MAX_TRAINED_LENGTH, network.max_positions - _OFFSET - 1)
+        return ImportedModel(
+            family="mbart",
+            format="Hugging Face",
+            name=folder.name,
+            description=f"mBART-50 in {len(pairs)} directions",
+            licence=folder.licence,
+            licences=folder.licences,
+            network=network,
+            tokens=_tokens(network, target_table),
+            pairs=pairs,
+            limits=LengthLimits(max_source_length=length, max_target_length=length),
+            tokenizer=TokenizerParts(source_spm=spm, source_table=table, target_table=target_table),
+            tensors=tensors.tensors,
+            unused=tensors.unused,
+        )
+
+
+def mbart_tag(code: str) -> str:
+    """The BCP-47 tag of one of mBART's codes: `en_XX` → `en`, `zh_CN` → `zh-Hans`."""
+    return "zh-Hans" if code == "zh_CN" else code.partition("_")[0]
+
+
+def _network(folder: HuggingFaceFolder, *, has_output_bias: bool) -> ModelConfig | None:
+    only(folder, "static_position_embeddings", False)
+    for name in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
+        only(folder, name, True)
+    for name, index in (("pad_token_id", _PAD), ("eos_token_id", _EOS)):
+        only(folder, name, index)
+    only(folder, "decoder_start_token_id", _EOS, None)
+    return described(
+        folder,
+        lambda: ModelConfig(
+            vocab_size=size(folder, "vocab_size"),
+            d_model=size(folder, "d_model", 1024),
+            num_heads=equal_heads(folder, 16),
+            d_ff=size(folder, "encoder_ffn_dim", 4096),
+            decoder_d_ff=size(folder, "decoder_ffn_dim", 4096),
+            num_encoder_layers=layer_count(folder, "encoder_layers", 12),
+            num_decoder_layers=layer_count(folder, "decoder_layers", 12),
+            activation=folder.choice("activation_function", _ACTIVATIONS, "gelu"),
+            norm_placement="pre",
+            embedding_norm=True,
+            position="learned",
+            position_offset=_OFFSET,
+            max_positions=size(folder, "max_position_embeddings", 1024) + _OFFSET,
+            scale_embedding=folder.flag("scale_embedding", default=False),
+            tie_output=folder.flag("tie_word_embeddings", default=True),
+            output_bias=has_output_bias,
+            pad_id=_PAD,
+        ),
+    )
+
+
+def _pieces(folder: HuggingFaceFolder, spm: bytes) -> PieceModel | None:
+    if not spm and folder.problems:
+        return None
+    try:
+        return PieceModel(spm)
+    except ConfigError as error:
+        folder.problems.append(f"{SPM_FILE} {error}")
+        return None
+
+
+def _check_vocabulary(folder: HuggingFaceFolder, num_pieces: int) -> None:
+    """Refuse the first mBART, and what has no row for every language tag."""
+    rows, tags = folder.integer("vocab_size"), num_pieces + 1
+    if rows == tags + _NUM_FIRST_CODES + 1:
+        folder.problems.append(
+            "is the first mBART (cc25), whose language tags stand behind sentences; only mBART-50"
+            " can be converted"
+        )
+    elif rows < tags + len(CODES):
+        folder.problems.append(
+            f"config.json: vocab_size is {rows}; {num_pieces} pieces and {len(CODES)} language"
+            f" tags need {tags + len(CODES)}"
+        )
+
+
+def _pairs(
+    folder: HuggingFaceFolder, options: ImportOptions, num_pieces: int
+) -> tuple[LanguagePair, ...]:
+    """Those asked for, or all that the network was trained for."""
+    codes = {mbart_tag(code): code for code in CODES}
+    sources, targets = list(codes), list(codes)
+    forced = folder.setting("forced_bos_token_id")
+    if isinstance(forced, int) and 0 <= forced - num_pieces - 1 < len(CODES):
+        targets = [mbart_tag(CODES[forced - num_pieces - 1])]
+    if "one-to-many" in folder.name:
+        sources = ["en"]
+    for pair in options.pairs:
+        folder.problems += [
+            f"{shown(tag)} is no language of mBART-50" for tag in pair if tag not in codes
+        ]
+    wanted = options.pairs or [pair for pair in product(sources, targets) if pair[0] != pair[1]]
+    return tuple(
+        LanguagePair(
+            source=source,
+            target=target,
+            source_prefix=(codes[source],),
+            target_prefix=(codes[target],),
+        )
+        for source, target in wanted
+        if source in codes and target in codes
+    )
+
+
+def _table(pieces: PieceModel, codes: Set[str]) -> dict[str, int]:
+    """Fairseq's numbering: one above SentencePiece's, then the tags, of which one side has some."""
+    size = len(pieces)
+    table = {pieces.own_piece(index): index + 1 for index in range(_NUM_OWN_SPECIALS, size)}
+    tags = {code: size + 1 + number for number, code in enumerate(CODES) if code in codes}
+    return table | tags
+
+
+def _tokens(network: ModelConfig, table: Mapping[str, int]) -> SpecialTokens:
+    """Everything that has no piece is never generated."""
+    named = {*table.values(), _EOS, _UNK}
+    return SpecialTokens(
+        pad_id=_PAD,
+        eos_id=_EOS,
+        unk_id=_UNK,
+        start_id=_EOS,
+        suppressed_ids=tuple(index for index in range(network.vocab_size) if index not in named),
+    )
+
+
+def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
+    tensors = TensorMap(weights)
+    table = first_there(weights, _TABLES)
+    tensors.take("source_embedding.weight", table)
+    tensors.drop_copies(table, *_TABLES)
+    if network.tie_output:
+        tensors.drop_copies(table, _OUTPUT)
+    else:
+        tensors.take("output_projection.weight", _OUTPUT)
+    if network.output_bias:
+        tensors.take("output_bias", _OUTPUT_BIAS, shape=(network.vocab_size,))
+    for ours, theirs in (("source", "encoder"), ("target", "decoder")):
+        tensors.take(f"{ours}_positions.vectors.weight", f"model.{theirs}.embed_positions.weight")
+        tensors.linear(f"{theirs}.embedding_norm", f"model.{theirs}.layernorm_embedding")
+        tensors.linear(f"{theirs}.final_norm", f"model.{theirs}.layer_norm")
+    take_bart_layers(tensors, network)
+    return tensors

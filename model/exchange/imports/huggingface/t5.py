@@ -1,0 +1,246 @@
+"""T5 (Raffel et al. 2020) and MADLAD-400 (Kudugunta et al. 2023) in Hugging Face's layout.
+
+Owns what their config.json means and where their tensors go. How they are asked for a direction is
+`model.exchange.imports.huggingface.t5_prompts`'.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.weights import TokenizerParts
+from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
+from model.errors import ConfigError, shown
+from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
+from model.exchange.imports.huggingface.layers import (
+    MAX_TRAINED_LENGTH,
+    described,
+    first_there,
+    layer_count,
+    only,
+    opened_weights,
+    size,
+)
+from model.exchange.imports.huggingface.t5_prompts import prompted_pairs
+from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
+from model.text.pieces import PieceModel
+
+_FAST_TOKENIZER = "tokenizer.json"
+SPM_FILES = ("spiece.model", "sentencepiece.model")
+
+_TYPES = ("t5", "mt5")
+_REFUSED = {"umt5": "has a table of relative positions in every layer; only one a stack is known"}
+_FEED_FORWARDS: Mapping[str, tuple[Activation, bool]] = {
+    "relu": ("relu", False),
+    "gelu": ("gelu", False),
+    "gated-gelu": ("gelu-tanh", True),
+    "gated-gelu_new": ("gelu-tanh", True),
+    "gated-relu": ("relu", True),
+    "gated-silu": ("silu", True),
+}
+"""The activation, and whether the inner layer is gated."""
+_TABLES = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+_OUTPUT = "lm_head.weight"
+_CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+"""In old files, and never used."""
+_PROJECTIONS = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
+_HALF_PRECISION = (
+    "Its activations grow beyond the range of float16: decode it in bfloat16, float32 or int8."
+)
+
+
+class T5Importer:
+    """MADLAD-400, and networks of T5's kind that were trained to translate."""
+
+    name = "Hugging Face T5"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether config.json says that it is a T5 of some kind."""
+        return model_type(source) in {*_TYPES, *_REFUSED}
+
+    def read(self, source: Path, options: ImportOptions) -> ImportedModel:
+        """The network, without its weights.
+
+        Raises:
+            ForeignModelError: With every problem.
+        """
+        folder = HuggingFaceFolder(source)
+        reason = _REFUSED.get(str(folder.config.get("model_type")))
+        if reason is not None:
+            folder.problems.append(
+                f"is of the family {folder.config['model_type']}, which {reason}"
+            )
+        spm_file = next((name for name in SPM_FILES if folder.has(name)), SPM_FILES[0])
+        spm, weights = folder.data(spm_file), opened_weights(folder)
+        pieces = _pieces(folder, spm_file, spm)
+        is_tied, is_scaled = _head(folder, weights)
+        network = _network(folder, is_tied=is_tied, is_scaled=is_scaled)
+        tensors = None if weights is None or network is None else _tensors(weights, network)
+        folder.problems += [] if tensors is None else tensors.problems
+        added = _added_pieces(folder)
+        pairs, problems, notes = prompted_pairs(pieces, options.pairs, added=added)
+        folder.problems += problems
+        if pieces is not None and network is not None and len(pieces) > network.vocab_size:
+            folder.problems.append(
+                f"{spm_file} has {len(pieces)} pieces; vocab_size is {network.vocab_size}"
+            )
+        folder.raise_problems()
+        assert pieces is not None
+        assert network is not None
+        assert tensors is not None
+        return ImportedModel(
+            family="t5",
+            format="Hugging Face",
+            name=folder.name,
+            description=f"{folder.name}, a T5, in {len(pairs)} directions",
+            licence=folder.licence,
+            licences=folder.licences,
+            network=network,
+            tokens=_tokens(folder, network, pieces),
+            pairs=pairs,
+            limits=LengthLimits(
+                max_source_length=MAX_TRAINED_LENGTH, max_target_length=MAX_TRAINED_LENGTH
+            ),
+            tokenizer=TokenizerParts(source_spm=spm),
+            tensors=tensors.tensors,
+            unused=tensors.unused,
+            notes=(_HALF_PRECISION, *notes),
+        )
+
+
+def _pieces(folder: HuggingFaceFolder, file: str, spm: bytes) -> PieceModel | None:
+    if not spm:
+        return None
+    try:
+        return PieceModel(spm)
+    except ConfigError as error:
+        folder.problems.append(f"{file} {error}")
+        return None
+
+
+def _added_pieces(folder: HuggingFaceFolder) -> set[str] | None:
+    """What tokenizer.json cuts out of texts before SentencePiece sees them; None without it."""
+    if not folder.has(_FAST_TOKENIZER):
+        return None
+    listed = folder.json(_FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
+    entries = listed if isinstance(listed, list) else []
+    return {str(entry.get("content")) for entry in entries if isinstance(entry, dict)}
+
+
+def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tuple[bool, bool]:
+    """Whether the output projection is the embedding, and whether it gets d_model^-0.5.
+
+    Configurations contradict the weights here, so the weights decide: a projection of other values
+    than the embedding's is one of its own, and only a tied one has the factor. What transformers
+    has said of the factor since its version 5 is believed.
+    """
+    said = folder.config.get("tie_word_embeddings")
+    is_tied = weights is None or _OUTPUT not in weights
+    if weights is not None and not is_tied and said is not False:
+        table = first_there(weights, _TABLES)
+        is_tied = table in weights and weights.same(table, _OUTPUT)
+    is_scaled = is_tied and said is not False
+    return is_tied, folder.flag("scale_decoder_outputs", default=is_scaled)
+
+
+def _network(folder: HuggingFaceFolder, *, is_tied: bool, is_scaled: bool) -> ModelConfig | None:
+    only(folder, "relative_attention_num_buckets", NUM_BUCKETS)
+    only(folder, "relative_attention_max_distance", MAX_DISTANCE)
+    activation, is_gated = folder.choice("feed_forward_proj", _FEED_FORWARDS, "relu")
+    num_layers, head = layer_count(folder, "num_layers"), size(folder, "d_kv")
+    return described(
+        folder,
+        lambda: ModelConfig(
+            vocab_size=size(folder, "vocab_size"),
+            d_model=size(folder, "d_model"),
+            num_heads=size(folder, "num_heads"),
+            d_k=head,
+            d_v=head,
+            d_ff=size(folder, "d_ff"),
+            num_encoder_layers=num_layers,
+            num_decoder_layers=layer_count(folder, "num_decoder_layers", num_layers),
+            activation=activation,
+            gated_feed_forward=is_gated,
+            feed_forward_bias=False,
+            attention_bias=False,
+            norm="rmsnorm",
+            norm_placement="pre",
+            norm_epsilon=_epsilon(folder),
+            position="relative",
+            scale_embedding=False,
+            scale_attention=False,
+            scale_output=is_scaled,
+            tie_output=is_tied,
+            output_bias=False,
+            pad_id=folder.integer("pad_token_id", default=0),
+        ),
+    )
+
+
+def _epsilon(folder: HuggingFaceFolder) -> float:
+    value = folder.config.get("layer_norm_epsilon", 1e-6)
+    if isinstance(value, float) and 0 < value < 1:
+        return value
+    folder.problems.append(
+        f"config.json: layer_norm_epsilon is {shown(value)}; it must be between 0 and 1"
+    )
+    return 1e-6
+
+
+def _tokens(folder: HuggingFaceFolder, network: ModelConfig, pieces: PieceModel) -> SpecialTokens:
+    """Padding is never generated, nor is a row without a piece."""
+    return SpecialTokens(
+        pad_id=network.pad_id,
+        eos_id=folder.integer("eos_token_id", default=1),
+        unk_id=pieces.unk_id,
+        start_id=folder.integer("decoder_start_token_id", default=network.pad_id),
+        suppressed_ids=(
+            *({network.pad_id} & set(range(len(pieces)))),
+            *range(len(pieces), network.vocab_size),
+        ),
+    )
+
+
+def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
+    tensors = TensorMap(weights)
+    table = first_there(weights, _TABLES)
+    tensors.take("source_embedding.weight", table)
+    tensors.drop_copies(table, *_TABLES)
+    if network.tie_output:
+        tensors.drop(_OUTPUT)
+    else:
+        tensors.take("output_projection.weight", _OUTPUT)
+    tensors.drop(_CROSS_BIAS)
+    for stack, num_layers in (
+        ("encoder", network.num_encoder_layers),
+        ("decoder", network.num_decoder_layers),
+    ):
+        tensors.take(
+            f"{stack}.position_bias.scores.weight",
+            f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        )
+        tensors.take(f"{stack}.final_norm.weight", f"{stack}.final_layer_norm.weight")
+        for number in range(num_layers):
+            _take_layer(tensors, stack, number, is_gated=network.gated_feed_forward)
+    return tensors
+
+
+def _take_layer(tensors: TensorMap, stack: str, number: int, *, is_gated: bool) -> None:
+    """One block: its sub-layers are numbered, each with the norm before it."""
+    ours, block = f"{stack}.layers.{number}", f"{stack}.block.{number}.layer"
+    attentions = {"self_attention": "SelfAttention"}
+    if stack == "decoder":
+        attentions["cross_attention"] = "EncDecAttention"
+    for place, (name, theirs) in enumerate(attentions.items()):
+        tensors.take(f"{ours}.{name}_norm.weight", f"{block}.{place}.layer_norm.weight")
+        for projection, letter in _PROJECTIONS.items():
+            tensors.take(
+                f"{ours}.{name}.{projection}.weight", f"{block}.{place}.{theirs}.{letter}.weight"
+            )
+    last = f"{block}.{len(attentions)}"
+    tensors.take(f"{ours}.feed_forward_norm.weight", f"{last}.layer_norm.weight")
+    parts = {"up_proj": "wi_1", "gate_proj": "wi_0"} if is_gated else {"up_proj": "wi"}
+    for part, theirs in {**parts, "down_proj": "wo"}.items():
+        tensors.take(f"{ours}.feed_forward.{part}.weight", f"{last}.DenseReluDense.{theirs}.weight")

@@ -1,0 +1,1 @@
+"""Marian's models, and the releases that are made of them."""

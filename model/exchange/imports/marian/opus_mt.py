@@ -1,0 +1,215 @@
+"""Importer of OPUS-MT releases: a Marian model, SentencePiece files, vocab.yml, README.md.
+
+Owns the files of a release and what README.md and preprocess.sh say of languages and text. The
+network is `marian_model.py`'s, the cleaning of text `model.text.normalisation`'s.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from model.errors import ForeignModelError
+from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.exchange.imports.language_codes import language_tag, split_pair
+from model.exchange.imports.marian.files import read_small
+from model.exchange.imports.marian.importer import (
+    find_files,
+    folder_files,
+    model_files,
+    search_notes,
+)
+from model.exchange.imports.marian.model import (
+    MarianFacts,
+    MarianSources,
+    build_model,
+    is_marian_file,
+)
+from model.exchange.imports.marian.vocabulary import read_vocabulary
+from model.text.language import LanguagePair, primary_language
+from model.text.moses import MosesBpe
+
+_README = "README.md"
+_MAX_README_BYTES = 16 * 2**20
+_MAX_SCORES = 12
+_LABEL = re.compile(r">>([A-Za-z0-9_-]{2,40})<<")
+_SOURCES = re.compile(r"^\* *source languages?(?:\(s\))?: *(.*)$", re.MULTILINE)
+_TARGETS = re.compile(r"^\* *target languages?(?:\(s\))?: *(.*)$", re.MULTILINE)
+_LABELS = re.compile(r"^\* *valid (?:target )?language labels: *(.*)$", re.MULTILINE)
+_FOLDER = re.compile(r"/[A-Za-z-]*models/([^/ ]+)/[^/ ]+\.zip")
+_SCORE = re.compile(r"^\| *([\w.+-]+)[ \t]*\|[ \t]*([0-9]+\.[0-9]+)[ \t]*\|", re.MULTILINE)
+_RELEASE = re.compile(r"^# +(\S+)\.zip", re.MULTILINE)
+_TOKEN_REQUIRED = "language token is required"  # noqa: S105  # a sentence of README.md
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Readme:
+    """What README.md says of its last release.
+
+    Attributes:
+        name: Of the release.
+        sources: Language codes.
+        targets: The same of the target.
+        labels: Tokens that choose a target; empty where it lists none.
+        needs_label: A source must begin with one.
+        scores: Names of test sets with BLEU.
+    """
+
+    name: str = ""
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    needs_label: bool = False
+    scores: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OpusMtImporter:
+    """An unpacked release."""
+
+    name: str = "OPUS-MT"
+
+    def recognises(self, source: Path) -> bool:
+        """Whether a folder has a Marian model and the pieces of source and target."""
+        try:
+            has_pieces = any((source / f"source.{kind}").is_file() for kind in ("spm", "bpe"))
+        except (OSError, ValueError):
+            return False
+        return has_pieces and any(map(is_marian_file, model_files(source)))
+
+    def read(self, source: Path, options: ImportOptions) -> ImportedModel:
+        """Headers, options, vocabularies, README.md.
+
+        Raises:
+            ForeignModelError: With everything that is in the way.
+        """
+        files, settings = find_files(source)
+        readme = _read_readme(source)
+        table = read_vocabulary(files.vocabularies[0]).table
+        pairs = _pairs(source, readme, table, options)
+        name = readme.name or source.name
+        notes = [*search_notes(settings), *_score_notes(readme)]
+        return build_model(
+            source,
+            _with_text_rules(source, files, pairs),
+            MarianFacts(
+                format="OPUS-MT",
+                name=name,
+                description=f"OPUS-MT {name}",
+                pairs=pairs,
+                licence=_licence(source),
+                notes=tuple(notes),
+            ),
+        )
+
+
+OPUS_MT = OpusMtImporter()
+
+
+def _with_text_rules(
+    folder: Path, files: MarianSources, pairs: Sequence[LanguagePair]
+) -> MarianSources:
+    """The files, and how text becomes pieces: releases of 2019 have merges, all others pieces."""
+    merges = folder / "source.bpe", folder / "target.bpe"
+    if not merges[0].is_file() or not pairs:
+        return replace(files, normalisation="opus-mt")
+    rules = MosesBpe(
+        source_language=primary_language(pairs[0].source),
+        target_language=primary_language(pairs[0].target),
+        marks="continuation",
+    )
+    return replace(files, spms=merges, moses=rules)
+
+
+def _read_readme(folder: Path) -> _Readme:
+    path = folder / _README
+    if not path.is_file():
+        return _Readme()
+    text = read_small(path, _MAX_README_BYTES).decode("utf-8", "replace")
+    releases = list(_RELEASE.finditer(text))
+    if releases:
+        text = text[releases[-1].start() :]
+    return _Readme(
+        name=releases[-1][1] if releases else "",
+        sources=_codes(text, _SOURCES, place=0),
+        targets=_codes(text, _TARGETS, place=1),
+        labels=tuple(_LABEL.findall("".join(_LABELS.findall(text)))),
+        needs_label=_TOKEN_REQUIRED in text,
+        scores=tuple((match[1], match[2]) for match in _SCORE.finditer(text)),
+    )
+
+
+def _codes(text: str, line: re.Pattern[str], *, place: int) -> tuple[str, ...]:
+    """The codes of a line, or else of the folder that the release was published in."""
+    match = line.search(text)
+    if match is not None:
+        return tuple(re.split(r"[\s,]+", match[1].strip()))
+    folder = _FOLDER.search(text)
+    pair = None if folder is None else split_pair(folder[1])
+    return () if pair is None else (pair[place],)
+
+
+def _pairs(
+    folder: Path, readme: _Readme, table: Iterable[str], options: ImportOptions
+) -> tuple[LanguagePair, ...]:
+    """Every source with every target, chosen by its token where there are several.
+
+    Raises:
+        ForeignModelError: Somebody asks for a target that has no token.
+    """
+    labels = {match[1] for piece in table if (match := _LABEL.fullmatch(piece)) is not None}
+    if readme.labels:
+        labels &= set(readme.labels)
+    is_tagged = bool(labels) and (readme.needs_label or len(readme.targets) != 1)
+    tags = _by_tag(sorted(labels) if is_tagged else readme.targets)
+    asked = options.pairs or [
+        (source, target) for source in _by_tag(readme.sources) for target in tags
+    ]
+    missing = [target for _, target in asked if is_tagged and target not in tags]
+    if missing:
+        known = ", ".join(tags)
+        problems = [f"has no token for the target {target}; it has {known}" for target in missing]
+        raise ForeignModelError(folder, problems)
+    return tuple(
+        LanguagePair(
+            source=source,
+            target=target,
+            source_prefix=(f">>{tags[target]}<<",) if is_tagged else (),
+        )
+        for source, target in asked
+        if source != target
+    )
+
+
+def _by_tag(codes: Sequence[str]) -> dict[str, str]:
+    """Tag → code; of several codes of one language the shortest, and what is none left out."""
+    found: dict[str, str] = {}
+    for code in sorted(codes, key=len, reverse=True):
+        tag = language_tag(code)
+        if tag is not None:
+            found[tag] = code
+    return dict(sorted(found.items()))
+
+
+def _licence(folder: Path) -> str | None:
+    """The licence that the file LICENSE begins with."""
+    for path in folder_files(folder):
+        if path.name.upper().startswith("LICENSE"):
+            head = read_small(path, _MAX_README_BYTES)[:2_000].decode("utf-8", "replace")
+            return _licence_name(head)
+    return None
+
+
+def _licence_name(text: str) -> str | None:
+    if "Attribution-ShareAlike 4.0" in text:
+        return "CC-BY-SA-4.0"
+    if "Attribution 4.0" in text or "CC-BY 4.0" in text or "CC-BY-4.0" in text:
+        return "CC-BY-4.0"
+    return "Apache-2.0" if "Apache License" in text else None
+
+
+def _score_notes(readme: _Readme) -> list[str]:
+    if not readme.scores:
+        return []
+    shown_scores = ", ".join(f"{name} {bleu}" for name, bleu in readme.scores[:_MAX_SCORES])
+    return [f"Published scores (BLEU): {shown_scores}."]

@@ -1,0 +1,1 @@
+"""OpenNMT-py's checkpoints."""

@@ -1,0 +1,141 @@
+import json
+from pathlib import Path
+
+import pytest
+from transformers import M2M100Tokenizer, NllbTokenizer, PreTrainedTokenizerBase
+
+from model.checkpoint.config_file import read_manifest
+from model.errors import ForeignModelError
+from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
+from model.exchange.imports.imported import ImportedModel, ImportOptions
+from support.huggingface_folders import NLLB_CODES, ODD_LINES, SENTENCES, m2m100_folder
+from support.imported_twins import Twins, compare_hypotheses, compare_network, imported_twins
+
+KINDS = ["m2m100", "wmt21", "small100", "nllb"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    found: str = request.param
+    return found
+
+
+@pytest.fixture(scope="module")
+def twins(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Twins:
+    base = tmp_path_factory.mktemp(kind)
+    return imported_twins(m2m100_folder(base / "folder", kind=kind), base / "out")
+
+
+def test_encoder_output_and_logits_are_those_of_transformers(twins: Twins) -> None:
+    compare_network(twins, SENTENCES[:12], twins.pair("en", "de"))
+
+
+def test_hypotheses_and_scores_are_those_of_generate(twins: Twins) -> None:
+    comparison = compare_hypotheses(twins, SENTENCES[:20], twins.pair("en", "de"))
+    assert comparison.differences == []
+    assert len(comparison.ties) <= 1
+    assert comparison.num_hypotheses == 80
+
+
+def reference(twins: Twins, kind: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of transformers for English to German."""
+    if kind == "nllb":
+        return NllbTokenizer.from_pretrained(twins.folder, src_lang="eng_Latn", tgt_lang="deu_Latn")
+    # SMaLL-100 has a file of its own on the hub: M2M100's tokenizer, with the target's tag.
+    source = "de" if kind == "small100" else "en"
+    codes = "wmt21" if kind == "wmt21" else "m2m100"
+    return M2M100Tokenizer.from_pretrained(
+        twins.folder, src_lang=source, tgt_lang="de", language_codes=codes
+    )
+
+
+def test_tokens_are_those_of_the_tokenizer_of_transformers(twins: Twins, kind: str) -> None:
+    theirs, ours = reference(twins, kind), twins.checkpoint.tokenizer
+    pair = twins.pair("en", "de")
+    # Of a SentencePiece file alone, transformers numbers NLLB's codes otherwise than in its own,
+    # and keeps a space at a line's end, which no segment has.
+    table = dict(ours.source_pieces())
+    tags = {"nllb": "eng_Latn", "small100": "__de__"}
+    for line in map(str.rstrip, [*SENTENCES, *ODD_LINES]):
+        first, *ids = theirs(line).input_ids
+        mine, *others = ours.encode(line, pair)
+        assert others == ids
+        assert kind == "nllb" or mine == first
+        assert table[mine] == tags.get(kind, "__en__")
+        assert ours.decode(ids).strip() == theirs.decode(ids, skip_special_tokens=True).strip()
+
+
+def test_the_target_is_asked_for_after_the_start_token(twins: Twins, kind: str) -> None:
+    prefix = twins.checkpoint.tokenizer.target_prefix(twins.pair("en", "de"))
+    names = twins.checkpoint.tokenizer.target_pieces()
+    asked = [] if kind == "small100" else ["deu_Latn" if kind == "nllb" else "__de__"]
+    assert prefix[0] == 2
+    assert [names[index] for index in prefix[1:]] == asked
+
+
+def test_every_language_is_translated_into_every_other(twins: Twins, kind: str) -> None:
+    manifest = twins.checkpoint.manifest
+    num_languages = {"m2m100": 100, "small100": 100, "wmt21": 8, "nllb": 202}[kind]
+    assert len(manifest.languages) == num_languages
+    assert len(manifest.pairs) == num_languages * (num_languages - 1)
+    stated = json.loads((twins.folder.parent / "out" / "config.json").read_text())
+    assert (stated["schema_version"], stated["pairs"]) == (2, [])
+    assert read_manifest(twins.folder.parent / "out") == manifest
+
+
+def imported(folder: Path, *pairs: tuple[str, str]) -> ImportedModel:
+    return HuggingFaceM2M100().read(folder, ImportOptions(pairs=pairs))
+
+
+def test_codes_of_nllb_stand_behind_the_pieces_in_their_order(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
+    table = imported(folder).tokenizer.source_table
+    assert table is not None
+    pieces = [piece for piece in table if piece not in NLLB_CODES]
+    assert [table[code] for code in NLLB_CODES] == list(range(len(pieces), len(pieces) + 202))
+    assert [table[piece] for piece in ("<s>", "<pad>", "</s>", "<unk>")] == [0, 1, 2, 3]
+
+
+def test_ids_that_the_files_state_for_codes_are_taken(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
+    stated = {"tokenizer_class": "NllbTokenizer"}
+    added = {
+        "300": {"content": "deu_Latn"},
+        "301": {"content": "eng_Latn"},
+        "302": {"content": "x"},
+    }
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({**stated, "added_tokens_decoder": added})
+    )
+    model = imported(folder)
+    assert model.tokenizer.source_table is not None
+    assert model.tokenizer.source_table["deu_Latn"] == 300
+    assert {language.tag for language in model.languages} == {"de", "en"}
+
+
+def test_directions_can_be_narrowed(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "nllb", kind="nllb")
+    model = imported(folder, ("en", "zh-Hans"), ("de", "en"))
+    assert model.languages == ()
+    assert {(pair.source, pair.target): pair.target_prefix for pair in model.pairs} == {
+        ("en", "zh-Hans"): ("zho_Hans",),
+        ("de", "en"): ("eng_Latn",),
+    }
+    with pytest.raises(ForeignModelError, match="does not have tlh; it has ace, "):
+        imported(folder, ("en", "tlh"))
+
+
+def test_fillers_and_the_mask_are_never_generated(tmp_path: Path) -> None:
+    network, suppressed = (model := imported(m2m100_folder(tmp_path / "m"))).network, 8
+    size = network.output_size
+    assert model.tokens.suppressed_ids == tuple(range(size - suppressed, size))
+    assert (network.norm_placement, network.position_offset) == ("pre", 2)
+
+
+def test_a_mixture_of_experts_is_refused(tmp_path: Path) -> None:
+    folder = m2m100_folder(tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "nllb-moe"}))
+    assert HuggingFaceM2M100().recognises(folder)
+    with pytest.raises(ForeignModelError, match="mixture of experts"):
+        imported(folder)

@@ -1,0 +1,288 @@
+"""T5 and MADLAD-400 as transformers writes them, against transformers."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from sentencepiece import SentencePieceProcessor
+from transformers import PreTrainedModel, T5Tokenizer
+
+from model.checkpoint.weights import load_checkpoint
+from model.errors import ForeignModelError
+from model.exchange.imports.convert import convert
+from model.exchange.imports.huggingface import t5_prompts
+from model.exchange.imports.huggingface.t5 import T5Importer
+from model.exchange.imports.huggingface.t5_prompts import prompted_pairs, tagged_languages
+from model.exchange.imports.imported import ImportOptions
+from model.text.pieces import PieceModel
+from support.foreign_folders import MADLAD_SYMBOLS, change_json, trained_spm, write_t5
+from support.learned_merges import real_lines
+from support.reference_parity import check_hypotheses, check_logits
+
+MADLAD = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
+T5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+TO_GERMAN = ImportOptions(pairs=(("en", "de"),))
+
+
+def madlad_spm() -> bytes:
+    return trained_spm(symbols=MADLAD_SYMBOLS, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+
+
+def t5_spm() -> bytes:
+    return trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+
+
+@pytest.fixture(scope="module")
+def madlad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreTrainedModel]:
+    folder = tmp_path_factory.mktemp("hub") / "madlad400-3b-mt"
+    return folder, write_t5(folder, spm=madlad_spm(), **MADLAD)
+
+
+@pytest.fixture(scope="module")
+def first_t5(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PreTrainedModel]:
+    folder = tmp_path_factory.mktemp("hub") / "t5-small"
+    settings = {**T5, "feed_forward_proj": "relu"}
+    return folder, write_t5(folder, spm=t5_spm(), head="tied", **settings)
+
+
+@pytest.fixture
+def folder(madlad: tuple[Path, PreTrainedModel], tmp_path: Path) -> Path:
+    """A copy of MADLAD to damage."""
+    copy = tmp_path / madlad[0].name
+    copy.mkdir()
+    for path in madlad[0].iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    return copy
+
+
+def change_weights(folder: Path, **changes: torch.Tensor | None) -> None:
+    path = folder / "model.safetensors"
+    weights = load_file(path) | changes
+    kept = {name: value for name, value in weights.items() if value is not None}
+    save_file(kept, path, metadata={"format": "pt"})
+
+
+def problems(folder: Path, options: ImportOptions = TO_GERMAN) -> tuple[str, ...]:
+    with pytest.raises(ForeignModelError) as caught:
+        T5Importer().read(folder, options)
+    return caught.value.problems
+
+
+def test_it_is_recognised_by_its_config(folder: Path, tmp_path: Path) -> None:
+    for kind in ("t5", "mt5", "umt5"):
+        change_json(folder / "config.json", model_type=kind)
+        assert T5Importer().recognises(folder)
+    change_json(folder / "config.json", model_type="longt5")
+    assert not T5Importer().recognises(folder)
+    assert not T5Importer().recognises(tmp_path)
+
+
+def test_madlads_logits_are_those_of_transformers(madlad: tuple[Path, PreTrainedModel]) -> None:
+    imported = T5Importer().read(madlad[0], TO_GERMAN)
+    assert not imported.network.tie_output
+    assert not imported.network.scale_output
+    assert (imported.tokens.start_id, imported.tokens.pad_id) == (0, 1)
+    check_logits(madlad[1], imported)
+
+
+def test_the_first_t5s_logits_are_those_of_transformers(
+    first_t5: tuple[Path, PreTrainedModel],
+) -> None:
+    imported = T5Importer().read(first_t5[0], TO_GERMAN)
+    assert imported.network.tie_output
+    assert imported.network.scale_output
+    check_logits(first_t5[1], imported)
+
+
+@pytest.mark.parametrize("kind", ["gated-relu", "gated-silu", "gelu"])
+def test_feed_forwards_are_those_of_the_config(tmp_path: Path, kind: str) -> None:
+    reference = write_t5(tmp_path / "t5", spm=t5_spm(), feed_forward_proj=kind, **T5)
+    check_logits(reference, T5Importer().read(tmp_path / "t5", TO_GERMAN))
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+@pytest.mark.parametrize("name", ["madlad", "first_t5"])
+def test_hypotheses_and_scores_are_those_of_generate(
+    request: pytest.FixtureRequest, name: str, beam_size: int
+) -> None:
+    folder, reference = request.getfixturevalue(name)
+    imported = T5Importer().read(folder, TO_GERMAN)
+    check_hypotheses(reference, imported, beam_size=beam_size, has_cache=False)
+
+
+@pytest.mark.parametrize("said", [True, None])
+def test_the_weights_say_whether_the_head_is_tied_and_not_the_config(
+    folder: Path, madlad: tuple[Path, PreTrainedModel], said: bool | None
+) -> None:
+    change_json(folder / "config.json", tie_word_embeddings=said, scale_decoder_outputs=None)
+    imported = T5Importer().read(folder, TO_GERMAN)
+    assert not imported.network.tie_output
+    assert not imported.network.scale_output
+    check_logits(madlad[1], imported)
+
+
+def test_a_head_that_repeats_the_embedding_is_tied(
+    first_t5: tuple[Path, PreTrainedModel], tmp_path: Path
+) -> None:
+    copy = tmp_path / "t5"
+    copy.mkdir()
+    for path in first_t5[0].iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    change_json(copy / "config.json", tie_word_embeddings=None, scale_decoder_outputs=None)
+    table = load_file(copy / "model.safetensors")["shared.weight"]
+    cross = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    copies = {"lm_head.weight": table.clone(), "encoder.embed_tokens.weight": table.clone()}
+    change_weights(copy, **copies, **{cross: torch.zeros(32, 4)})
+    imported = T5Importer().read(copy, TO_GERMAN)
+    assert imported.network.tie_output
+    assert imported.network.scale_output
+    check_logits(first_t5[1], imported)
+
+
+def test_the_embedding_may_have_the_decoders_name_alone(
+    folder: Path, madlad: tuple[Path, PreTrainedModel]
+) -> None:
+    table = load_file(folder / "model.safetensors")["shared.weight"]
+    change_weights(folder, **{"shared.weight": None, "decoder.embed_tokens.weight": table})
+    check_logits(madlad[1], T5Importer().read(folder, TO_GERMAN))
+
+
+def test_madlads_ids_are_those_of_its_tokenizer(
+    madlad: tuple[Path, PreTrainedModel], tmp_path: Path
+) -> None:
+    convert(madlad[0], tmp_path / "out", importers=[T5Importer()], licence="Apache-2.0")
+    checkpoint = load_checkpoint(tmp_path / "out")
+    pair = checkpoint.manifest.pair("en", "de")
+    assert pair is not None
+    _compare_ids(madlad[0], tmp_path / "out", ("en", "de"), "<2de> ")
+
+
+def test_the_first_t5s_ids_are_those_of_its_tokenizer(
+    first_t5: tuple[Path, PreTrainedModel], tmp_path: Path
+) -> None:
+    convert(
+        first_t5[0],
+        tmp_path / "out",
+        importers=[T5Importer()],
+        options=TO_GERMAN,
+        licence="Apache-2.0",
+    )
+    _compare_ids(first_t5[0], tmp_path / "out", ("en", "de"), "translate English to German: ")
+
+
+def _compare_ids(folder: Path, checkpoint: Path, tags: tuple[str, str], prompt: str) -> None:
+    loaded = load_checkpoint(checkpoint)
+    pair = loaded.manifest.pair(*tags)
+    assert pair is not None
+    theirs = T5Tokenizer.from_pretrained(folder, extra_ids=0)
+    spm = SentencePieceProcessor(model_file=str(folder / "spiece.model"))
+    lines = [line for line in real_lines()[:1000] if "<" not in line]
+    assert len(lines) > 900
+    for line in lines:
+        ids, expected = loaded.tokenizer.encode(line, pair), theirs(prompt + line)["input_ids"]
+        if ids != expected:  # two ways to cut a word may be equally likely
+            assert sum(spm.get_score(ids)) == pytest.approx(sum(spm.get_score(expected)), abs=1e-3)
+
+
+def test_a_tag_that_people_type_is_no_tag(
+    madlad: tuple[Path, PreTrainedModel], tmp_path: Path
+) -> None:
+    convert(madlad[0], tmp_path / "out", importers=[T5Importer()], licence="Apache-2.0")
+    loaded = load_checkpoint(tmp_path / "out")
+    pair = loaded.manifest.pair("en", "de")
+    assert pair is not None
+    pieces = PieceModel(madlad_spm())
+    ids = loaded.tokenizer.encode("<2zh> the cat", pair)
+    assert pieces.own_id("<2zh>") not in ids
+    assert ids.count(pieces.own_id("▁")) >= 1
+
+
+def test_languages_are_the_tags_among_the_pieces() -> None:
+    pieces = PieceModel(madlad_spm())
+    found = {"en": "<2en>", "de": "<2de>", "zh-Hans": "<2zh>", "he": "<2iw>"}
+    assert tagged_languages(pieces) == found
+    pairs, in_the_way, notes = prompted_pairs(pieces, ())
+    assert len({(pair.source, pair.target) for pair in pairs}) == len(pairs) == 12
+    assert (in_the_way, notes) == ((), ())
+    assert {pair.source_start for pair in pairs if pair.target == "he"} == {("<2iw>",)}
+
+
+def test_a_tag_that_sentencepiece_sees_has_a_space_before_it(
+    madlad: tuple[Path, PreTrainedModel], folder: Path, tmp_path: Path
+) -> None:
+    T5Tokenizer.from_pretrained(madlad[0], extra_ids=0).save_pretrained(tmp_path / "saved")
+    file = "tokenizer.json"
+    (folder / file).write_bytes((tmp_path / "saved" / file).read_bytes())
+    assert T5Importer().read(folder, TO_GERMAN).pairs[0].source_start == ("<2de>",)
+    change_json(folder / file, added_tokens=[])
+    assert T5Importer().read(folder, TO_GERMAN).pairs[0].source_start == ("▁", "<2de>")
+
+
+def test_more_directions_than_a_checkpoint_lists_are_those_of_english(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(t5_prompts, "MAX_PAIRS", 11)
+    pairs, in_the_way, notes = prompted_pairs(PieceModel(madlad_spm()), ())
+    assert len(pairs) == 6
+    assert all("en" in (pair.source, pair.target) for pair in pairs)
+    assert in_the_way == ()
+    assert "12 directions between 4 languages are more than a checkpoint lists" in notes[0]
+
+
+def test_a_language_without_a_tag_is_refused(folder: Path) -> None:
+    options = ImportOptions(pairs=(("en", "fr"), ("de", "en")))
+    assert problems(folder, options) == ("'fr' has no tag among the 4 languages of the pieces",)
+
+
+def test_a_t5_without_tags_must_be_told_what_it_translates(
+    first_t5: tuple[Path, PreTrainedModel],
+) -> None:
+    (problem,) = problems(first_t5[0], ImportOptions())
+    assert problem.startswith("has no language tags among its pieces")
+    (problem,) = problems(first_t5[0], ImportOptions(pairs=(("en", "zh-Hans"),)))
+    assert problem.startswith("T5 has no word for the language 'zh-Hans'; it knows en, de, fr, ro")
+
+
+def test_a_family_with_a_table_in_every_layer_is_refused_by_its_name(folder: Path) -> None:
+    change_json(folder / "config.json", model_type="umt5")
+    (problem,) = problems(folder)
+    assert problem.startswith("is of the family umt5, which has a table of relative positions in")
+
+
+def test_rows_without_a_piece_and_padding_are_never_written(folder: Path) -> None:
+    imported = T5Importer().read(folder, TO_GERMAN)
+    size = imported.network.vocab_size
+    assert imported.tokens.suppressed_ids == (1, size - 4, size - 3, size - 2, size - 1)
+
+
+def test_all_problems_are_told_together(folder: Path) -> None:
+    name = "decoder.block.1.layer.1.EncDecAttention.k.weight"
+    change_weights(folder, **{name: None})
+    (folder / "spiece.model").write_bytes(b"no model")
+    change_json(
+        folder / "config.json",
+        relative_attention_num_buckets=16,
+        relative_attention_max_distance=64,
+        feed_forward_proj="gated-tanh",
+        layer_norm_epsilon=0,
+        num_heads=-1,
+        d_ff="wide",
+    )
+    found = problems(folder)
+    for part in (
+        "relative_attention_num_buckets is 16; only 32",
+        "relative_attention_max_distance is 64; only 128",
+        "feed_forward_proj is 'gated-tanh'; only relu",
+        "layer_norm_epsilon is 0; it must be between 0 and 1",
+        "num_heads is -1; it must be from 1",
+        "d_ff is 'wide'; it must be an integer",
+        "spiece.model is not a SentencePiece model",
+        f"{name} is missing",
+    ):
+        assert any(part in problem for problem in found), part
+
+
+def test_more_pieces_than_rows_are_refused(folder: Path) -> None:
+    (folder / "spiece.model").write_bytes(trained_spm(vocabulary_size=300, symbols=MADLAD_SYMBOLS))
+    assert any("has 300 pieces; vocab_size is 264" in problem for problem in problems(folder))
