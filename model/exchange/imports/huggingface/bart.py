@@ -4,12 +4,12 @@ Owns what these families have in common: the shape in config.json, the names of 
 and of the embedding tables, which are one, two or three. What differs is a family's own file.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from model.checkpoint.consistency import size_problems
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
-from model.exchange.imports.huggingface.folder import HuggingFaceFolder
+from model.exchange.imports.huggingface.folder import MAX_TRAINED_LENGTH, HuggingFaceFolder
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
 
 ACTIVATIONS: Mapping[str, Activation] = {
@@ -20,9 +20,6 @@ ACTIVATIONS: Mapping[str, Activation] = {
     "swish": "silu",
     "silu": "silu",
 }
-MAX_LENGTH = 512
-"""Of the lengths that a checkpoint states: no network of these families learned longer sentences,
-whatever its table of positions would hold."""
 
 SHARED = "model.shared.weight"
 ENCODER_TABLE = "model.encoder.embed_tokens.weight"
@@ -41,13 +38,7 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
         ForeignModelError: With what is wrong in config.json.
         ConfigError: The parts of the shape contradict each other.
     """
-    num_heads = folder.integer("encoder_attention_heads")
-    decoder_heads = folder.integer("decoder_attention_heads", default=num_heads)
-    if decoder_heads != num_heads:
-        folder.problems.append(
-            f"config.json: decoder_attention_heads is {decoder_heads},"
-            f" encoder_attention_heads {num_heads}; only equal ones can be converted"
-        )
+    num_heads = equal_heads(folder)
     d_ff = folder.integer("encoder_ffn_dim")
     decoder_d_ff = folder.integer("decoder_ffn_dim", default=d_ff)
     vocab_size, pad_id = folder.integer("vocab_size"), folder.integer("pad_token_id")
@@ -73,6 +64,23 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
     return network
 
 
+def equal_heads(folder: HuggingFaceFolder, default: int | None = None) -> int:
+    """The number of attention heads; a problem if encoder and decoder have different ones.
+
+    Args:
+        folder: Takes the problem.
+        default: Of both, where config.json does not say; None takes the encoder's for the decoder.
+    """
+    encoder = folder.size("encoder_attention_heads", default)
+    decoder = folder.size("decoder_attention_heads", default or encoder)
+    if encoder != decoder:
+        folder.problems.append(
+            f"config.json: encoder_attention_heads is {encoder}, decoder_attention_heads is"
+            f" {decoder}; only equal numbers can be converted"
+        )
+    return encoder
+
+
 def bart_tokens(folder: HuggingFaceFolder, *, unk_id: int) -> SpecialTokens:
     """Special ids as config.json has them, and what is never generated."""
     eos_id = folder.integer("eos_token_id")
@@ -90,7 +98,8 @@ def bart_tokens(folder: HuggingFaceFolder, *, unk_id: int) -> SpecialTokens:
 
 def bart_limits(folder: HuggingFaceFolder) -> LengthLimits:
     """Lengths that the positions hold, as far as networks of these families learned."""
-    length = min(MAX_LENGTH, folder.integer("max_position_embeddings", default=MAX_LENGTH))
+    positions = folder.integer("max_position_embeddings", default=MAX_TRAINED_LENGTH)
+    length = min(MAX_TRAINED_LENGTH, positions)
     return LengthLimits(max_source_length=length, max_target_length=length)
 
 
@@ -165,10 +174,9 @@ def _attention(tensors: TensorMap, ours: str, theirs: str) -> None:
 
 
 def _take_first(
-    ours: str, names: Iterable[str], weights: HuggingFaceWeights, tensors: TensorMap
+    ours: str, names: Sequence[str], weights: HuggingFaceWeights, tensors: TensorMap
 ) -> None:
     """Take the first of several names that is there; the others have to be copies."""
-    names = list(names)
-    first = next((name for name in names if name in weights), names[0])
+    first = weights.first_of(names)
     tensors.take(ours, first)
     tensors.drop_copies(first, *names)

@@ -5,17 +5,22 @@ not own the weights (`model.exchange.imports.huggingface.weights`) or what a fam
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from model.checkpoint.checksums import read_limited
+from model.checkpoint.consistency import MAX_LAYERS, MAX_WIDTH
 from model.checkpoint.manifest import Licence
 from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 
 MAX_JSON_BYTES = 16 * 2**20
+MAX_TRAINED_LENGTH = 512
+"""Tokens of a sentence, where a description says only how many positions there are: no network of
+these families learned longer ones."""
+
 _MAX_CARD_BYTES = 4 * 2**20
 _SPDX = {
     name.lower(): name
@@ -124,6 +129,14 @@ class HuggingFaceFolder:
         self.problems.append(f"config.json: {name} {_state(value)}; it must be an integer")
         return 1
 
+    def size(self, name: str, default: int | None = None) -> int:
+        """A width, or a number of rows or heads; a problem, and 1, if it is none."""
+        return self._bounded(name, default, MAX_WIDTH)
+
+    def layer_count(self, name: str, default: int | None = None) -> int:
+        """A number of layers; a problem, and 1, if it is none."""
+        return self._bounded(name, default, MAX_LAYERS)
+
     def flag(self, name: str, *, default: bool) -> bool:
         """A truth value of config.json; a problem where it is something else."""
         value = self.config.get(name, default)
@@ -141,6 +154,23 @@ class HuggingFaceFolder:
             f"config.json: {name} {_state(value)}; only {', '.join(choices)} can be converted"
         )
         return choices[default]
+
+    def only(self, name: str, *known: object) -> None:
+        """Refuse a value of config.json that is none of those; left out, it is the first."""
+        value = self.config.get(name, known[0])
+        if not any(value == item and type(value) is type(item) for item in known):
+            wanted = " or ".join(map(repr, known))
+            self.problems.append(
+                f"config.json: {name} is {value!r}; only {wanted} can be converted"
+            )
+
+    def described(self, build: Callable[[], T]) -> T | None:
+        """What config.json describes; None, and a problem, where there can be none such."""
+        try:
+            return build()
+        except ConfigError as error:
+            self.problems.append(f"config.json: {error}")
+            return None
 
     def setting(self, name: str) -> object:
         """What generation_config.json says, or else config.json, which older folders keep it in."""
@@ -188,6 +218,13 @@ class HuggingFaceFolder:
             return ()
         url = f"https://huggingface.co/{self._hub_name}" if "/" in self._hub_name else None
         return (Licence(corpus=self.name, licence=self.licence, url=url),)
+
+    def _bounded(self, name: str, default: int | None, most: int) -> int:
+        value = self.integer(name, default=default)
+        if 1 <= value <= most:
+            return value
+        self.problems.append(f"config.json: {name} is {value}; it must be from 1 to {most}")
+        return 1
 
     @property
     def _hub_name(self) -> str:

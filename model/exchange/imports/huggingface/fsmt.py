@@ -1,7 +1,7 @@
 """fairseq's WMT19 networks (Ng et al. 2019) in Hugging Face's layout, which is called FSMT.
 
 Owns what its config.json means, its vocabularies and merges, and where its tensors go. Its layers
-are `model.exchange.imports.huggingface.layers`', its text `model.text.moses`'.
+are `model.exchange.imports.huggingface.bart`', its text `model.text.moses`'.
 """
 
 from collections.abc import Mapping
@@ -10,19 +10,17 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, shown
-from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
-from model.exchange.imports.huggingface.layers import (
+from model.exchange.imports.huggingface.bart import bart_layers, equal_heads
+from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
-    described,
-    equal_heads,
-    first_there,
-    layer_count,
-    only,
-    opened_weights,
-    size,
-    take_bart_layers,
+    HuggingFaceFolder,
+    model_type,
 )
-from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.huggingface.weights import (
+    HuggingFaceWeights,
+    TensorMap,
+    opened_weights,
+)
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.languages import language_tag
 from model.text.bpe import MAX_MERGES_BYTES, Merges
@@ -159,8 +157,8 @@ def _network(
         ("eos_token_id", _EOS),
         ("decoder_start_token_id", _EOS),
     ):
-        only(folder, name, index)
-    sizes = (size(folder, "src_vocab_size"), size(folder, "tgt_vocab_size"))
+        folder.only(name, index)
+    sizes = (folder.size("src_vocab_size"), folder.size("tgt_vocab_size"))
     is_tied = weights is None or _are_same(weights, _OUTPUT, _TARGET_TABLE)
     is_shared = (
         is_joint
@@ -168,17 +166,16 @@ def _network(
         and weights is not None
         and _are_same(weights, _SOURCE_TABLE, _TARGET_TABLE)
     )
-    return described(
-        folder,
+    return folder.described(
         lambda: ModelConfig(
             vocab_size=sizes[0],
             target_vocab_size=None if is_shared else sizes[1],
-            d_model=size(folder, "d_model", 1024),
+            d_model=folder.size("d_model", 1024),
             num_heads=equal_heads(folder, 16),
-            d_ff=size(folder, "encoder_ffn_dim", 4096),
-            decoder_d_ff=size(folder, "decoder_ffn_dim", 4096),
-            num_encoder_layers=layer_count(folder, "encoder_layers", 12),
-            num_decoder_layers=layer_count(folder, "decoder_layers", 12),
+            d_ff=folder.size("encoder_ffn_dim", 4096),
+            decoder_d_ff=folder.size("decoder_ffn_dim", 4096),
+            num_encoder_layers=folder.layer_count("encoder_layers", 12),
+            num_decoder_layers=folder.layer_count("decoder_layers", 12),
             activation=folder.choice("activation_function", _ACTIVATIONS, "relu"),
             position="sinusoidal-m2m100",
             position_offset=_OFFSET,
@@ -213,17 +210,17 @@ def _tokens(network: ModelConfig, table: Mapping[str, int]) -> SpecialTokens:
 def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     """Tables that are left out of a file are those that others are tied with."""
     tensors = TensorMap(weights)
-    source = first_there(weights, (_SOURCE_TABLE, _TARGET_TABLE, _OUTPUT))
+    source = weights.first_of((_SOURCE_TABLE, _TARGET_TABLE, _OUTPUT))
     tensors.take("source_embedding.weight", source)
     if network.share_embeddings:
         tensors.drop(_TARGET_TABLE)
     else:
-        target = first_there(weights, (_TARGET_TABLE, _OUTPUT, _SOURCE_TABLE))
+        target = weights.first_of((_TARGET_TABLE, _OUTPUT, _SOURCE_TABLE))
         tensors.take("target_embedding.weight", target)
     if network.tie_output:
         tensors.drop(_OUTPUT)
     else:
         tensors.take("output_projection.weight", _OUTPUT)
     tensors.drop(*_SINUSOIDS)
-    take_bart_layers(tensors, network)
+    bart_layers(network, tensors)
     return tensors

@@ -1,7 +1,7 @@
 """mBART-50 (Tang et al. 2020) in Hugging Face's layout.
 
 Owns what its config.json means, its numbering of pieces and language tags, and where its tensors
-go. Its layers are `model.exchange.imports.huggingface.layers`'.
+go. Its layers are `model.exchange.imports.huggingface.bart`'.
 """
 
 from collections.abc import Mapping, Set
@@ -11,19 +11,17 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, shown
-from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
-from model.exchange.imports.huggingface.layers import (
+from model.exchange.imports.huggingface.bart import bart_layers, equal_heads
+from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
-    described,
-    equal_heads,
-    first_there,
-    layer_count,
-    only,
-    opened_weights,
-    size,
-    take_bart_layers,
+    HuggingFaceFolder,
+    model_type,
 )
-from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.huggingface.weights import (
+    HuggingFaceWeights,
+    TensorMap,
+    opened_weights,
+)
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
@@ -111,28 +109,27 @@ def mbart_tag(code: str) -> str:
 
 
 def _network(folder: HuggingFaceFolder, *, has_output_bias: bool) -> ModelConfig | None:
-    only(folder, "static_position_embeddings", False)
+    folder.only("static_position_embeddings", False)
     for name in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
-        only(folder, name, True)
+        folder.only(name, True)
     for name, index in (("pad_token_id", _PAD), ("eos_token_id", _EOS)):
-        only(folder, name, index)
-    only(folder, "decoder_start_token_id", _EOS, None)
-    return described(
-        folder,
+        folder.only(name, index)
+    folder.only("decoder_start_token_id", _EOS, None)
+    return folder.described(
         lambda: ModelConfig(
-            vocab_size=size(folder, "vocab_size"),
-            d_model=size(folder, "d_model", 1024),
+            vocab_size=folder.size("vocab_size"),
+            d_model=folder.size("d_model", 1024),
             num_heads=equal_heads(folder, 16),
-            d_ff=size(folder, "encoder_ffn_dim", 4096),
-            decoder_d_ff=size(folder, "decoder_ffn_dim", 4096),
-            num_encoder_layers=layer_count(folder, "encoder_layers", 12),
-            num_decoder_layers=layer_count(folder, "decoder_layers", 12),
+            d_ff=folder.size("encoder_ffn_dim", 4096),
+            decoder_d_ff=folder.size("decoder_ffn_dim", 4096),
+            num_encoder_layers=folder.layer_count("encoder_layers", 12),
+            num_decoder_layers=folder.layer_count("decoder_layers", 12),
             activation=folder.choice("activation_function", _ACTIVATIONS, "gelu"),
             norm_placement="pre",
             embedding_norm=True,
             position="learned",
             position_offset=_OFFSET,
-            max_positions=size(folder, "max_position_embeddings", 1024) + _OFFSET,
+            max_positions=folder.size("max_position_embeddings", 1024) + _OFFSET,
             scale_embedding=folder.flag("scale_embedding", default=False),
             tie_output=folder.flag("tie_word_embeddings", default=True),
             output_bias=has_output_bias,
@@ -216,7 +213,7 @@ def _tokens(network: ModelConfig, table: Mapping[str, int]) -> SpecialTokens:
 
 def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     tensors = TensorMap(weights)
-    table = first_there(weights, _TABLES)
+    table = weights.first_of(_TABLES)
     tensors.take("source_embedding.weight", table)
     tensors.drop_copies(table, *_TABLES)
     if network.tie_output:
@@ -227,7 +224,5 @@ def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
         tensors.take("output_bias", _OUTPUT_BIAS, shape=(network.vocab_size,))
     for ours, theirs in (("source", "encoder"), ("target", "decoder")):
         tensors.take(f"{ours}_positions.vectors.weight", f"model.{theirs}.embed_positions.weight")
-        tensors.linear(f"{theirs}.embedding_norm", f"model.{theirs}.layernorm_embedding")
-        tensors.linear(f"{theirs}.final_norm", f"model.{theirs}.layer_norm")
-    take_bart_layers(tensors, network)
+    bart_layers(network, tensors)
     return tensors

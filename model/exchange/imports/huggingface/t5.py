@@ -11,18 +11,17 @@ from model.checkpoint.verification import MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, shown
-from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
-from model.exchange.imports.huggingface.layers import (
+from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
-    described,
-    first_there,
-    layer_count,
-    only,
-    opened_weights,
-    size,
+    HuggingFaceFolder,
+    model_type,
 )
 from model.exchange.imports.huggingface.t5_prompts import prompted_pairs
-from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.huggingface.weights import (
+    HuggingFaceWeights,
+    TensorMap,
+    opened_weights,
+)
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.pieces import PieceModel
@@ -139,28 +138,27 @@ def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tupl
     said = folder.config.get("tie_word_embeddings")
     is_tied = weights is None or _OUTPUT not in weights
     if weights is not None and not is_tied and said is not False:
-        table = first_there(weights, _TABLES)
+        table = weights.first_of(_TABLES)
         is_tied = table in weights and weights.same(table, _OUTPUT)
     is_scaled = is_tied and said is not False
     return is_tied, folder.flag("scale_decoder_outputs", default=is_scaled)
 
 
 def _network(folder: HuggingFaceFolder, *, is_tied: bool, is_scaled: bool) -> ModelConfig | None:
-    only(folder, "relative_attention_num_buckets", NUM_BUCKETS)
-    only(folder, "relative_attention_max_distance", MAX_DISTANCE)
+    folder.only("relative_attention_num_buckets", NUM_BUCKETS)
+    folder.only("relative_attention_max_distance", MAX_DISTANCE)
     activation, is_gated = folder.choice("feed_forward_proj", _FEED_FORWARDS, "relu")
-    num_layers, head = layer_count(folder, "num_layers"), size(folder, "d_kv")
-    return described(
-        folder,
+    num_layers, head = folder.layer_count("num_layers"), folder.size("d_kv")
+    return folder.described(
         lambda: ModelConfig(
-            vocab_size=size(folder, "vocab_size"),
-            d_model=size(folder, "d_model"),
-            num_heads=size(folder, "num_heads"),
+            vocab_size=folder.size("vocab_size"),
+            d_model=folder.size("d_model"),
+            num_heads=folder.size("num_heads"),
             d_k=head,
             d_v=head,
-            d_ff=size(folder, "d_ff"),
+            d_ff=folder.size("d_ff"),
             num_encoder_layers=num_layers,
-            num_decoder_layers=layer_count(folder, "num_decoder_layers", num_layers),
+            num_decoder_layers=folder.layer_count("num_decoder_layers", num_layers),
             activation=activation,
             gated_feed_forward=is_gated,
             feed_forward_bias=False,
@@ -205,7 +203,7 @@ def _tokens(folder: HuggingFaceFolder, network: ModelConfig, pieces: PieceModel)
 
 def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     tensors = TensorMap(weights)
-    table = first_there(weights, _TABLES)
+    table = weights.first_of(_TABLES)
     tensors.take("source_embedding.weight", table)
     tensors.drop_copies(table, *_TABLES)
     if network.tie_output:

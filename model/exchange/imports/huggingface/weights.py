@@ -7,7 +7,7 @@ family's own file.
 
 import pickle
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from torch import Tensor
 from model.checkpoint.checksums import read_limited
 from model.checkpoint.strict_json import parse_json
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
 from model.system.paths import utf8_name
 
@@ -105,6 +106,10 @@ class HuggingFaceWeights:
             return False
         return torch.equal(self.read(one), self.read(other))
 
+    def first_of(self, names: Sequence[str]) -> str:
+        """The first name that there is a tensor of, or the first."""
+        return next((name for name in names if name in self), names[0])
+
     def _files(self) -> list[str]:
         """The weight files, of safetensors if there are any.
 
@@ -154,6 +159,15 @@ class HuggingFaceWeights:
                     yield name, _Place(file=file, dtype=piece.get_dtype(), shape=shape)
         except (OSError, SafetensorError) as error:
             raise ForeignModelError(self._folder, [f"{file}: {error}"]) from error
+
+
+def opened_weights(folder: HuggingFaceFolder) -> HuggingFaceWeights | None:
+    """The tensors of a folder; None, and problems, where they cannot be read."""
+    try:
+        return HuggingFaceWeights(folder.path)
+    except ForeignModelError as error:
+        folder.problems += error.problems
+        return None
 
 
 class TensorMap:

@@ -137,7 +137,7 @@ def edit_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callabl
     [
         (edit_json("config.json", normalize_before=True), "normalize_before is true"),
         (edit_json("config.json", activation_function="mish"), "only relu, gelu"),
-        (edit_json("config.json", decoder_attention_heads=2), "only equal ones"),
+        (edit_json("config.json", decoder_attention_heads=2), "only equal numbers"),
         (
             edit_json("config.json", encoder_layers=10**9),
             "network.num_encoder_layers is 1000000000; at most 1024 is read",
