@@ -1,4 +1,4 @@
-"""Language codes of other programs as BCP-47 tags.
+"""Language codes of other programs as BCP-47 tags, and names of files as pairs of them.
 
 Owns the tables: ISO 639-3 to the shorter code that BCP-47 prefers (RFC 5646, section 2.2.1), with
 the languages that stand for their macrolanguage; the families of ISO 639-5; the 202 codes of
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from model.errors import InputError
-from model.text.language import canonical_tag
+from model.text.language import canonical_tag, lookup_tags
 
 
 def _words(text: str) -> list[str]:
@@ -37,6 +37,7 @@ _PREFERRED: Mapping[str, str] = dict(
     vol:vo wln:wa wol:wo xho:xh ydd:yi yid:yi yor:yo zha:za zho:zh zsm:ms zul:zu
     """)
 )
+_LISTED = frozenset((*_PREFERRED, *_PREFERRED.values()))
 
 FLORES_CODES: tuple[str, ...] = tuple(
     _words("""
@@ -80,8 +81,6 @@ _FAMILIES = frozenset(
 )
 """ISO 639-5, and what stands for several languages or an unknown one."""
 
-_CODE = re.compile(r"([A-Za-z]{2,3})(?:[_-]([A-Za-z]{4}))?(?:[_-]([A-Za-z]{2}))?")
-
 
 def flores_tag(code: str) -> str | None:
     """The tag of a code such as `deu_Latn`, without a script that goes without saying.
@@ -96,19 +95,38 @@ def flores_tag(code: str) -> str | None:
 
 
 def language_tag(code: str) -> str | None:
-    """The tag of a code of two or three letters, with a script or a region: `cmn_Hans`, `pt_br`.
+    """The tag of a code of two or three letters, with a script or a region: `deu`, `pt_br`.
 
-    None of what is none, or is that of a family of languages.
+    Chinese is named by its script: `zho` → `zh-Hans`, `cmn_Hant` and `zh_TW` → `zh-Hant`. None of
+    what is none, or is that of a family of languages.
     """
-    match = _CODE.fullmatch(code)
-    if match is None or match[1].lower() in _FAMILIES:
+    first, *rest = code.replace("_", "-").split("-")
+    language = first.lower()
+    if len(language) not in {2, 3} or language in _FAMILIES:
         return None
-    language = match[1].lower()
-    parts = (_PREFERRED.get(language, language), match[2], match[3])
     try:
-        return canonical_tag("-".join(filter(None, parts)))
+        tag = canonical_tag("-".join((_PREFERRED.get(language, language), *rest)))
     except InputError:
         return None
+    return "zh-Hans" if tag == "zh" else lookup_tags(tag)[-1] if tag.startswith("zh-") else tag
+
+
+def split_pair(name: str) -> tuple[str, str] | None:
+    """The tags of a name such as `ende`, `deu-eng` or `enzh_hant`; None if it is none."""
+    for separator in ("-", ""):
+        for place in range(2, len(name) - 1):
+            left, right = name[:place], name[place:]
+            if separator and not right.startswith(separator):
+                continue
+            tags = _listed_tag(left), _listed_tag(right.removeprefix(separator))
+            if tags[0] is not None and tags[1] is not None:
+                return tags[0], tags[1]
+    return None
+
+
+def _listed_tag(code: str) -> str | None:
+    """As `language_tag`, of languages that the table has."""
+    return language_tag(code) if code.partition("_")[0] in _LISTED else None
 
 
 def first_of_each(codes: Iterable[tuple[str, str | None]]) -> dict[str, str]:

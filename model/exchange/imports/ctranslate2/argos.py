@@ -14,9 +14,10 @@ from model.checkpoint.checksums import read_limited
 from model.checkpoint.strict_json import parse_json
 from model.errors import CheckpointError, ConfigError, ForeignModelError, InputError, shown
 from model.exchange.imports.ctranslate2.file import WEIGHTS_FILE, specification_of
-from model.exchange.imports.ctranslate2.importer import attempted, read_directory
+from model.exchange.imports.ctranslate2.importer import read_directory
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files, read_merges
+from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
 from model.text.language import LanguagePair, canonical_tag, primary_language
 from model.text.moses import MosesBpe

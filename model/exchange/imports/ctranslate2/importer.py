@@ -1,19 +1,18 @@
 """Importer of CTranslate2 directories: model.bin, config.json, vocabularies, SentencePiece beside.
 
 Owns what of such a directory becomes which part of a checkpoint, and what is said of one that
-cannot be converted. The files are read by `ctranslate2_file`, `ctranslate2_directory` and
-`piece_files`; the network is found by `ctranslate2_network`.
+cannot be converted. The files are read by `file.py`, `directory.py` and
+`piece_files.py`; the network is found by `network.py`.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
-from model.errors import ConfigError, ForeignModelError, shown
+from model.errors import ForeignModelError, shown
 from model.exchange.imports.ctranslate2.directory import (
     SHORTLIST_FILE,
     Settings,
@@ -26,10 +25,9 @@ from model.exchange.imports.ctranslate2.network import Description, describe
 from model.exchange.imports.imported import ForeignTensor, ImportedModel, ImportOptions
 from model.exchange.imports.numbering import Numbering, TokenNames, number_pieces
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
+from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
 from model.text.language import LanguagePair
-
-T = TypeVar("T")
 
 MAX_LENGTH = 256
 """Tokens of a sentence: what the engine writes at most by itself."""
@@ -143,17 +141,6 @@ def read_directory(
         is_marian=parts.is_marian,
         notes=tuple(_notes(directory, names)),
     )
-
-
-def attempted(problems: list[str], read: Callable[[], T]) -> T | None:
-    """What `read` gives; None, and its problems in the list, where it cannot be read."""
-    try:
-        return read()
-    except ForeignModelError as error:
-        problems += [f"{error.path.name}: {problem}" for problem in error.problems]
-    except ConfigError as error:
-        problems.append(str(error))
-    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,7 +168,9 @@ def _pairs(
         (piece for piece in vocabulary if re.fullmatch(r">>[^<>]+<<", piece)),
         key=vocabulary.__getitem__,
     )
-    tokens = first_of_each((piece, language_tag(piece[2:-2])) for piece in pieces)
+    tags = [(piece, language_tag(piece[2:-2])) for piece in pieces]
+    with_script = [(piece, tag) for piece, tag in tags if "_" in piece]  # more than >>cmn<< says
+    tokens = first_of_each(tags) | first_of_each(with_script)
     wanted = options.pairs or _stated_pairs(folder, tokens)
     missing = sorted({target for _, target in wanted} - tokens.keys()) if tokens else []
     if missing:

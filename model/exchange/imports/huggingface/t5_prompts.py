@@ -17,8 +17,8 @@ from model.text.pieces import PieceModel
 _TAG = re.compile("<2([A-Za-z_-]{2,12})>")
 _T5_NAMES: Mapping[str, str] = {"en": "English", "de": "German", "fr": "French", "ro": "Romanian"}
 """Languages of T5's own translation tasks (Raffel et al. 2020, appendix D)."""
-_TAGS_OF_CODES: Mapping[str, str] = {"in": "id", "iw": "he", "jw": "jv", "zh": "zh-Hans"}
-"""Codes that ISO 639 has withdrawn, and one that leaves open in which script it is written."""
+_TAGS_OF_CODES: Mapping[str, str] = {"in": "id", "iw": "he", "jw": "jv"}
+"""Codes that ISO 639 has withdrawn."""
 
 
 def prompted_pairs(

@@ -1,8 +1,8 @@
 """Marian's model files, `.npz` and `.bin`: options, and tensors that are read when asked for.
 
 Owns what both formats have in common: what a tensor of a file is, which file is which, the options
-that stand in it as `special:model.yml`. The formats are `marian_npz.py` and `marian_bin.py`; what
-the tensors mean is `marian_network.py`. Nothing is unpickled.
+that stand in it as `special:model.yml`. The formats are `npz.py` and `bin.py`; what
+the tensors mean is `network.py`. Nothing is unpickled.
 """
 
 import gzip

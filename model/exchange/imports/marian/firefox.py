@@ -1,6 +1,6 @@
 """Importer of Firefox Translations' models, which are also Bergamot's: small students of Marian.
 
-Owns the names of their files and what metadata.json says. The network is `marian_model.py`'s.
+Owns the names of their files and what metadata.json says. The network is `model.py`'s.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from model.checkpoint.strict_json import parse_json
 from model.config import LengthLimits
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_codes import split_pair
+from model.exchange.imports.languages import split_pair
 from model.exchange.imports.marian.files import MAX_OPTIONS_BYTES, read_small, refused
 from model.exchange.imports.marian.importer import folder_files, side_of
 from model.exchange.imports.marian.model import (

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_codes import split_pair
+from model.exchange.imports.languages import split_pair
 from model.exchange.imports.marian.files import MAX_OPTIONS_BYTES, parse_options, read_small
 from model.exchange.imports.marian.model import (
     MarianFacts,

@@ -1,7 +1,7 @@
 """A model of Marian's put together: network, vocabularies and special tokens.
 
 Owns what all releases of Marian models have in common, once somebody has said which files they are:
-`marian.py`, `opus_mt.py`, `firefox.py`.
+`importer.py`, `opus_mt.py`, `firefox.py`.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Marian's options (`special:model.yml`) as the shape of a network, or all that is in the way.
 
 Owns which options are honoured, which do not matter to a translation, and that every other one is
-refused where it is on. It knows no tensors; `marian_network.py` does.
+refused where it is on. It knows no tensors; `network.py` does.
 """
 
 from collections.abc import Mapping

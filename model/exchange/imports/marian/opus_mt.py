@@ -1,7 +1,7 @@
 """Importer of OPUS-MT releases: a Marian model, SentencePiece files, vocab.yml, README.md.
 
 Owns the files of a release and what README.md and preprocess.sh say of languages and text. The
-network is `marian_model.py`'s, the cleaning of text `model.text.normalisation`'s.
+network is `model.py`'s, the cleaning of text `model.text.normalisation`'s.
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.language_codes import language_tag, split_pair
+from model.exchange.imports.languages import language_tag, split_pair
 from model.exchange.imports.marian.files import read_small
 from model.exchange.imports.marian.importer import (
     find_files,

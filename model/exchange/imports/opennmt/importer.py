@@ -16,7 +16,6 @@ from torch import Tensor
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig
 from model.errors import ForeignModelError, shown
-from model.exchange.imports.ctranslate2.importer import MAX_LENGTH, attempted
 from model.exchange.imports.imported import (
     ForeignTensor,
     ImportedModel,
@@ -27,6 +26,7 @@ from model.exchange.imports.numbering import Numbering, Rows, TokenNames, number
 from model.exchange.imports.opennmt.file import OpenNMTFile, opennmt_path, read_opennmt
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.position_tables import recognised_table
+from model.exchange.imports.problems import attempted
 from model.text.language import LanguagePair
 
 Settings = dict[str, object]
@@ -37,6 +37,8 @@ _ACTIVATIONS: Mapping[str, Activation] = MappingProxyType(
 _NAMES = TokenNames(unk="<unk>", bos="<s>", eos="</s>", start="<s>", has_source_eos=False)
 _EPSILON = 1e-6
 _MAX_COUNT = 1024
+_MAX_LENGTH = 256
+"""Tokens of a sentence: no option says how long those were that a network learned."""
 _EMBEDDINGS = "{}.embeddings.make_embedding.emb_luts.0.weight"
 _POSITIONS = "{}.embeddings.make_embedding.pe.pe"
 _LAYERS = {"encoder": "encoder.transformer", "decoder": "decoder.transformer_layers"}
@@ -306,7 +308,7 @@ def _imported(
         network=network.config,
         tokens=numbering.tokens,
         pairs=tuple(LanguagePair(source=one, target=two) for one, two in options.pairs),
-        limits=LengthLimits(max_source_length=MAX_LENGTH, max_target_length=MAX_LENGTH),
+        limits=LengthLimits(max_source_length=_MAX_LENGTH, max_target_length=_MAX_LENGTH),
         tokenizer=TokenizerParts(
             source_spm=pieces.source,
             source_table=numbering.source_table,

@@ -6,6 +6,7 @@ from model.exchange.imports.languages import (
     first_of_each,
     flores_tag,
     language_tag,
+    split_pair,
 )
 from model.text.language import canonical_tag
 
@@ -43,21 +44,47 @@ def test_a_script_is_left_out_where_it_goes_without_saying(code: str, tag: str |
     [
         ("deu", "de"),
         ("de", "de"),
+        ("cmn", "zh-Hans"),
+        ("zho", "zh-Hans"),
         ("cmn_Hans", "zh-Hans"),
+        ("cmn_Hant", "zh-Hant"),
+        ("zh_CN", "zh-Hans"),
+        ("zh_TW", "zh-Hant"),
+        ("yue_Hant", "yue-Hant"),
         ("pt_br", "pt-BR"),
+        ("es_419", "es-419"),
         ("srp_Latn", "sr-Latn"),
+        ("quy", "qu"),
         ("ceb", "ceb"),
+        ("war", "war"),
         ("ROMANCE", None),
         ("gem", None),
         ("mul", None),
         ("en+de", None),
+        ("not a code", None),
         ("", None),
     ],
 )
-def test_codes_of_marian_become_tags(code: str, tag: str | None) -> None:
+def test_codes_become_tags(code: str, tag: str | None) -> None:
     assert language_tag(code) == tag
 
 
 def test_of_several_codes_with_one_tag_the_first_stands() -> None:
     codes = [(code, language_tag(code)) for code in ("cmn", "zho", "x", "fra")]
-    assert first_of_each(codes) == {"zh": "cmn", "fr": "fra"}
+    assert first_of_each(codes) == {"zh-Hans": "cmn", "fr": "fra"}
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("ende", ("en", "de")),
+        ("deu-eng", ("de", "en")),
+        ("enzh_hant", ("en", "zh-Hant")),
+        ("zhen", ("zh-Hans", "en")),
+        ("vocab", None),
+        ("gem-gem", None),
+        ("", None),
+    ],
+)
+def test_names_of_files_become_pairs(name: str, pair: tuple[str, str] | None) -> None:
+    assert split_pair(name) == pair

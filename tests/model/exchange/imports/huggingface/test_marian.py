@@ -81,8 +81,17 @@ def test_targets_have_the_tags_of_bcp_47(tmp_path: Path) -> None:
     )
 
 
+def test_of_several_tags_of_a_language_one_that_says_the_script_is_taken(tmp_path: Path) -> None:
+    tags = (">>cmn<<", ">>deu<<", ">>cmn_Hans<<")
+    folder = marian_folder(tmp_path / "m", tags=tags, languages=("eng", "mul"))
+    assert directions(imported(folder)) == {
+        ("en", "zh-Hans"): (">>cmn_Hans<<",),
+        ("en", "de"): (">>deu<<",),
+    }
+
+
 def test_languages_come_from_the_tokenizer_or_the_name_or_a_person(tmp_path: Path) -> None:
-    assert list(directions(imported(marian_folder(tmp_path / "a")))) == [("en", "zh")]
+    assert list(directions(imported(marian_folder(tmp_path / "a")))) == [("en", "zh-Hans")]
     named = marian_folder(tmp_path / "opus-mt-tc-big-fra-deu", languages=None)
     assert list(directions(imported(named))) == [("fr", "de")]
     nameless = marian_folder(tmp_path / "b", languages=("gem", "en"))
@@ -214,7 +223,7 @@ def test_an_older_folder_of_a_pickle_with_every_table_in_16_bits(tmp_path: Path)
     model = imported(folder)
     assert model.unused == ()
     twins = imported_twins(folder, tmp_path / "out")
-    compare_network(twins, SENTENCES[:3], twins.pair("en", "zh"))
+    compare_network(twins, SENTENCES[:3], twins.pair("en", "zh-Hans"))
 
 
 def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
