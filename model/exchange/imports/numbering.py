@@ -74,6 +74,10 @@ class Rows:
         """The same of an output bias, (num_old,) → (ids,); added rows have no probability."""
         return self._moved(stored.float(), added=_NEVER)
 
+    def no_bias(self) -> Tensor:
+        """The output bias, (ids,), of a network without one: zeros, but for added rows."""
+        return self.bias(torch.zeros(self.num_old))
+
     def _moved(self, table: Tensor, *, added: float) -> Tensor:
         moved = table[torch.tensor([row or 0 for row in self.old])]
         moved[torch.tensor([row is None for row in self.old])] = added

@@ -89,7 +89,7 @@ class Tensors:
         if is_stored and not self._layout.use(OUTPUT_BIAS, (rows.num_old,)):
             return False
         if is_stored or rows.has_added:
-            read = partial(_bias, self._layout, rows) if is_stored else partial(_no_bias, rows)
+            read = partial(_bias, self._layout, rows) if is_stored else rows.no_bias
             self.found["output_bias"] = ForeignTensor(shape=(len(rows.old),), read=read)
         return is_stored or rows.has_added
 
@@ -183,7 +183,3 @@ def _moved(layout: Layout, path: str, rows: Rows) -> Tensor | QuantisedRows:
 
 def _bias(layout: Layout, rows: Rows) -> Tensor:
     return rows.bias(layout.file.values(OUTPUT_BIAS))
-
-
-def _no_bias(rows: Rows) -> Tensor:
-    return rows.bias(torch.zeros(rows.num_old))

@@ -228,6 +228,9 @@ class _Network:
                 self.tensors.pop(f"{name}.weight", None)
         bias = projection.removesuffix("weight") + "bias"
         has_bias = self._take("output_bias", bias, numbering.target)
+        if not has_bias and numbering.target.has_added:
+            has_bias, shape = True, (len(numbering.target.old),)
+            self.tensors["output_bias"] = ForeignTensor(shape=shape, read=numbering.target.no_bias)
         return {"share_embeddings": is_shared, "tie_output": is_tied, "output_bias": has_bias}
 
     def _is_same(self, one: str, other: str) -> bool:

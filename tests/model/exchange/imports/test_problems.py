@@ -1,3 +1,4 @@
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ def test_all_problems_of_all_parts_are_kept() -> None:
     problems = ["a first one"]
     foreign = ForeignModelError(Path("folder/model.bin"), ["is empty", "is old"])
     for error in (foreign, ConfigError("has no size")):
-        assert attempted(problems, lambda error=error: raising(error)) is None
+        assert attempted(problems, partial(raising, error)) is None
     assert problems == ["a first one", "model.bin: is empty", "model.bin: is old", "has no size"]
 
 

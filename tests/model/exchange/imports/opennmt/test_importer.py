@@ -154,6 +154,24 @@ def test_a_folder_with_a_checkpoint_is_converted(tmp_path: Path) -> None:
     load_checkpoint(tmp_path / "ours")
 
 
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_padding_that_is_added_has_no_probability(tmp_path: Path, has_bias: bool) -> None:
+    parts = random_parts()
+    pieces = [piece.replace("<blank>", "<unused>") for piece in parts["vocab"]["src"]]
+    parts["vocab"] |= {"src": pieces, "tgt": pieces}
+    stored = parts["generator"]["bias"] if has_bias else torch.zeros(len(pieces))
+    if not has_bias:
+        del parts["generator"]["bias"]
+    imported = OpenNMTImporter().read(saved(tmp_path / "opennmt", parts), PAIRS)
+    assert imported.network.output_bias
+    assert imported.tokens.pad_id == len(pieces)
+    bias = imported.tensors["output_bias"].read()
+    assert isinstance(bias, Tensor)
+    assert imported.tensors["output_bias"].shape == bias.shape == (len(pieces) + 1,)
+    assert torch.equal(bias[:-1], stored)
+    assert bias[-1] == -1e4
+
+
 def problems_of(path: Path, options: ImportOptions = PAIRS) -> str:
     with pytest.raises(ForeignModelError) as caught:
         OpenNMTImporter().read(path, options)
