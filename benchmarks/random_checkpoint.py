@@ -89,7 +89,7 @@ def write_random_checkpoint(
         pairs=(LanguagePair(source="en", target="de"),),
         limits=LengthLimits(max_source_length=MAX_LENGTH, max_target_length=MAX_LENGTH),
         licences=(Licence(corpus="none", licence="Apache-2.0"),),
-        tokenizer=TokenizerParts(source_spm=synthetic_spm(vocab_size)),
+        tokenizer=TokenizerParts(source_pieces=synthetic_spm(vocab_size)),
         card=f"# Random weights, seed {seed}\n\nFor measuring speed. It translates nothing.\n",
     )
 

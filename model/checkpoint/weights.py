@@ -44,19 +44,19 @@ class TokenizerParts:
     """Files and tables that a checkpoint's tokenizer is made of.
 
     Attributes:
-        source_spm: Bytes of the source's SentencePiece file; of its merges with `moses`.
+        source_pieces: Bytes of the source's SentencePiece file, or of its merges with `moses`.
         source_table: Piece → id of the source; None takes the file's own numbering, which merges
             do not have.
-        target_spm: The target's file; None shares the source's.
+        target_pieces: The target's file; None shares the source's.
         target_table: The target's table; None shares the source's if the file is shared,
             and otherwise takes the target file's own numbering.
         moses: How text becomes pieces without SentencePiece.
         normalisation: How source text is cleaned before.
     """
 
-    source_spm: bytes
+    source_pieces: bytes
     source_table: Mapping[str, int] | None = None
-    target_spm: bytes | None = None
+    target_pieces: bytes | None = None
     target_table: Mapping[str, int] | None = None
     moses: MosesBpe | None = None
     normalisation: Normalisation | None = None
@@ -73,11 +73,11 @@ class TokenizerParts:
                 raise ConfigError("merges number no pieces; a vocabulary must stand beside them")
             return source, source if self.target_table is None else self.target_table
         if source is None:
-            source = PieceModel(self.source_spm).table()
+            source = PieceModel(self.source_pieces).table()
         if self.target_table is not None:
             return source, self.target_table
-        if self.target_spm is not None:
-            return source, PieceModel(self.target_spm).table()
+        if self.target_pieces is not None:
+            return source, PieceModel(self.target_pieces).table()
         return source, source
 
     def build(self, manifest: Manifest) -> Tokenizer:
@@ -97,11 +97,11 @@ class TokenizerParts:
         )
 
     def _models(self) -> tuple[Pieces, Pieces]:
-        target, rules = self.target_spm or self.source_spm, self.moses
+        target, rules = self.target_pieces or self.source_pieces, self.moses
         if rules is None:
-            return PieceModel(self.source_spm), PieceModel(target)
+            return PieceModel(self.source_pieces), PieceModel(target)
         return (
-            MosesPieces(self.source_spm, rules, rules.source_language),
+            MosesPieces(self.source_pieces, rules, rules.source_language),
             MosesPieces(target, rules, rules.target_language),
         )
 
@@ -264,10 +264,10 @@ def tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, b
     ending = "spm" if parts.moses is None else "merges"
     one, two = f"source.{ending}", f"target.{ending}"
     names = CheckpointFiles(source_tokenizer=one, target_tokenizer=one)
-    contents = {one: parts.source_spm}
-    if parts.target_spm not in {None, parts.source_spm}:
+    contents = {one: parts.source_pieces}
+    if parts.target_pieces not in {None, parts.source_pieces}:
         names = replace(names, target_tokenizer=two)
-        contents[two] = parts.target_spm or b""
+        contents[two] = parts.target_pieces or b""
     source, target = (format_json(dict(table)) for table in parts.tables())
     if source != target:
         one, two = "source_vocabulary.json", "target_vocabulary.json"

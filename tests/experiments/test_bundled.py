@@ -164,7 +164,7 @@ def test_a_student_can_be_bundled_and_exported(name: str, tmp_path: Path) -> Non
         pairs=(LanguagePair(source=direction.source, target=direction.target),),
         limits=TINY_LIMITS,
         licences=TINY_LICENCES,
-        tokenizer=TokenizerParts(source_spm=synthetic_spm(size)),
+        tokenizer=TokenizerParts(source_pieces=synthetic_spm(size)),
         card="",
     )
     num_bytes = sum(path.stat().st_size for path in (tmp_path / name).iterdir())

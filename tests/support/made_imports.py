@@ -67,7 +67,7 @@ class MadeImporter:
                 tokens=TINY_TOKENS,
                 pairs=(EN_ZH,),
                 limits=TINY_LIMITS,
-                tokenizer=TokenizerParts(source_spm=tiny_spm()),
+                tokenizer=TokenizerParts(source_pieces=tiny_spm()),
                 tensors={
                     name: ForeignTensor(shape=tuple(value.shape), read=self._reading(name, value))
                     for name, value in tensors.items()

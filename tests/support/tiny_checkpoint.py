@@ -114,7 +114,7 @@ def write_tiny_checkpoint(
         pairs=pairs,
         limits=limits,
         licences=TINY_LICENCES,
-        tokenizer=TokenizerParts(source_spm=tiny_spm()),
+        tokenizer=TokenizerParts(source_pieces=tiny_spm()),
         card="# tiny\n\nRandom weights; it translates nothing.\n",
         quantise=quantise,
     )

@@ -94,4 +94,4 @@ def export_checkpoint(
 
 def _tokenizer_parts(vocabularies: Vocabularies) -> TokenizerParts:
     target = None if vocabularies.is_joint else vocabularies.target_path.read_bytes()
-    return TokenizerParts(source_spm=vocabularies.source_path.read_bytes(), target_spm=target)
+    return TokenizerParts(source_pieces=vocabularies.source_path.read_bytes(), target_pieces=target)

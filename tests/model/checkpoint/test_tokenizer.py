@@ -71,7 +71,9 @@ def test_a_table_of_its_own_is_read_from_the_file(tmp_path: Path) -> None:
 
 def _moses_parts(*, has_table: bool = True) -> TokenizerParts:
     table = fairseq_vocabulary(["low"], [("l", "o"), ("lo", "w</w>")])
-    return TokenizerParts(source_spm=MERGES, source_table=table if has_table else None, moses=MOSES)
+    return TokenizerParts(
+        source_pieces=MERGES, source_table=table if has_table else None, moses=MOSES
+    )
 
 
 def _write_moses_checkpoint(directory: Path, parts: TokenizerParts) -> None:

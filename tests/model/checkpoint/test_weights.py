@@ -78,7 +78,7 @@ def save(directory: Path, transformer: Transformer, *, quantise: bool = False) -
         pairs=(EN_ZH,),
         limits=TINY_LIMITS,
         licences=TINY_LICENCES,
-        tokenizer=TokenizerParts(source_spm=tiny_spm()),
+        tokenizer=TokenizerParts(source_pieces=tiny_spm()),
         card="# saved\n",
         quantise=quantise,
     )
@@ -188,7 +188,7 @@ def test_sides_with_their_own_vocabularies_are_saved_apart(tmp_path: Path) -> No
         pairs=(EN_ZH,),
         limits=TINY_LIMITS,
         licences=TINY_LICENCES,
-        tokenizer=TokenizerParts(source_spm=tiny_spm(), target_spm=spm),
+        tokenizer=TokenizerParts(source_pieces=tiny_spm(), target_pieces=spm),
         card="",
     )
     assert manifest.files.target_tokenizer == "target.spm"

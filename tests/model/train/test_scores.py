@@ -109,7 +109,7 @@ def write_float_checkpoint(folder: Path, weights: Path, directory: Path) -> Path
         pairs=manifest.pairs,
         limits=manifest.limits,
         licences=manifest.licences,
-        tokenizer=TokenizerParts(source_spm=(folder / "joint.spm").read_bytes()),
+        tokenizer=TokenizerParts(source_pieces=(folder / "joint.spm").read_bytes()),
         card="# One snapshot\n",
         quantise=False,
     )

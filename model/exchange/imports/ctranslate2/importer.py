@@ -207,9 +207,9 @@ def _names(parts: _Parts) -> TokenNames:
 
 def _tokenizer(pieces: PieceFiles, numbering: Numbering) -> TokenizerParts:
     return TokenizerParts(
-        source_spm=pieces.source,
+        source_pieces=pieces.source,
         source_table=numbering.source_table,
-        target_spm=pieces.target,
+        target_pieces=pieces.target,
         target_table=numbering.target_table,
         moses=pieces.moses,
     )

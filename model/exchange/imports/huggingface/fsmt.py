@@ -83,7 +83,7 @@ class FsmtImporter:
                 max_source_length=MAX_TRAINED_LENGTH, max_target_length=MAX_TRAINED_LENGTH
             ),
             tokenizer=TokenizerParts(
-                source_spm=merges, source_table=tables[0], target_table=tables[1], moses=rules
+                source_pieces=merges, source_table=tables[0], target_table=tables[1], moses=rules
             ),
             tensors=tensors.tensors,
             unused=tensors.unused,

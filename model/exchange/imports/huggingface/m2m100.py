@@ -99,7 +99,7 @@ class HuggingFaceM2M100:
             tokens=with_nameless(tokens, vocabulary.table, network.output_size),
             pairs=pairs,
             limits=bart_limits(folder),
-            tokenizer=TokenizerParts(source_spm=spm, source_table=vocabulary.table),
+            tokenizer=TokenizerParts(source_pieces=spm, source_table=vocabulary.table),
             tensors=tensors.tensors,
             unused=tensors.unused,
             notes=_NOTES,

@@ -141,9 +141,9 @@ def _tokenizer(
     is_separate = folder.tokenizer.get("separate_vocabs") is True
     target = folder.vocabulary("target_vocab.json") if is_separate else vocabulary
     parts = TokenizerParts(
-        source_spm=folder.data("source.spm"),
+        source_pieces=folder.data("source.spm"),
         source_table=vocabulary,
-        target_spm=folder.data("target.spm"),
+        target_pieces=folder.data("target.spm"),
         target_table=target,
     )
     return parts, vocabulary, target

@@ -97,7 +97,9 @@ class MBartImporter:
             tokens=_tokens(network, target_table),
             pairs=pairs,
             limits=LengthLimits(max_source_length=length, max_target_length=length),
-            tokenizer=TokenizerParts(source_spm=spm, source_table=table, target_table=target_table),
+            tokenizer=TokenizerParts(
+                source_pieces=spm, source_table=table, target_table=target_table
+            ),
             tensors=tensors.tensors,
             unused=tensors.unused,
         )

@@ -102,7 +102,7 @@ class T5Importer:
             limits=LengthLimits(
                 max_source_length=MAX_TRAINED_LENGTH, max_target_length=MAX_TRAINED_LENGTH
             ),
-            tokenizer=TokenizerParts(source_spm=spm),
+            tokenizer=TokenizerParts(source_pieces=spm),
             tensors=tensors.tensors,
             unused=tensors.unused,
             notes=(_HALF_PRECISION, *notes),

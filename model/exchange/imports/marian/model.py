@@ -212,16 +212,16 @@ def _tokenizer(files: MarianSources, vocabularies: list[MarianVocabulary]) -> To
     if files.spms is not None:
         spms = [_read_pieces(path, files.moses) for path in files.spms]
         return TokenizerParts(
-            source_spm=spms[0],
+            source_pieces=spms[0],
             source_table=source.table,
-            target_spm=spms[1],
+            target_pieces=spms[1],
             target_table=target.table,
             moses=files.moses,
             normalisation=files.normalisation,
         )
     assert source.spm is not None
     is_shared = target.spm == source.spm
-    return TokenizerParts(source_spm=source.spm, target_spm=None if is_shared else target.spm)
+    return TokenizerParts(source_pieces=source.spm, target_pieces=None if is_shared else target.spm)
 
 
 def _read_pieces(path: Path, moses: MosesBpe | None) -> bytes:

@@ -313,9 +313,9 @@ def _imported(
         pairs=tuple(LanguagePair(source=one, target=two) for one, two in options.pairs),
         limits=LengthLimits(max_source_length=_MAX_LENGTH, max_target_length=_MAX_LENGTH),
         tokenizer=TokenizerParts(
-            source_spm=pieces.source,
+            source_pieces=pieces.source,
             source_table=numbering.source_table,
-            target_spm=pieces.target,
+            target_pieces=pieces.target,
             target_table=numbering.target_table,
         ),
         tensors=network.tensors,

@@ -182,7 +182,7 @@ def test_each_side_has_its_own_vocabulary(tmp_path: Path) -> None:
         pairs=manifest.pairs,
         limits=manifest.limits,
         licences=manifest.licences,
-        tokenizer=TokenizerParts(source_spm=tiny_spm(), target_table=target_table),
+        tokenizer=TokenizerParts(source_pieces=tiny_spm(), target_table=target_table),
         card="",
         quantise=False,
     )
