@@ -46,7 +46,7 @@ def trained_spm(*, vocabulary_size: int = 260, symbols: Sequence[str] = (), **id
         user_defined_symbols=list(symbols),
         num_threads=1,
         minloglevel=2,
-        **ids,
+        **ids,  # type: ignore[arg-type]  # any of its settings
     )
     return output.getvalue()
 

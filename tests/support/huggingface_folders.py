@@ -144,7 +144,7 @@ def marian_folder(
         "eos_token_id": vocabulary["</s>"],
         "forced_eos_token_id": vocabulary["</s>"],
     }
-    network = MarianMTModel(MarianConfig(**(shape | more))).eval()  # type: ignore[arg-type]
+    network = MarianMTModel(MarianConfig(**(shape | more))).eval()
     make_weights_matter(network, pad_id=pad_id)
     network.generation_config.bad_words_ids = [[pad_id]]
     network.save_pretrained(folder)
@@ -185,7 +185,7 @@ def m2m100_folder(folder: Path, *, kind: str = "m2m100", **more: object) -> Path
         "scale_embedding": True,
         "dropout": 0.1,
     }
-    network = M2M100ForConditionalGeneration(M2M100Config(**(shape | more))).eval()  # type: ignore[arg-type]
+    network = M2M100ForConditionalGeneration(M2M100Config(**(shape | more))).eval()
     make_weights_matter(network, pad_id=1)
     network.save_pretrained(folder)
     return folder

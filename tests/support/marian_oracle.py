@@ -71,17 +71,20 @@ def tokenizer_of(imported: ImportedModel) -> Tokenizer:
 
 
 @torch.inference_mode()
-def word_scores(transformer: Transformer, start: int, source: list[int], target: list[int]):
+def word_scores(
+    transformer: Transformer, start: int, source: list[int], target: list[int]
+) -> list[float]:
     """Log probability of every target id, EOS among them."""
     ids = torch.tensor([[start, *target[:-1]]])
     logits = transformer(torch.tensor([source]), ids)[0]
-    return logits.log_softmax(-1)[range(len(target)), target].tolist()
+    scores: list[float] = logits.log_softmax(-1)[range(len(target)), target].tolist()
+    return scores
 
 
 @torch.inference_mode()
 def marian_search(
     transformer: Transformer,
-    imported: ImportedModel,
+    imported: ImportedModel | Manifest,
     source: list[int],
     *,
     beam_size: int,

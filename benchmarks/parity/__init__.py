@@ -1,0 +1,1 @@
+"""Imported networks of every family against the reference that made them."""

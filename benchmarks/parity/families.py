@@ -1,0 +1,145 @@
+"""The families that are compared: who makes a random network of each, and of which size.
+
+Owns nothing of what is measured. References write their folders with the generators of the tests
+(`support`), where every weight is drawn, norms and biases included; Marian's networks are the
+fixtures that Marian itself trained.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from support.ctranslate2_models import RandomSpec, random_directory
+from support.foreign_folders import MADLAD_SYMBOLS, trained_spm, write_fsmt, write_mbart, write_t5
+from support.huggingface_folders import m2m100_folder, marian_folder
+from support.marian_oracle import FIXTURES
+
+Reference = Literal["transformers", "ctranslate2", "marian"]
+# Settings of configurations, by their names: transformers says their types.
+_MADLAD: Mapping[str, Any] = {
+    "pad_token_id": 1,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 0,
+    "num_layers": 2,
+    "num_decoder_layers": 2,
+}
+_T5: Mapping[str, Any] = {
+    **_MADLAD,
+    "pad_token_id": 0,
+    "eos_token_id": 1,
+    "feed_forward_proj": "relu",
+}
+_M2M100_418M: Mapping[str, Any] = {
+    "vocab_size": 128_112,
+    "d_model": 1024,
+    "encoder_layers": 12,
+    "decoder_layers": 12,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+}
+_OPUS_BASE: Mapping[str, Any] = {
+    "d_model": 512,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 2048,
+    "decoder_ffn_dim": 2048,
+    "max_position_embeddings": 512,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """A network of a family.
+
+    Attributes:
+        name: Of the family, and of the shape if it has several.
+        reference: Who made it and runs it.
+        write: Writes it below an empty folder and returns what `convert` is given.
+        pairs: What the files do not say of themselves; the first pair is translated.
+    """
+
+    name: str
+    reference: Reference
+    write: Callable[[Path], Path]
+    pairs: tuple[tuple[str, str], ...] = (("en", "de"),)
+
+
+def _opus(folder: Path) -> Path:
+    return marian_folder(folder / "opus-mt-en-de", languages=("en", "de"))
+
+
+def _opus_base(folder: Path) -> Path:
+    return marian_folder(folder / "opus-mt-en-de", languages=("en", "de"), **_OPUS_BASE)
+
+
+def _m2m100(folder: Path) -> Path:
+    return m2m100_folder(folder / "m2m100")
+
+
+def _m2m100_418m(folder: Path) -> Path:
+    return m2m100_folder(folder / "m2m100", **_M2M100_418M)
+
+
+def _nllb(folder: Path) -> Path:
+    return m2m100_folder(folder / "nllb", kind="nllb")
+
+
+def _mbart(folder: Path) -> Path:
+    write_mbart(folder / "mbart-50")
+    return folder / "mbart-50"
+
+
+def _madlad(folder: Path) -> Path:
+    spm = trained_spm(symbols=MADLAD_SYMBOLS, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    write_t5(folder / "madlad400", spm=spm, **_MADLAD)
+    return folder / "madlad400"
+
+
+def _t5(folder: Path) -> Path:
+    spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    write_t5(folder / "t5", spm=spm, head="tied", **_T5)
+    return folder / "t5"
+
+
+def _fsmt(folder: Path) -> Path:
+    write_fsmt(folder / "wmt19-en-de", is_joint=False)
+    return folder / "wmt19-en-de"
+
+
+def _ctranslate2(folder: Path) -> Path:
+    return random_directory(folder / "directory", RandomSpec())
+
+
+def _fixture(name: str) -> Callable[[Path], Path]:
+    return lambda _folder: FIXTURES / name
+
+
+REDUCED: Sequence[Family] = (
+    Family(name="OPUS-MT", reference="transformers", write=_opus),
+    Family(name="M2M100", reference="transformers", write=_m2m100),
+    Family(name="NLLB", reference="transformers", write=_nllb),
+    Family(name="mBART-50", reference="transformers", write=_mbart),
+    Family(name="T5, tied", reference="transformers", write=_t5),
+    Family(name="MADLAD, untied", reference="transformers", write=_madlad),
+    Family(name="FSMT", reference="transformers", write=_fsmt),
+    Family(name="CTranslate2", reference="ctranslate2", write=_ctranslate2),
+    Family(name="Marian, SSRU student", reference="marian", write=_fixture("student")),
+    Family(name="Marian, shallow", reference="marian", write=_fixture("int8/model.npz")),
+    Family(
+        name="Marian, pre-norm",
+        reference="marian",
+        write=_fixture("prenorm"),
+        pairs=(("en", "fr"),),
+    ),
+)
+"""Every family, of a size that takes seconds."""
+FULL: Sequence[Family] = (
+    Family(name="OPUS-MT base", reference="transformers", write=_opus_base),
+    Family(name="M2M100 418M", reference="transformers", write=_m2m100_418m),
+)
+"""Layers, widths and heads of released networks; the tokenizers stay small."""

@@ -1,0 +1,127 @@
+"""What a comparison found, as numbers, as a line of the table and as a judgement.
+
+Owns neither networks nor references.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+BOUND = 1e-3
+"""Of differences in float32, where the largest number is 1; larger numbers may differ by more."""
+COLUMNS = "{:22} {:>9} {:>9} {:>9} {:>16} {:>15} {:>15}  {}"
+HEAD = (
+    "family",
+    "sentences",
+    "encoder",
+    "logits",
+    "equal/tie/differ",
+    "int8 max/mean",
+    "theirs max/mean",
+    "exported",
+)
+
+
+@dataclass(slots=True)
+class Distance:
+    """Absolute differences: the largest, the sum, how many, and the largest number itself."""
+
+    largest: float = 0.0
+    total: float = 0.0
+    num: int = 0
+    scale: float = 0.0
+
+    def add(self, ours: Tensor, theirs: Tensor) -> None:
+        """Take the differences of two tensors of one shape.
+
+        Raises:
+            ValueError: A number of one of them is not finite.
+        """
+        gap = (ours.double() - theirs.double()).abs()
+        if not gap.isfinite().all():
+            raise ValueError("a difference is not finite")
+        self.largest = max(self.largest, float(gap.max()))
+        self.total += float(gap.sum())
+        self.num += gap.numel()
+        self.scale = max(self.scale, float(theirs.abs().max()))
+
+    def add_lists(self, ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> None:
+        """Take those of lists, number by number."""
+        for mine, other in zip(ours, theirs, strict=True):
+            self.add(torch.tensor(mine).double(), torch.tensor(other).double())
+
+    @property
+    def mean(self) -> float:
+        """0 if there were none."""
+        return self.total / max(1, self.num)
+
+    @property
+    def is_parity(self) -> bool:
+        """Whether something was compared and was near enough."""
+        return self.num > 0 and self.largest <= BOUND * max(1.0, self.scale)
+
+
+@dataclass(slots=True)
+class Figures:
+    """A family's line; None is what its reference does not show.
+
+    Attributes:
+        family: Its name.
+        reference: Who was compared with.
+        num_sentences: Sentences compared.
+        encoder: Of the encoder's output.
+        logits: Of logits, or of the log-probabilities of given tokens where only those are shown.
+        is_searched: Whether the reference shows hypotheses.
+        num_equal, num_ties, num_differing: Hypotheses.
+        int8: Of log-probabilities of given tokens, our int8 kernels against our float32.
+        reference_int8: The same of CTranslate2's or Marian's own int8; of an export if need be.
+        exported: By target, of what the target's own engine says of an export.
+    """
+
+    family: str
+    reference: str
+    num_sentences: int = 0
+    encoder: Distance | None = None
+    logits: Distance = field(default_factory=Distance)
+    is_searched: bool = True
+    num_equal: int = 0
+    num_ties: int = 0
+    num_differing: int = 0
+    int8: Distance = field(default_factory=Distance)
+    reference_int8: Distance | None = None
+    exported: dict[str, Distance] = field(default_factory=dict)
+
+    @property
+    def is_parity(self) -> bool:
+        """Whether float32 is equal: all that was compared, and no hypothesis differs."""
+        compared = [self.logits, *self.exported.values()]
+        if self.encoder is not None:
+            compared.append(self.encoder)
+        has_found = self.num_equal + self.num_ties > 0 or not self.is_searched
+        is_same = has_found and self.num_differing == 0
+        return is_same and all(distance.is_parity for distance in compared)
+
+    def row(self) -> str:
+        """A line of the table."""
+        exported = [f"{name} {distance.largest:.0e}" for name, distance in self.exported.items()]
+        counts = f"{self.num_equal}/{self.num_ties}/{self.num_differing}"
+        return COLUMNS.format(
+            self.family,
+            self.num_sentences,
+            _largest(self.encoder),
+            _largest(self.logits),
+            counts if self.is_searched else "-",
+            _both(self.int8),
+            _both(self.reference_int8),
+            ", ".join(exported) or "-",
+        ).rstrip()
+
+
+def _largest(distance: Distance | None) -> str:
+    return "-" if distance is None else f"{distance.largest:.1e}"
+
+
+def _both(distance: Distance | None) -> str:
+    return "-" if distance is None else f"{distance.largest:.3f}/{distance.mean:.4f}"

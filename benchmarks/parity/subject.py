@@ -1,0 +1,195 @@
+"""A converted network and what it is asked: token ids of real lines, and what it says of them.
+
+Owns our side of the comparison: float32 networks, and the int8 kernels under teacher forcing.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.parity.families import Family
+from model.checkpoint.weights import Checkpoint, load_checkpoint
+from model.config import SearchConfig
+from model.decode.session import DecodeRequest
+from model.exchange.imports.convert import convert
+from model.exchange.imports.formats import IMPORTERS
+from model.exchange.imports.imported import ImportOptions
+from model.loading import load_for_decoding
+from model.native import kernels
+from model.native.network import Int8Network
+from model.text.language import LanguagePair
+
+MAX_SOURCE, MAX_TARGET = 40, 24
+BATCH = 25
+SEARCH = SearchConfig(beam_size=4, num_hypotheses=4, stopping="first", max_length=MAX_TARGET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Sentences of a batch.
+
+    Attributes:
+        sources: Token ids as our tokenizer gives them, cut to `MAX_SOURCE`.
+        targets: Random ids of pieces, EOS at the end: what teacher forcing feeds.
+        prefix: Start token and language tags.
+        pad_id: What fills rows.
+    """
+
+    sources: list[list[int]]
+    targets: list[list[int]]
+    prefix: list[int]
+    pad_id: int
+
+    @property
+    def source(self) -> Tensor:
+        """Padded sources, (B, S)."""
+        return _padded(self.sources, self.pad_id)
+
+    @property
+    def is_real(self) -> Tensor:
+        """Whether a source position is no padding, (B, S)."""
+        width = max(map(len, self.sources))
+        return torch.tensor([[i < len(row) for i in range(width)] for row in self.sources])
+
+    @property
+    def fed(self) -> Tensor:
+        """Prefix and targets without their last, which is asked for and not fed, (B, P + T - 1).
+
+        Rows are filled with their last token, which causal attention hides from what is before.
+        """
+        rows = [[*self.prefix, *target[:-1]] for target in self.targets]
+        width = max(map(len, rows))
+        return torch.tensor([[*row, *[row[-1]] * (width - len(row))] for row in rows])
+
+    def of_targets(self, log_probs: Tensor) -> list[list[float]]:
+        """Of (B, P + T - 1, V), the value of every target token."""
+        start = len(self.prefix) - 1
+        return [
+            rows[range(start, start + len(target)), target].tolist()
+            for rows, target in zip(log_probs, self.targets, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A network, converted in float32 and in int8.
+
+    Attributes:
+        source: What was converted.
+        checkpoint: In float32.
+        int8: The packed network of the int8 checkpoint.
+        pair: What it translates.
+    """
+
+    source: Path
+    checkpoint: Checkpoint
+    int8: Int8Network
+    pair: LanguagePair
+
+    def samples(self, lines: Sequence[str]) -> Iterator[Sample]:
+        """Batches of lines, those of like lengths together, with random targets."""
+        tokenizer, tokens = self.checkpoint.tokenizer, self.checkpoint.manifest.tokens
+        sources = [_cut(tokenizer.encode(line, self.pair), MAX_SOURCE) for line in lines]
+        sources.sort(key=len)
+        written = sorted(tokenizer.target_pieces().keys() - {*tokens.suppressed_ids})
+        chance = random.Random(1)
+        for start in range(0, len(sources), BATCH):
+            batch = sources[start : start + BATCH]
+            lengths = [chance.randint(1, MAX_TARGET - 1) for _ in batch]
+            yield Sample(
+                sources=batch,
+                targets=[[*chance.choices(written, k=n), tokens.eos_id] for n in lengths],
+                prefix=list(tokenizer.target_prefix(self.pair)),
+                pad_id=tokens.pad_id,
+            )
+
+    def requests(self, sample: Sample) -> list[DecodeRequest]:
+        """Searches with a beam of 4, all four hypotheses."""
+        prefix = tuple(sample.prefix)
+        return [
+            DecodeRequest(source_ids=tuple(ids), prefix_ids=prefix, search=SEARCH)
+            for ids in sample.sources
+        ]
+
+    @torch.inference_mode()
+    def network(self, sample: Sample) -> tuple[Tensor, Tensor]:
+        """Encoder output (B, S, D) and logits (B, P + T - 1, V), float32."""
+        transformer, mask = self.checkpoint.transformer, sample.is_real
+        memory = transformer.encode(sample.source, mask)
+        return memory, transformer.decode(sample.fed, memory, mask)
+
+    def log_probs(self, sample: Sample) -> list[list[float]]:
+        """Of every target token, in float32."""
+        return sample.of_targets(self.network(sample)[1].log_softmax(dim=-1))
+
+    def int8_log_probs(self, sample: Sample) -> list[list[float]]:
+        """Of every target token, by the int8 kernels."""
+        return sample.of_targets(_fed_to_kernels(self.int8, sample))
+
+
+def converted(family: Family, folder: Path) -> Subject:
+    """The reference's network, written and converted.
+
+    Args:
+        family: Which.
+        folder: Empty; all files go there.
+
+    Raises:
+        ForeignModelError: It cannot be converted.
+        UnsupportedVariantError: The int8 kernels are not there, or do not run it.
+    """
+    source = family.write(folder)
+    options = ImportOptions(pairs=family.pairs)
+    folders = {"float32": folder / "float32", "int8": folder / "int8"}
+    convert(source, folders["float32"], importers=IMPORTERS, compute="float32", options=options)
+    convert(source, folders["int8"], importers=IMPORTERS, compute="int8", options=options)
+    packed = load_for_decoding(folders["int8"], compute_type="int8", num_threads=1).network
+    assert isinstance(packed, Int8Network)
+    checkpoint = load_checkpoint(folders["float32"])
+    pair = checkpoint.manifest.pair(*family.pairs[0])
+    assert pair is not None
+    return Subject(source=source, checkpoint=checkpoint, int8=packed, pair=pair)
+
+
+def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:
+    """Log-probabilities, (B, P + T - 1, V), position after position."""
+    fed, lengths = sample.fed.numpy(), [len(ids) for ids in sample.sources]
+    num_rows, num_steps = fed.shape
+    session = kernels.load().session(
+        network.packed,
+        network.team,
+        max_rows=num_rows,
+        max_slots=num_rows,
+        max_source_length=max(lengths),
+        max_target_length=num_steps + 1,
+        eos_id=0,
+    )
+    rows, slots = np.arange(num_rows), np.arange(num_rows, dtype=np.int32)
+    ids = np.array([index for source in sample.sources for index in source], dtype=np.int32)
+    session.encode(ids, np.array(lengths, dtype=np.int32), slots)
+    steps = []
+    for position in range(num_steps):
+        values = np.empty((num_rows, network.config.output_size), dtype=np.float32)
+        best = np.empty(values.shape, dtype=np.int64)
+        at = np.full(num_rows, position)
+        session.feed(fed[:, position].copy(), rows, rows, at, values, best, None)
+        by_token = np.full(values.shape, -np.inf, dtype=np.float32)
+        found, ranks = np.nonzero(np.isfinite(values))  # suppressed tokens are impossible
+        by_token[found, best[found, ranks]] = values[found, ranks]
+        steps.append(torch.from_numpy(by_token))
+    return torch.stack(steps, dim=1)
+
+
+def _cut(ids: Sequence[int], length: int) -> list[int]:
+    """So many ids at most; the last, which is EOS, stays."""
+    return [*ids[: min(length, len(ids)) - 1], ids[-1]]
+
+
+def _padded(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])

@@ -1,0 +1,139 @@
+"""The comparison of imported networks: what is asked, what counts as parity, what is written."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+
+from benchmarks.parity.__main__ import main, parse_arguments
+from benchmarks.parity.families import FULL, REDUCED
+from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject, converted
+from benchmarks.parity.text import REAL_TEXT, SENTENCES, read_lines, varied
+
+BY_NAME = {family.name: family for family in (*REDUCED, *FULL)}
+
+
+def distance(gap: float, *, scale: float = 1.0) -> Distance:
+    found = Distance()
+    found.add(torch.tensor([scale + gap, 0.0]), torch.tensor([scale, 0.0]))
+    return found
+
+
+def figures(**changes: object) -> Figures:
+    return Figures(
+        **{  # type: ignore[arg-type]
+            "family": "OPUS-MT",
+            "reference": "transformers",
+            "num_sentences": 8,
+            "logits": distance(1e-5),
+            "num_equal": 32,
+            **changes,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
+    return converted(BY_NAME["M2M100"], tmp_path_factory.mktemp("parity"))
+
+
+def test_differences_are_counted_with_their_largest_and_their_mean() -> None:
+    found = distance(0.5, scale=4.0)
+    found.add_lists([[1.0], [2.0, 3.0]], [[1.0], [2.0, 2.0]])
+    assert (found.largest, found.num, found.scale) == (1.0, 5, 4.0)
+    assert found.mean == pytest.approx(0.3)
+
+
+def test_a_difference_that_is_not_finite_is_an_error() -> None:
+    with pytest.raises(ValueError, match="not finite"):
+        distance(float("inf"))
+    with pytest.raises(ValueError, match="not finite"):
+        Distance().add(torch.tensor([-torch.inf]), torch.tensor([-torch.inf]))
+
+
+def test_parity_needs_equal_hypotheses_and_near_numbers() -> None:
+    assert figures().is_parity
+    assert figures(num_equal=0, num_ties=32).is_parity
+    assert not figures(num_differing=1).is_parity
+    assert not figures(num_equal=0).is_parity
+    assert figures(num_equal=0, is_searched=False).is_parity
+    assert not figures(logits=Distance()).is_parity
+    assert not figures(logits=distance(0.01)).is_parity
+    assert figures(logits=distance(0.01, scale=100.0)).is_parity
+    assert not figures(encoder=distance(0.01)).is_parity
+    assert not figures(exported={"CTranslate2": distance(0.01)}).is_parity
+
+
+def test_what_a_reference_does_not_show_is_a_dash_in_the_table() -> None:
+    row = figures(is_searched=False, int8=distance(0.25)).row()
+    assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "0.250/0.1250", "-", "-"]
+
+
+def test_lines_are_varied_when_there_are_too_few() -> None:
+    assert varied(["a b", "c"], 5) == ["a b", "c", "b a", "c", "a b"]
+    lines = read_lines(None, 500)
+    assert len(lines) == 500
+    assert len(set(lines)) > 450
+    assert lines[0] == SENTENCES.read_text(encoding="utf-8").split("\n")[0]
+
+
+def test_half_of_the_lines_are_of_each_corpus(tmp_path: Path) -> None:
+    for number, name in enumerate(REAL_TEXT):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{number} one\n\n{number} two\n", encoding="utf-8")
+    assert read_lines(str(tmp_path), 3) == ["0 one", "1 one", "1 two"]
+
+
+def test_batches_hold_every_line_within_the_lengths(subject: Subject) -> None:
+    samples = list(subject.samples(read_lines(None, 30)))
+    assert [len(sample.sources) for sample in samples] == [25, 5]
+    end = subject.checkpoint.manifest.tokens.eos_id
+    for sample in samples:
+        for source, target in zip(sample.sources, sample.targets, strict=True):
+            assert len(source) <= MAX_SOURCE
+            assert len(target) <= MAX_TARGET
+            assert (source[-1], target[-1]) == (end, end)
+
+
+def test_log_probabilities_are_those_of_the_targets(subject: Subject) -> None:
+    (sample,) = subject.samples(read_lines(None, 3))
+    number = random.Random(0).randrange(3)
+    source, target = sample.sources[number], sample.targets[number]
+    with torch.inference_mode():
+        fed = torch.tensor([[*sample.prefix, *target]])
+        logits = subject.checkpoint.transformer(torch.tensor([source]), fed)[0]
+    rows = logits.log_softmax(dim=-1)[len(sample.prefix) - 1 :]
+    expected = [float(row[index]) for row, index in zip(rows, target, strict=False)]
+    assert subject.log_probs(sample)[number] == pytest.approx(expected, abs=1e-4)
+    int8 = subject.int8_log_probs(sample)[number]
+    assert int8 == pytest.approx(expected, abs=0.5)
+    assert int8 != pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["OPUS-MT", "CTranslate2", "Marian, shallow", "Marian, pre-norm"])
+def test_a_run_writes_what_it_prints(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--sentences", "3", "--only", name, "--results", str(tmp_path)]
+    assert main(words) == 0
+    (path,) = tmp_path.iterdir()
+    (row,) = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    assert (row["family"], row["is_parity"], row["num_differing"]) == (name, True, 0)
+    assert 0 < row["int8"]["mean"] < row["int8"]["largest"]
+    assert (row["reference_int8"] is None) == (name == "Marian, pre-norm")
+    assert set(row["exported"]) == {
+        "OPUS-MT": {"transformers", "CTranslate2"},
+        "CTranslate2": {"CTranslate2"},
+    }.get(name, set())
+    assert name in capsys.readouterr().out
+
+
+def test_at_least_one_sentence_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments(["--sentences", "0"])
+    assert "at least one sentence" in capsys.readouterr().err
