@@ -12,6 +12,7 @@ pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 from benchmarks.parity.__main__ import main, parse_arguments
 from benchmarks.parity.families import FULL, REDUCED
 from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject, converted
 from benchmarks.parity.text import REAL_TEXT, SENTENCES, read_lines, varied
 
@@ -113,6 +114,17 @@ def test_log_probabilities_are_those_of_the_targets(subject: Subject) -> None:
     int8 = subject.int8_log_probs(sample)[number]
     assert int8 == pytest.approx(expected, abs=0.5)
     assert int8 != pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["OPUS-MT", "CTranslate2", "Marian, SSRU student"])
+def test_a_weight_that_is_wrong_is_seen(name: str, tmp_path: Path) -> None:
+    wrong, family = converted(BY_NAME[name], tmp_path), BY_NAME[name]
+    with torch.no_grad():
+        wrong.checkpoint.transformer.encoder.layers[0].feed_forward.up_proj.weight[0] += 1.0
+    found = Figures(family=name, reference=family.reference, num_sentences=3)
+    COMPARISONS[family.reference](wrong, list(wrong.samples(read_lines(None, 3))), found)
+    assert not found.logits.is_parity
+    assert not found.is_parity
 
 
 @pytest.mark.parametrize("name", ["OPUS-MT", "CTranslate2", "Marian, shallow", "Marian, pre-norm"])
