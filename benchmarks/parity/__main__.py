@@ -43,7 +43,7 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         prog="python -m benchmarks.parity", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--sentences", type=int, default=500, help="of each family (%(default)s)")
-    parser.add_argument("--full", action="store_true", help="released sizes too; 10 GB of memory")
+    parser.add_argument("--full", action="store_true", help="released sizes too; takes minutes")
     parser.add_argument(
         "--full-sentences", type=int, default=16, help="of released sizes (%(default)s)"
     )
