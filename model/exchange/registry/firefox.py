@@ -76,7 +76,7 @@ class Firefox:
         return tuple(
             Offer(
                 name=f"firefox:{source}-{target}/{entry.text('architecture')}",
-                pairs=((source, target),),
+                pairs=((_with_script(source), _with_script(target)),),
                 licence=LICENCE,
                 size=_size(entry),
                 score=next(iter(_scores(entry)), None),
@@ -92,8 +92,9 @@ class Firefox:
     def _entries(self, source: str, target: str) -> Iterator[Fields]:
         index = document(self._url(), self._documents.get(self._url()))
         models = index.object("models")
+        wanted = (_with_script(source), _with_script(target))
         for pair, found in models.values.items():
-            if _tags(pair) == (source, target):
+            if _tags(pair) == wanted:
                 yield from objects_of(index.url, f"models.{pair}", found)
 
     def _listing(self, name: FirefoxName, entry: Fields) -> Listing:
@@ -114,7 +115,7 @@ class Firefox:
             registry="Firefox Translations",
             files=checked_files(listed, files.url),
             licence=LICENCE,
-            pairs=((name.source, name.target),),
+            pairs=((_with_script(name.source), _with_script(name.target)),),
             has_exact_pairs=True,
             scores=_scores(entry),
             description=f"Firefox Translations, {_label(entry)}",
@@ -198,6 +199,12 @@ def _tags(pair: str) -> tuple[str, str] | None:
     parts = pair.split("-")
     cut = 2 if len(parts) > 2 and len(parts[1]) == 4 else 1
     try:
-        return canonical_tag("-".join(parts[:cut])), canonical_tag("-".join(parts[cut:]))
+        source, target = (canonical_tag("-".join(part)) for part in (parts[:cut], parts[cut:]))
     except InputError:
         return None
+    return _with_script(source), _with_script(target)
+
+
+def _with_script(tag: str) -> str:
+    """The tag that a checkpoint has: Chinese alone is simplified, in this registry too."""
+    return "zh-Hans" if tag == "zh" else tag

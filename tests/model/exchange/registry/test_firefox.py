@@ -94,6 +94,15 @@ def test_two_vocabularies_and_scripts_are_known(firefox: Firefox) -> None:
     assert listing.pairs == (("en", "zh-Hant"),)
 
 
+@pytest.mark.parametrize("target", ["zh", "zh-Hans"])
+def test_chinese_alone_is_simplified_as_in_the_checkpoint(
+    firefox: Firefox, mirror: Mirror, target: str
+) -> None:
+    mirror.put_firefox_model("en-zh", TINY, model=b"m", vocab=b"v")
+    assert firefox.find(FirefoxName(source="en", target=target)).pairs == (("en", "zh-Hans"),)
+    assert [one.pairs for one in firefox.offers("en", target)] == [(("en", "zh-Hans"),)]
+
+
 def test_what_is_not_there_is_told_with_what_is(firefox: Firefox) -> None:
     with pytest.raises(RegistryError, match=r"models\.json: has no fr-en"):
         firefox.find(FirefoxName(source="fr", target="en"))
