@@ -75,7 +75,7 @@ class Firefox:
         entries = sorted(self._entries(source, target), key=_rank)
         return tuple(
             Offer(
-                name=f"firefox:{source}-{target}/{entry.text('architecture')}",
+                name=f"firefox:{_spelt(source)}-{_spelt(target)}/{entry.text('architecture')}",
                 pairs=((_with_script(source), _with_script(target)),),
                 licence=LICENCE,
                 size=_size(entry),
@@ -203,6 +203,11 @@ def _tags(pair: str) -> tuple[str, str] | None:
     except InputError:
         return None
     return _with_script(source), _with_script(target)
+
+
+def _spelt(tag: str) -> str:
+    """A tag as the registry has it."""
+    return "zh" if tag == "zh-Hans" else tag
 
 
 def _with_script(tag: str) -> str:

@@ -100,7 +100,8 @@ def test_chinese_alone_is_simplified_as_in_the_checkpoint(
 ) -> None:
     mirror.put_firefox_model("en-zh", TINY, model=b"m", vocab=b"v")
     assert firefox.find(FirefoxName(source="en", target=target)).pairs == (("en", "zh-Hans"),)
-    assert [one.pairs for one in firefox.offers("en", target)] == [(("en", "zh-Hans"),)]
+    (offer,) = firefox.offers("en", target)
+    assert (offer.name, offer.pairs) == ("firefox:en-zh/tiny", (("en", "zh-Hans"),))
 
 
 def test_what_is_not_there_is_told_with_what_is(firefox: Firefox) -> None:
