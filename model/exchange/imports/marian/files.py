@@ -21,6 +21,7 @@ from model.exchange.imports.imported import QuantisedRows
 
 OPTIONS_TENSOR = "special:model.yml"
 MAX_OPTIONS_BYTES = 2**20
+_MAX_DEPTH = 16
 MAX_TENSORS = 2**16
 MAX_DIMENSIONS = 8
 _GZIP = b"\x1f\x8b"
@@ -131,7 +132,17 @@ def parse_options(path: Path, data: bytes) -> dict[str, object]:
 
 
 def _yaml_value(text: str) -> object:
-    # A few lines of aliases to aliases stand for more than any memory holds.
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-        raise yaml.YAMLError("has aliases")
+    """The value of a text; refused before it costs more than its size.
+
+    A few lines of aliases to aliases stand for more than any memory holds, and PyYAML's scanner
+    looks at every open bracket again for each token.
+    """
+    depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.YAMLError("has aliases")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise yaml.YAMLError("is nested too deeply")
     return yaml.safe_load(text)

@@ -94,7 +94,16 @@ def test_a_file_cut_short_is_refused(tmp_path: Path, keep: int) -> None:
 def test_options_that_are_no_mapping_are_refused(tmp_path: Path) -> None:
     aliases = b"a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
     odd = (b"a: !!bool x\n", b"a: !!timestamp x\n", b'a: !!int ""\n', b"a: " + b"9" * 5000)
-    for text in (b"- a\n", b"a: [", b"[" * 5000, b"\xff", aliases, *odd):
+    for text in (
+        b"- a\n",
+        b"a: [",
+        b"[" * 5000,
+        b"{" * 2**19,
+        b"- " * 2**18,
+        b"\xff",
+        aliases,
+        *odd,
+    ):
         array = np.frombuffer(text, dtype=np.uint8)
         np.savez(tmp_path / "m.npz", **{"special:model.yml": array})
         with pytest.raises(ForeignModelError, match="has options that are no"):
