@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,25 +93,29 @@ def _run(checkout: Path, command: Sequence[str], *, may_fail: bool = False) -> s
     return done.stdout
 
 
-def compare(
-    old: Path, new: Path, checkpoint: Path, *, num_rounds: int, seconds: float
-) -> list[Compared]:
+def compare_libraries(
+    old: Path, new: Path, checkpoint: Path, *, num_rounds: int
+) -> Iterator[Compared]:
     """All settings; who goes first changes with every round."""
-    compared = []
     for name, flags in SETTINGS.items():
         speeds: dict[Path, list[float]] = {old: [], new: []}
         for number in range(num_rounds):
             for checkout in (old, new) if number % 2 else (new, old):
                 speeds[checkout].append(library_speed(checkout, checkpoint, flags, 10))
-        compared.append(_compared(name, "tokens/s", speeds[old], speeds[new]))
+        yield _compared(name, "tokens/s", speeds[old], speeds[new])
+
+
+def compare_servers(
+    old: Path, new: Path, checkpoint: Path, *, num_rounds: int, seconds: float
+) -> Iterator[Compared]:
+    """All numbers of clients; who goes first changes with every round."""
     served: dict[Path, list[dict[int, float]]] = {old: [], new: []}
     for number in range(num_rounds):
         for checkout in (old, new) if number % 2 else (new, old):
             served[checkout].append(served_speeds(checkout, checkpoint, seconds))
     for clients in CLIENTS:
         before, after = ([one[clients] for one in served[checkout]] for checkout in (old, new))
-        compared.append(_compared(f"served, {clients} clients", "sentences/s", before, after))
-    return compared
+        yield _compared(f"served, {clients} clients", "sentences/s", before, after)
 
 
 def _compared(name: str, unit: str, old: Sequence[float], new: Sequence[float]) -> Compared:
@@ -128,6 +132,9 @@ def main() -> None:
     parser.add_argument("old", type=Path, metavar="OLD", help="folder of a checkout")
     parser.add_argument("new", type=Path, metavar="NEW", help="folder of another")
     parser.add_argument("--checkpoint", type=Path, help="what both run")
+    parser.add_argument(
+        "--ways", nargs="+", choices=("library", "http"), default=("library", "http")
+    )
     parser.add_argument("--rounds", type=int, default=5, help="of every setting (%(default)s)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of load a level (%(default)s)")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
@@ -136,7 +143,13 @@ def main() -> None:
     checkpoint = (arguments.checkpoint or new / "checkpoints" / "en-zh-small").resolve()
     started = datetime.now(UTC)
     machine = describe_machine()
-    compared = compare(old, new, checkpoint, num_rounds=arguments.rounds, seconds=arguments.seconds)
+    compared: list[Compared] = []
+    num_rounds = arguments.rounds
+    if "library" in arguments.ways:
+        compared += compare_libraries(old, new, checkpoint, num_rounds=num_rounds)
+    if "http" in arguments.ways:
+        seconds = arguments.seconds
+        compared += compare_servers(old, new, checkpoint, num_rounds=num_rounds, seconds=seconds)
     result = {
         "benchmark": "same-speed",
         "command": describe_command("benchmarks.same_speed", sys.argv[1:]),
