@@ -1,5 +1,4 @@
 import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,6 @@ import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from model.checkpoint import weights
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.tokenizer import load_tokenizer
@@ -18,9 +16,9 @@ from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_check
 from model.config import ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
 from model.loading import load_for_decoding
-from model.nn.transformer import Transformer
 from model.text.pieces import PieceModel
 from model.text.tokenizer import Tokenizer
+from support.saved_networks import FILES, WEIGHTS, logits, save
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_LICENCES,
@@ -31,10 +29,6 @@ from support.tiny_checkpoint import (
     tiny_transformer,
     write_tiny_checkpoint,
 )
-
-WEIGHTS = "model.safetensors"
-SOURCE = torch.tensor([[20, 30, 40, 1], [50, 60, 1, 0]])
-TARGET = torch.tensor([[0, 7, 8], [0, 9, 10]])
 
 NETWORKS = {
     "shared and tied": tiny_network(),
@@ -60,28 +54,6 @@ NETWORKS = {
     "ssru": replace(tiny_network(), decoder_cell="ssru"),
     "alibi, unequal depths": replace(tiny_network(), position="alibi", num_encoder_layers=3),
 }
-
-
-def logits(transformer: Transformer) -> Tensor:
-    with torch.inference_mode():
-        return transformer(SOURCE, TARGET)
-
-
-def save(directory: Path, transformer: Transformer, *, quantise: bool = False) -> None:
-    save_checkpoint(
-        directory,
-        transformer=transformer,
-        name="saved",
-        description="",
-        licence="Apache-2.0",
-        tokens=TINY_TOKENS,
-        pairs=(EN_ZH,),
-        limits=TINY_LIMITS,
-        licences=TINY_LICENCES,
-        tokenizer=TokenizerParts(source_pieces=tiny_spm()),
-        card="# saved\n",
-        quantise=quantise,
-    )
 
 
 def resign(directory: Path) -> None:
@@ -217,9 +189,6 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-FILES = [CONFIG_FILE, WEIGHTS, "source.spm", "vocabulary.json", "card.md", CHECKSUMS_FILE]
-
-
 @pytest.mark.parametrize("damage", [Path.unlink, truncate, flip_a_bit, empty])
 @pytest.mark.parametrize("name", FILES)
 def test_a_damaged_file_is_named(
@@ -321,101 +290,6 @@ def test_parts_that_do_not_fit_are_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="lacks 100 ids"):
         write_tiny_checkpoint(tmp_path / "saved", network=tiny_network(700))
     assert list(tmp_path.iterdir()) == []
-
-
-# Atomicity: a fault at every call that touches the disk.
-
-
-class Interrupted(BaseException):
-    """Stands for a process that is stopped: no handler of the library may expect it."""
-
-
-def failing_once(calls: int, function: Callable[..., object], error: BaseException) -> object:
-    """The function, but for the call after the first `calls`, which raises."""
-    outcomes = iter([None] * calls + [error])
-
-    def wrapper(*arguments: object, **keywords: object) -> object:
-        outcome = next(outcomes, None)
-        if outcome is not None:
-            raise outcome
-        return function(*arguments, **keywords)
-
-    return wrapper
-
-
-POINTS = [
-    (owner, name, calls)
-    for owner, name, counts in [
-        (Path, "mkdir", (0,)),
-        (Path, "write_bytes", (0, 3, 4)),
-        (weights, "write_weight_file", (0,)),
-        (os, "fsync", (0, 3, 6, 7)),
-        (Path, "rename", (0, 1)),
-    ]
-    for calls in counts
-]
-
-
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Interrupted()])
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("has_old", [True, False])
-def test_a_fault_leaves_the_old_checkpoint_or_none(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    point: tuple[object, str, int],
-    error: BaseException,
-    has_old: bool,
-) -> None:
-    owner, name, calls = point
-    target = tmp_path / "saved"
-    old, new = tiny_transformer(seed=1), tiny_transformer(seed=2)
-    if has_old:
-        save(target, old)
-    with monkeypatch.context() as patch:
-        # A class attribute has to stay a function, or it would not be bound to its path.
-        patch.setattr(owner, name, failing_once(calls, getattr(owner, name), error))
-        kind = CheckpointError if isinstance(error, OSError) else Interrupted
-        # A new directory is moved once: there the second move is never made.
-        if (name, calls, has_old) == ("rename", 1, False):
-            save(target, new)
-        else:
-            with pytest.raises(kind):
-                save(target, new)
-    # The last flush comes after the move: then the new one stands.
-    is_in_place = (name, calls) == ("fsync", 7) or (name, calls, has_old) == ("rename", 1, False)
-    expected = new if is_in_place else old if has_old else None
-    if expected is None:
-        assert not target.exists()
-    else:
-        assert torch.equal(logits(load_checkpoint(target).transformer), logits(expected))
-    assert [path.name for path in tmp_path.iterdir()] == ([] if expected is None else ["saved"])
-
-
-def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    old, new = tiny_transformer(seed=1), tiny_transformer(seed=2)
-    save(tmp_path / "saved", old)
-    (tmp_path / "saved" / "notes.txt").write_text("mine", encoding="utf-8")
-    save(tmp_path / "saved", new)
-    assert torch.equal(logits(load_checkpoint(tmp_path / "saved").transformer), logits(new))
-    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
-    assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == sorted(FILES)
-
-
-def test_what_is_not_a_checkpoint_is_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "home").mkdir()
-    (tmp_path / "home" / "letter.txt").write_text("dear", encoding="utf-8")
-    (tmp_path / "file").write_text("text", encoding="utf-8")
-    (tmp_path / "link").symlink_to(write_tiny_checkpoint(tmp_path / "tiny"))
-    for name in ("home", "file", "link"):
-        with pytest.raises(CheckpointError, match="exists and is not a checkpoint"):
-            save(tmp_path / name, tiny_transformer())
-    assert (tmp_path / "home" / "letter.txt").read_text(encoding="utf-8") == "dear"
-    assert (tmp_path / "link").is_symlink()
-
-
-def test_a_parent_that_is_not_there_is_an_error_of_the_checkpoint(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="cannot be written"):
-        save(tmp_path / "none" / "saved", tiny_transformer())
 
 
 def test_equal_parts_make_equal_files(tmp_path: Path) -> None:

@@ -1,64 +1,22 @@
 """`dragoman pull`, from a name to a checkpoint that a server has; the registries are local."""
 
 import hashlib
-import json
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from model.checkpoint.config_file import read_manifest
-from model.exchange.imports import formats
-from model.exchange.registry import retries
-from model.exchange.registry.sources import VARIABLES
 from service.cli.main import main
 from service.models.checkpoints import load_checkpoints
 from support.made_imports import MadeImporter, write_made_model
-from support.registry_mirror import Fault, Mirror, running_mirror
+from support.registry_mirror import Fault, Mirror
 from support.running_server import running_server
 
 Output = pytest.CaptureFixture[str]
-
-
-@pytest.fixture
-def importer(monkeypatch: pytest.MonkeyPatch) -> MadeImporter:
-    made = MadeImporter()
-    monkeypatch.setattr(formats, "IMPORTERS", (made,))
-    return made
-
-
-@pytest.fixture
-def mirror(
-    importer: MadeImporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Mirror]:
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "HF_TOKEN"):
-        monkeypatch.delenv(name, raising=False)
-    with running_mirror() as running:
-        for variable in VARIABLES:
-            monkeypatch.setenv(variable, running.url)
-        monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setenv("DRAGOMAN_CHECKPOINT", str(tmp_path / "served"))
-        yield running
-
-
-@pytest.fixture
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tries follow each other at once."""
-    monkeypatch.setattr(retries, "Retries", partial(retries.Retries, sleep=lambda _: None))
-
-
-@pytest.fixture
-def package(tmp_path: Path) -> bytes:
-    write_made_model(tmp_path / "made" / "inner")
-    return Path(
-        shutil.make_archive(str(tmp_path / "package"), "zip", tmp_path / "made")
-    ).read_bytes()
 
 
 def _put_hub_archive(mirror: Mirror, data: bytes, licence: str = "cc-by-4.0") -> str:
@@ -357,104 +315,6 @@ def test_words_of_strangers_move_no_cursor(mirror: Mirror, package: bytes, capsy
     shown = capsys.readouterr().err
     assert "\x1b" not in shown
     assert "\nsize: 0" not in shown
-
-
-class TestModels:
-    @pytest.fixture(autouse=True)
-    def _offers(self, mirror: Mirror, package: bytes) -> None:
-        mirror.put_argos_package("en", "zh", package, version="1.9")
-        mirror.put_firefox_model(
-            "en-zh",
-            {
-                "architecture": "tiny",
-                "releaseStatus": "Release",
-                "metrics": {"flores200-plus": {"bleu": 30.0}},
-            },
-            model=b"m",
-            vocab=b"v",
-        )
-        mirror.put_json(
-            "/api/models", [{"id": "owner/many", "tags": ["license:mit"], "downloads": 7}]
-        )
-
-    def test_what_is_here_is_listed(self, capsys: Output) -> None:
-        assert main(["pull", "argos:en-zh"]) == 0
-        capsys.readouterr()
-        assert main(["models"]) == 0
-        heads, row = capsys.readouterr().out.splitlines()
-        assert heads.split() == ["NAME", "DIRECTIONS", "LICENCE", "SIZE", "RUNS", "IN"]
-        assert row.startswith("argos-en-zh  en → zh-Hans  MIT")
-        assert row.split()[-1] in {"int8", "float32", "bfloat16"}
-
-    def test_only_a_direction_is_listed(self, capsys: Output) -> None:
-        assert main(["pull", "argos:en-zh"]) == 0
-        capsys.readouterr()
-        assert main(["models", "--from", "en", "--to", "zh"]) == 0
-        assert "argos-en-zh" in capsys.readouterr().out
-        assert main(["models", "--from", "de"]) == 0
-        assert "nothing for that direction" in capsys.readouterr().out
-
-    def test_what_can_be_had_is_listed(self, capsys: Output) -> None:
-        assert main(["models", "--from", "en", "--to", "zh", "--remote"]) == 0
-        shown = capsys.readouterr()
-        assert "here: nothing" in shown.out
-        for words in ("firefox:en-zh/tiny", "BLEU 30", "argos:en-zh", "hf:owner/many", "MPL-2.0"):
-            assert words in shown.out
-        assert shown.err == ""
-
-    def test_a_registry_that_does_not_answer_is_left_out_and_it_is_said(
-        self, mirror: Mirror, capsys: Output
-    ) -> None:
-        for path in ("/index.json", "/api/models"):
-            mirror.always[path] = Fault(status=503)
-        assert main(["models", "--from", "en", "--to", "zh", "--remote"]) == 0
-        shown = capsys.readouterr()
-        assert "firefox:en-zh/tiny" in shown.out
-        assert shown.err.count("is left out") == 2
-
-    def test_without_a_network_the_kept_indexes_and_what_is_here_are_listed(
-        self, mirror: Mirror, capsys: Output
-    ) -> None:
-        flags = ["models", "--from", "en", "--to", "zh", "--remote"]
-        assert main(["pull", "argos:en-zh"]) == 0
-        assert main(flags) == 0
-        for path in ("/index.json", "/api/models", "/db/models.json"):
-            mirror.always[path] = Fault(status=503)
-        capsys.readouterr()
-        assert main(flags) == 0
-        shown = capsys.readouterr()
-        assert "argos-en-zh" in shown.out
-        assert "firefox:en-zh/tiny" in shown.out
-        assert shown.err.count("what was kept of it is used") == 3
-
-    def test_a_faulty_checkpoint_hides_no_other(self, tmp_path: Path, capsys: Output) -> None:
-        assert main(["pull", "argos:en-zh"]) == 0
-        faulty = tmp_path / "served" / "faulty"
-        faulty.mkdir()
-        (faulty / "config.json").write_text(json.dumps({"schema_version": 1}))
-        capsys.readouterr()
-        assert main(["models"]) == 0
-        shown = capsys.readouterr()
-        assert [row.split()[0] for row in shown.out.splitlines()] == [
-            "NAME",
-            "argos-en-zh",
-            "faulty",
-        ]
-        assert str(faulty) in shown.err
-
-    @pytest.mark.parametrize(
-        ("flags", "message"),
-        [
-            (["--remote"], "--remote needs --from and --to"),
-            (["--remote", "--from", "de"], "--remote needs --from and --to"),
-            (["--from", "d_e"], "--from: 'd_e' is not a well-formed language tag"),
-        ],
-    )
-    def test_flags_that_cannot_be_meant_are_refused(
-        self, capsys: Output, flags: list[str], message: str
-    ) -> None:
-        assert main(["models", *flags]) == 1
-        assert message in capsys.readouterr().err
 
 
 def test_a_pull_into_the_same_place_waits_and_then_finds_it(
