@@ -94,10 +94,12 @@ def _run(checkout: Path, command: Sequence[str], *, may_fail: bool = False) -> s
 
 
 def compare_libraries(
-    old: Path, new: Path, checkpoint: Path, *, num_rounds: int
+    old: Path, new: Path, checkpoint: Path, *, num_rounds: int, num_threads: int | None
 ) -> Iterator[Compared]:
     """All settings; who goes first changes with every round."""
-    for name, flags in SETTINGS.items():
+    threads = () if num_threads is None else ("--threads", str(num_threads))
+    for name, setting in SETTINGS.items():
+        flags = (*setting, *threads)
         speeds: dict[Path, list[float]] = {old: [], new: []}
         for number in range(num_rounds):
             for checkout in (old, new) if number % 2 else (new, old):
@@ -136,6 +138,7 @@ def main() -> None:
         "--ways", nargs="+", choices=("library", "http"), default=("library", "http")
     )
     parser.add_argument("--rounds", type=int, default=5, help="of every setting (%(default)s)")
+    parser.add_argument("--threads", type=int, help="of the library (dragoman bench's default)")
     parser.add_argument("--seconds", type=float, default=4.0, help="of load a level (%(default)s)")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args()
@@ -146,7 +149,10 @@ def main() -> None:
     compared: list[Compared] = []
     num_rounds = arguments.rounds
     if "library" in arguments.ways:
-        compared += compare_libraries(old, new, checkpoint, num_rounds=num_rounds)
+        threads = arguments.threads
+        compared += compare_libraries(
+            old, new, checkpoint, num_rounds=num_rounds, num_threads=threads
+        )
     if "http" in arguments.ways:
         seconds = arguments.seconds
         compared += compare_servers(old, new, checkpoint, num_rounds=num_rounds, seconds=seconds)
