@@ -122,6 +122,6 @@ class Session:
         positions: _Int64,
         log_probs: _Float,
         best: _Int64,
-        looked: _Int64 | None,
+        attended: _Int64 | None,
     ) -> None: ...
     def seconds(self) -> list[float]: ...

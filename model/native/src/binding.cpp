@@ -225,10 +225,10 @@ class CheckedSession {
   void feed(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
             const Array<std::int64_t>& slots, const Array<std::int64_t>& positions,
             Array<float> log_probs, Array<std::int64_t> best,
-            std::optional<Array<std::int64_t>> looked) {
+            std::optional<Array<std::int64_t>> attended) {
     const py::ssize_t num_rows = tokens.size();
     require(num_rows >= 1 && rows.size() == num_rows && slots.size() == num_rows &&
-                positions.size() == num_rows && (!looked || looked->size() == num_rows),
+                positions.size() == num_rows && (!attended || attended->size() == num_rows),
             "one row, slot and position a token");
     require(log_probs.ndim() == 2 && best.ndim() == 2 && log_probs.shape(0) == num_rows &&
                 best.shape(0) == num_rows && log_probs.shape(1) == best.shape(1) &&
@@ -248,11 +248,11 @@ class CheckedSession {
     }
     float* to_log_probs = log_probs.mutable_data();
     std::int64_t* to_best = best.mutable_data();
-    std::int64_t* to_looked = looked ? looked->mutable_data() : nullptr;
+    std::int64_t* to_attended = attended ? attended->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
     const py::gil_scoped_release free;
     session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, to_log_probs,
-                  to_best, to_looked);
+                  to_best, to_attended);
   }
 
   std::vector<double> seconds() const {
@@ -367,6 +367,6 @@ PYBIND11_MODULE(_kernels, module) {
       .def("feed", &CheckedSession::feed, py::arg("tokens").noconvert(),
            py::arg("rows").noconvert(), py::arg("slots").noconvert(),
            py::arg("positions").noconvert(), py::arg("log_probs").noconvert(),
-           py::arg("best").noconvert(), py::arg("looked"))
+           py::arg("best").noconvert(), py::arg("attended"))
       .def("seconds", &CheckedSession::seconds);
 }

@@ -18,7 +18,7 @@ class History {
     ancestors_.reserve(num_places);
     fed_.reserve(num_places);
     fed_log_probs_.reserve(num_places);
-    looked_.reserve(num_places);
+    attended_.reserve(num_places);
   }
 
   // A token is fed to a row; its log probability when it was chosen.
@@ -28,9 +28,9 @@ class History {
   }
   // This position of a row is computed by the row itself.
   void own(int row, int position) { ancestors_[at(row, position)] = row; }
-  // The source position looked at most when the token after this position was chosen.
-  void note_looked(int row, int position, std::int64_t source) {
-    looked_[at(row, position)] = static_cast<std::int32_t>(source);
+  // The source position attended to most when the token after this position was chosen.
+  void note_attended(int row, int position, std::int64_t source) {
+    attended_[at(row, position)] = static_cast<std::int32_t>(source);
   }
 
   // The row that computed each position of `row`.
@@ -42,7 +42,7 @@ class History {
                 std::size_t(length) * sizeof(std::int32_t));
   }
 
-  // What row `row` was fed at positions `begin` … `end - 1`, and where it looked one earlier.
+  // What row `row` was fed at positions `begin` … `end - 1`, and what was attended to one earlier.
   Trail trail(int row, int begin, int end, bool with_sources) const {
     Trail trail;
     const std::int32_t* ancestor = ancestors(row);
@@ -51,7 +51,7 @@ class History {
       trail.tokens.push_back(fed_[place]);
       trail.log_probs.push_back(fed_log_probs_[place]);
       if (with_sources) {
-        trail.sources.push_back(looked_[at(ancestor[position - 1], position - 1)]);
+        trail.sources.push_back(attended_[at(ancestor[position - 1], position - 1)]);
       }
     }
     return trail;
@@ -63,7 +63,7 @@ class History {
   }
 
   int max_length_;
-  Buffer<std::int32_t> ancestors_, fed_, looked_;  // by row and position
+  Buffer<std::int32_t> ancestors_, fed_, attended_;  // by row and position
   Buffer<float> fed_log_probs_;
 };
 

@@ -42,7 +42,7 @@ class Pasts {
   virtual ~Pasts() = default;
   // Lets row `to` have the first `length` positions of row `from`.
   virtual void copy(int from, int to, int length) = 0;
-  // What row `row` was fed at positions `begin` … `end - 1`, and where it looked one earlier.
+  // What row `row` was fed at positions `begin` … `end - 1`, and what was attended to one earlier.
   virtual Trail trail(int row, int begin, int end, bool with_sources) const = 0;
 };
 

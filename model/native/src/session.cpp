@@ -142,18 +142,18 @@ std::vector<Finished> Session::step() {
   const std::size_t num_rows = step_rows_.size();
   step_log_probs_.resize(num_rows * num);
   step_tokens_.resize(num_rows * num);
-  step_looked_.resize(num_rows);
+  step_attended_.resize(num_rows);
   const bool with_sources = std::any_of(running_.begin(), running_.end(), [](const auto& item) {
     return item.second.search.settings().with_alignment;
   });
   if (num_rows > 0) {
     feed(step_rows_.data(), static_cast<int>(num_rows), num, lay_out_masks(),
          step_log_probs_.data(), step_tokens_.data(),
-         with_sources ? step_looked_.data() : nullptr);
+         with_sources ? step_attended_.data() : nullptr);
   }
   Stopwatch watch;
   for (std::size_t i = 0; with_sources && i < num_rows; ++i) {
-    history_.note_looked(step_rows_[i].row, step_rows_[i].position, step_looked_[i]);
+    history_.note_attended(step_rows_[i].row, step_rows_[i].position, step_attended_[i]);
   }
   std::vector<Finished> finished;
   std::size_t row = 0;
@@ -182,7 +182,7 @@ Trail Session::trail(int row, int begin, int end, bool with_sources) const {
 
 void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
                    const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
-                   std::int64_t* looked) {
+                   std::int64_t* attended) {
   team_->begin();
   Stopwatch watch;
   group(rows, num_rows);
@@ -195,7 +195,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
 
     stack_.enter(num_rows, *layer.cross_norm);
     stack_.project(num_rows, *layer.cross_query);
-    attend_to_sources(num_rows, index, looked != nullptr && index + 1 == num_layers_);
+    attend_to_sources(num_rows, index, attended != nullptr && index + 1 == num_layers_);
     stack_.add_attended(num_rows, *layer.cross_output);
     stack_.leave(num_rows, *layer.cross_norm);
     watch.add_to(seconds_.cross_attention);
@@ -208,7 +208,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
   if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
   if (network_->output_factor != 1.0f) stack_.scale_input(num_rows, network_->output_factor);
   output_.best(stack_.input, num_rows, num_candidates, masks, log_probs, tokens);
-  if (looked != nullptr) find_most_looked_at(rows, num_rows, looked);
+  if (attended != nullptr) find_most_attended(rows, num_rows, attended);
   watch.add_to(seconds_.output);
   team_->end();
 }
@@ -270,14 +270,14 @@ void Session::attend_to_sources(int num_rows, int layer, bool with_weights) {
   stack_.quantise_context(num_rows);
 }
 
-void Session::find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked) {
-  if (num_layers_ == 0) {  // nobody looked at anything
-    std::fill_n(looked, num_rows, 0);
+void Session::find_most_attended(const StepRow* rows, int num_rows, std::int64_t* attended) {
+  if (num_layers_ == 0) {  // nothing attends to the source
+    std::fill_n(attended, num_rows, 0);
     return;
   }
   for (int row = 0; row < num_rows; ++row) {
     const float* weights = weights_.row(row);
-    looked[row] = std::max_element(weights, weights + source_lengths_[rows[row].slot]) - weights;
+    attended[row] = std::max_element(weights, weights + source_lengths_[rows[row].slot]) - weights;
   }
 }
 

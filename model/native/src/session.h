@@ -52,11 +52,11 @@ class Session : private Pasts {
   // The network alone, what a step is made of: encodes sentences, laid end to end, into slots.
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences);
-  // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `looked` is
-  // given, the source position each row attended to most. `masks`, if given, are the rows' own.
+  // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `attended` is
+  // given, the source position that each row attended to most. `masks`, if given, are the rows' own.
   void feed(const StepRow* rows, int num_rows, int num_candidates,
             const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
-            std::int64_t* looked);
+            std::int64_t* attended);
 
   const StepSeconds& seconds() const { return seconds_; }
 
@@ -78,7 +78,7 @@ class Session : private Pasts {
   void group(const StepRow* rows, int num_rows);
   void embed(const StepRow* rows, int num_rows);
   void attend_to_sources(int num_rows, int layer, bool with_weights);
-  void find_most_looked_at(const StepRow* rows, int num_rows, std::int64_t* looked);
+  void find_most_attended(const StepRow* rows, int num_rows, std::int64_t* attended);
 
   std::shared_ptr<Network> network_;
   std::shared_ptr<Team> team_;
@@ -107,7 +107,7 @@ class Session : private Pasts {
   std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
   std::vector<StepRow> step_rows_;
   std::vector<const std::uint8_t*> step_masks_;
-  std::vector<std::int64_t> step_tokens_, step_looked_;
+  std::vector<std::int64_t> step_tokens_, step_attended_;
   std::vector<float> step_log_probs_;
 };
 

@@ -113,14 +113,14 @@ class EagerBackend:
             self._network.arrange(self._layout)
         layout = self._layout
         positions = self._step - layout.started  # (R,)
-        continuations, looked = self._network.step(
+        continuations, most_attended = self._network.step(
             self._next_tokens[: self._table.num_rows],
             positions,
             step=self._step,
             watch=self._watch,
         )
-        if looked is not None:
-            self._history.sources[torch.arange(self._table.num_rows), positions] = looked
+        if most_attended is not None:
+            self._history.sources[torch.arange(self._table.num_rows), positions] = most_attended
         continuations, endless = self._force(continuations, layout)
         candidates = beam_search.best_candidates(
             self._scores[: self._table.num_rows], continuations, layout.groups

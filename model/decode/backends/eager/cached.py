@@ -29,7 +29,7 @@ class Layout:
         slots: Running sentences by slot index.
         groups: Their rows.
         started: (R,) int64, the step at which each row's sentence joined.
-        with_attention: Some sentence wants to know where its tokens looked.
+        with_attention: Some sentence asks for an alignment.
     """
 
     slots: list[Slot]
@@ -156,7 +156,7 @@ class CachedNetwork:
             mask = columns >= (window - 1 - positions).unsqueeze(1)
             mask = mask.view(num_rows, 1, 1, window)
         self._cache.advance(num_rows, window - 1)
-        logits, looked = self._decoder.step(
+        logits, weights = self._decoder.step(
             tokens,
             positions,
             self._cache,
@@ -179,7 +179,7 @@ class CachedNetwork:
             self._suppressed_mask,
         )
         watch.lap("output")
-        return continuations, None if looked is None else looked.argmax(dim=-1)
+        return continuations, None if weights is None else weights.argmax(dim=-1)
 
     def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
         """Give rows the pasts of others.

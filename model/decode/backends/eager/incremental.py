@@ -53,7 +53,7 @@ class StepShape:
         source_mask: (N, 1, 1, S) bool, True = may attend, or None without padding.
         window: Columns of the past, W, the one being written included.
         source_length: Longest source, S.
-        with_attention: Also return where the last layer looked.
+        with_attention: Also return the last layer's attention to the source.
     """
 
     slot_rows: Tensor
@@ -257,8 +257,8 @@ class IncrementalDecoder:
         weights = slot_outputs.weights
         if not shape.with_attention or weights is None:
             return logits, None
-        looked = weights.mean(dim=1)  # (N, K, S)
-        return logits, looked.flatten(0, 1)[shape.row_places]
+        averages = weights.mean(dim=1)  # (N, K, S)
+        return logits, averages.flatten(0, 1)[shape.row_places]
 
     def _embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
         """What enters the first layer: (R,) and (R,) → (R, D)."""
