@@ -12,7 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.nn.front_ends import TokenEmbedding
+from model.nn.embedding import TokenEmbedding
 from model.nn.transformer import Decoder
 
 NUM_DIGITS = 10

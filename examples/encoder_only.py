@@ -2,9 +2,11 @@
 
     python -m examples.encoder_only
 
-Trains for some seconds on a CPU. The features (frames of speech in the real world) enter by the
-linear front end, two frames at a time; the mean of the encoder output over the real positions is
-the embedding of the sequence, and a linear layer over it tells the classes apart.
+Trains for some seconds on a CPU. The features (frames of speech in the real world) enter by a linear
+front end, two frames at a time; the mean of the encoder output over the real positions is the
+embedding of the sequence, and a linear layer over it tells the classes apart. The front end is
+here and not in the library, which trains and serves text: the encoder takes any embeddings with a
+mask, and this is how features become some.
 """
 
 import torch
@@ -12,7 +14,9 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from model.config import ModelConfig
-from model.nn.front_ends import FeatureFrontEnd
+from model.nn.initialisation import initialise
+from model.nn.masks import lengths_mask
+from model.nn.positions import build_absolute_positions
 from model.nn.transformer import Encoder
 
 NUM_FEATURES = 4
@@ -29,6 +33,43 @@ CONFIG = ModelConfig(
     position="rope",
     dropout=0.0,
 )
+
+
+class FeatureFrontEnd(nn.Module):
+    """Feature sequences → embeddings with positions: a linear map of `stride` frames at a time.
+
+    A last group that is not full is completed with zeros, as are frames past a sequence's
+    length, so that what pads a batch never reaches an embedding.
+    """
+
+    def __init__(self, config: ModelConfig, *, num_features: int, stride: int = 1) -> None:
+        super().__init__()
+        self.stride = stride
+        self.projection = nn.Linear(num_features * stride, config.d_model)
+        self.positions = build_absolute_positions(config)
+        initialise(self, config.d_model)
+
+    def output_lengths(self, lengths: Tensor) -> Tensor:
+        """Lengths in embeddings of lengths in frames, (B,) → (B,): divided, rounded up."""
+        return (lengths + self.stride - 1) // self.stride
+
+    def forward(self, features: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Embed a batch, ready for `Encoder`.
+
+        Args:
+            features: (B, T, F).
+            lengths: Real frames of each sequence, (B,) int64.
+
+        Returns:
+            Embeddings (B, S, D) and their mask (B, S), S = ⌈T / stride⌉.
+        """
+        num_frames = features.shape[1]
+        is_real = lengths_mask(lengths, num_frames)
+        features = features.masked_fill(~is_real[..., None], 0.0)
+        features = F.pad(features, (0, 0, 0, -num_frames % self.stride))
+        groups = features.reshape(len(features), -1, self.projection.in_features)
+        embeddings: Tensor = self.positions(self.projection(groups))
+        return embeddings, lengths_mask(self.output_lengths(lengths), embeddings.shape[1])
 
 
 class SequenceClassifier(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from model.config import ModelConfig
 from model.nn.cells import Cell
 from model.nn.dropout import Dropout
-from model.nn.front_ends import TokenEmbedding
+from model.nn.embedding import TokenEmbedding
 from model.nn.initialisation import initialise
 from model.nn.layers import DecoderLayer, EncoderLayer
 from model.nn.masks import key_mask, padding_mask
@@ -48,7 +48,7 @@ def _build_cell(config: ModelConfig, rotary: RotaryPositions | None) -> Cell:
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers over embeddings from any front end."""
+    """A stack of encoder layers over embeddings of tokens or of anything else."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
