@@ -1,13 +1,17 @@
 """Constraints on a sentence's tokens, between a step's logits and the choice among them.
 
-Owns what `DecodeRequest.suppressed_ids` is to a search over tensors: a mask of the vocabulary,
-which exists only while a sentence that runs has such ids, so a search without them pays nothing.
+Owns what `DecodeRequest.suppressed_ids` and a lexical shortlist are to a search over tensors: masks
+of the vocabulary. The first exists only while a sentence that runs has such ids, the second only
+with a shortlist, so a search without them pays nothing. What is suppressed keeps its probability;
+what is outside a list has none. No work is saved here: the int8 kernels multiply by a list alone.
 Forced tokens are `model.decode.beam_search.force`; the int8 kernels have masks of their own
 (`src/session.h`).
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -55,3 +59,26 @@ def suppress(log_probs: Tensor, mask: Tensor) -> None:
         mask: (R, V) bool, True where a row may not go on.
     """
     log_probs.masked_fill_(mask, float("-inf"))
+
+
+def outside_mask(allowed: Sequence[npt.NDArray[np.int64]], *, vocab_size: int) -> Tensor:
+    """What is outside the list of each row: (R, V) bool on the CPU.
+
+    Args:
+        allowed: Of every row, R of them, the tokens of its list (`model.shortlist`).
+        vocab_size: Target tokens.
+    """
+    mask = torch.ones(len(allowed), vocab_size, dtype=torch.bool)
+    for row, tokens in enumerate(allowed):
+        mask[row, torch.from_numpy(tokens)] = False
+    return mask
+
+
+def restrict(logits: Tensor, outside: Tensor | None) -> Tensor:
+    """Logits of lists only, so that probabilities sum to one over each row's list.
+
+    Args:
+        logits: (R, V).
+        outside: (R, V) bool, True where a token is not in the row's list; None: no lists.
+    """
+    return logits if outside is None else logits.masked_fill(outside, float("-inf"))

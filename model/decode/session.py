@@ -5,6 +5,7 @@ Owns what may run at once and the names of what runs. The search and the network
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 
@@ -14,6 +15,7 @@ from model.decode.backends.opening import Network, open_backend
 from model.decode.timing import StepPart
 from model.errors import CapacityError
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.shortlist import Shortlist
 
 __all__ = [
     "DecodeRequest",
@@ -33,6 +35,7 @@ class DecodingSession:
         *,
         tokens: SpecialTokens,
         limits: SessionLimits,
+        shortlist: Shortlist | None = None,
         opener: Callable[..., Backend] = open_backend,
     ) -> None:
         """Allocate the caches on the network's device, in its precision.
@@ -42,8 +45,15 @@ class DecodingSession:
                 not change afterwards.
             tokens: The vocabulary's special tokens.
             limits: What to allocate for.
-            opener: Makes the backend, called as `open_backend` is, which chooses by the network.
+            shortlist: What every sentence may choose by its source tokens; None: all tokens.
+            opener: Makes the backend, called as `open_backend` is, which chooses by the network;
+                with a shortlist only if there is one.
+
+        Raises:
+            UnsupportedVariantError: A shortlist is asked for where the backend honours none.
         """
+        if shortlist is not None:
+            opener = partial(opener, shortlist=shortlist)
         self._limits = limits
         self._backend = opener(network, tokens=tokens, limits=limits)
         self._beam_sizes: dict[int, int] = {}  # of running sentences, by slot id

@@ -90,6 +90,17 @@ class Network:
     def set_embedding_norms(self, encoder: Norm, decoder: Norm) -> None: ...
     def set_final_norms(self, encoder: Norm, decoder: Norm) -> None: ...
 
+class Shortlist:
+    def __init__(
+        self,
+        network: Network,
+        *,
+        always: _Int32,
+        offsets: _Int32,
+        ids: _Int32,
+        with_source: bool,
+    ) -> None: ...
+
 class Session:
     def __init__(
         self,
@@ -102,6 +113,7 @@ class Session:
         max_target_length: int,
         eos_id: int,
         forced_first_id: int = ...,
+        shortlist: Shortlist | None = ...,
     ) -> None: ...
     def admit(
         self,

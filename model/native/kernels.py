@@ -30,6 +30,7 @@ class Kernels:
     matrix: "type[_kernels.Matrix]"
     norm: "type[_kernels.Norm]"
     network: "type[_kernels.Network]"
+    shortlist: "type[_kernels.Shortlist]"
     session: "type[_kernels.Session]"
 
 
@@ -66,6 +67,7 @@ def load() -> Kernels:
         matrix=module.Matrix,
         norm=module.Norm,
         network=module.Network,
+        shortlist=module.Shortlist,
         session=module.Session,
     )
 

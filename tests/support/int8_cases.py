@@ -89,19 +89,29 @@ SHAPE = {"vocab_size": 23, "d_model": 16, "num_heads": 2, "d_ff": 32, "num_encod
 
 
 def random_network(
-    shape: dict[str, object], *, num_threads: int = 1, eos_bias: float = 1.0
+    shape: dict[str, object],
+    *,
+    num_threads: int = 1,
+    eos_bias: float = 1.0,
+    suppressed_ids: tuple[int, ...] = TOKENS.suppressed_ids,
 ) -> tuple[Int8Network, Int8Reference]:
     """A network of random weights, packed, and the definition with the same ones."""
     config = ModelConfig(**(SHAPE | shape))
     weights = random_weights(config, eos_bias=eos_bias)
-    return packed(config, NetworkWeights(weights), num_threads), Int8Reference(config, weights)
+    network = packed(config, NetworkWeights(weights), num_threads, suppressed_ids)
+    return network, Int8Reference(config, weights)
 
 
-def packed(config: ModelConfig, weights: WeightSource, num_threads: int = 1) -> Int8Network:
+def packed(
+    config: ModelConfig,
+    weights: WeightSource,
+    num_threads: int = 1,
+    suppressed_ids: tuple[int, ...] = TOKENS.suppressed_ids,
+) -> Int8Network:
     return pack(
         config,
         weights,
         max_positions=38,
-        suppressed_ids=TOKENS.suppressed_ids,
+        suppressed_ids=suppressed_ids,
         num_threads=num_threads,
     )

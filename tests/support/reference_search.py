@@ -76,9 +76,9 @@ def reference_search(
             elif length == 1 and tokens.forced_first_id is not None:
                 allowed = {tokens.forced_first_id: 0.0}
             else:
-                allowed = dict(enumerate(log_probs))
+                allowed = {t: value for t, value in enumerate(log_probs) if value > -math.inf}
                 for token in {*tokens.suppressed_ids, *suppressed_ids}:
-                    del allowed[token]
+                    allowed.pop(token, None)
             for token, log_prob in allowed.items():
                 candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))
         candidates.sort(key=lambda candidate: -candidate[0])

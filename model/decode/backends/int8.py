@@ -6,27 +6,41 @@ Requests and hypotheses are those of `model.request`, which the kernels read and
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from typing import TYPE_CHECKING
 
 from model.config import SpecialTokens
 from model.decode.timing import STEP_PARTS, StepPart
 from model.native import kernels
 from model.native.network import Int8Network
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
+from model.shortlist import Shortlist
+
+if TYPE_CHECKING:
+    from model.native import _kernels
 
 
 class Int8Backend:
     """A packed network and the kernels' caches."""
 
     def __init__(
-        self, network: Int8Network, *, tokens: SpecialTokens, limits: SessionLimits
+        self,
+        network: Int8Network,
+        *,
+        tokens: SpecialTokens,
+        limits: SessionLimits,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Reserve address space for the caches; memory follows as it is written.
+
+        A shortlist takes the output projection once more, row by row, and for each running sentence
+        the rows of its list.
 
         Raises:
             UnsupportedVariantError: The kernels are not there.
         """
         forced = tokens.forced_first_id
-        self._session = kernels.load().session(
+        module = kernels.load()
+        self._session = module.session(
             network.packed,
             network.team,
             max_rows=limits.max_rows,
@@ -35,6 +49,7 @@ class Int8Backend:
             max_target_length=limits.max_target_length,
             eos_id=tokens.eos_id,
             forced_first_id=-1 if forced is None else forced,
+            shortlist=None if shortlist is None else _packed(module, network, shortlist),
         )
         self._max_rows = limits.max_rows
         self._free_rows = list(range(limits.max_rows))
@@ -89,3 +104,16 @@ class Int8Backend:
         heappush(self._free_slots, slot)
         for row in rows:
             heappush(self._free_rows, row)
+
+
+def _packed(
+    module: kernels.Kernels, network: Int8Network, shortlist: Shortlist
+) -> "_kernels.Shortlist":
+    """A shortlist as the kernels hold it, with the network's output projection row by row."""
+    return module.shortlist(
+        network.packed,
+        always=shortlist.always,
+        offsets=shortlist.offsets,
+        ids=shortlist.ids,
+        with_source=shortlist.with_source,
+    )

@@ -16,12 +16,13 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
-from model.decode.constraints import check_suppressed, suppressed_mask
+from model.decode.constraints import check_suppressed, outside_mask, restrict, suppressed_mask
 from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.masks import lengths_mask
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.shortlist import Shortlist, tokens_of_request
 
 _MAX_ROWS_AT_ONCE = 32
 """Rows that go through the decoder together: attention weights take memory by rows · T²."""
@@ -76,7 +77,12 @@ class PlainBackend:
     """Running sentences over a `Transformer` as it is."""
 
     def __init__(
-        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
+        self,
+        transformer: Transformer,
+        *,
+        tokens: SpecialTokens,
+        limits: SessionLimits,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Allocate nothing: there are no caches.
 
@@ -84,10 +90,12 @@ class PlainBackend:
             transformer: In evaluation mode; its weights must not change afterwards.
             tokens: The vocabulary's special tokens.
             limits: What the session lets run at once.
+            shortlist: What every sentence may choose by its source tokens; None: all tokens.
         """
         weight = transformer.target_embedding.weight
         self._transformer = transformer
         self._tokens = tokens
+        self._shortlist = shortlist
         self._limits = limits
         self._device = weight.device
         self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
@@ -159,7 +167,7 @@ class PlainBackend:
         logits, sources = self._run_network(sentences)
         self._watch.lap("output")
         continuations = beam_search.row_continuations(
-            logits.to(self._score_dtype),
+            restrict(logits.to(self._score_dtype), self._outside(sentences)),
             groups.max_candidates,
             self._suppressed,
             self._mask(sentences),
@@ -192,6 +200,18 @@ class PlainBackend:
             return None
         size = self._transformer.config.output_size
         return suppressed_mask(by_row, vocab_size=size, device=self._device)
+
+    def _outside(self, sentences: Sequence[_Sentence]) -> Tensor | None:
+        """(R, V) bool, what is not in the list of a row; None without a shortlist."""
+        if self._shortlist is None:
+            return None
+        size = self._transformer.config.output_size
+        by_row = [
+            tokens_of_request(self._shortlist, sentence.request, self._tokens, vocab_size=size)
+            for sentence in sentences
+            for _ in range(sentence.search.beam_size)
+        ]
+        return outside_mask(by_row, vocab_size=size).to(self._device)
 
     def _groups(self, sentences: Sequence[_Sentence]) -> beam_search.RowGroups:
         """Rows of each sentence: its beams, behind those of the sentences before it."""

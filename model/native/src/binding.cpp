@@ -165,12 +165,22 @@ void add_decoder_layer(Network& network, SharedMatrix query_key_value,
                              feed_forward_norm});
 }
 
+std::vector<std::int32_t> vector_of(const Array<std::int32_t>& values) {
+  return {values.data(), values.data() + values.size()};
+}
+
 // What is checked once a call, so that no index from outside can leave an array.
 class CheckedSession {
  public:
   CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
-                 SpecialTokens tokens)
-      : network_(network), limits_(limits), session_(network, std::move(team), limits, tokens) {
+                 SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist)
+      : network_(network),
+        limits_(limits),
+        session_(network, std::move(team), limits, tokens, shortlist) {
+    const int num_targets = network->output->num_outputs();
+    require(!shortlist || (&shortlist->network() == network.get() && tokens.eos >= 0 &&
+                           std::max(tokens.eos, tokens.forced_first) < num_targets),
+            "a shortlist must be of the network, and the special tokens among its targets");
     require(std::max(limits.max_source_length, limits.max_target_length) <= network->max_positions,
             "the tables of positions are shorter than the session's limits");
   }
@@ -251,8 +261,8 @@ class CheckedSession {
     std::int64_t* to_attended = attended ? attended->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
     const py::gil_scoped_release free;
-    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, to_log_probs,
-                  to_best, to_attended);
+    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, nullptr,
+                  to_log_probs, to_best, to_attended);
   }
 
   std::vector<double> seconds() const {
@@ -347,17 +357,27 @@ PYBIND11_MODULE(_kernels, module) {
         network.encoder_norm = encoder;
         network.decoder_norm = decoder;
       });
+  py::class_<Shortlist, std::shared_ptr<Shortlist>>(module, "Shortlist")
+      .def(py::init([](std::shared_ptr<Network> network, const Array<std::int32_t>& always,
+                       const Array<std::int32_t>& offsets, const Array<std::int32_t>& ids,
+                       bool with_source) {
+             return std::make_shared<Shortlist>(network, vector_of(always), vector_of(offsets),
+                                                vector_of(ids), with_source);
+           }),
+           py::arg("network"), py::kw_only(), py::arg("always"), py::arg("offsets"),
+           py::arg("ids"), py::arg("with_source"));
   py::class_<CheckedSession>(module, "Session")
       .def(py::init([](std::shared_ptr<Network> network, std::shared_ptr<Team> team, int max_rows,
                        int max_slots, int max_source_length, int max_target_length,
-                       std::int64_t eos_id, std::int64_t forced_first_id) {
+                       std::int64_t eos_id, std::int64_t forced_first_id,
+                       std::shared_ptr<Shortlist> shortlist) {
              return std::make_unique<CheckedSession>(
                  network, team, Limits{max_rows, max_slots, max_source_length, max_target_length},
-                 SpecialTokens{eos_id, forced_first_id});
+                 SpecialTokens{eos_id, forced_first_id}, shortlist);
            }),
            py::arg("network"), py::arg("team"), py::kw_only(), py::arg("max_rows"),
            py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"),
-           py::arg("eos_id"), py::arg("forced_first_id") = -1)
+           py::arg("eos_id"), py::arg("forced_first_id") = -1, py::arg("shortlist") = nullptr)
       .def("admit", &CheckedSession::admit, py::kw_only(), py::arg("names"), py::arg("slots"),
            py::arg("rows"), py::arg("requests"))
       .def("step", &CheckedSession::step)

@@ -26,12 +26,23 @@ constexpr int kVectors = kPanel / kLanes;
 constexpr int kPair = kPanel / 2;
 constexpr int kPairVectors = kVectors / 2;
 
+class OutputRows;
+
 class Matrix {
  public:
+  // Without outputs, until it is resized.
+  Matrix() = default;
+
   // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output.
   // A null bias is zero. Padded outputs get the bias `padding`.
   Matrix(const std::int8_t* quanta, const float* scale, const float* bias, int num_outputs,
          int num_inputs, float padding = 0.0f);
+
+  // Makes room for other outputs; every panel is to be packed then.
+  void resize(int num_outputs, int num_inputs);
+
+  // Packs one panel with outputs of another matrix: output i of this one is `outputs[i]` of that.
+  void pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs, float padding);
 
   int num_outputs() const { return num_outputs_; }
   int num_inputs() const { return num_inputs_; }
@@ -47,10 +58,28 @@ class Matrix {
   void look_up(int output, float factor, float* to) const;
 
  private:
-  int num_outputs_, num_inputs_, num_panels_, num_quads_;
+  int num_outputs_ = 0, num_inputs_ = 0, num_panels_ = 0, num_quads_ = 0;
   Buffer<std::uint8_t> bytes_;
   Buffer<float> scale_;
   Buffer<float> bias_;
+};
+
+// The outputs of a matrix one after the other, from which a few are packed in little time: in its
+// panels the numbers of an output are 256 bytes apart.
+class OutputRows {
+ public:
+  explicit OutputRows(const Matrix& matrix);
+
+  const std::uint8_t* row(int output) const {
+    return bytes_.data() + std::size_t(output) * num_quads_ * 4;
+  }
+  float scale(int output) const { return matrix_.scale(0)[output]; }
+  float bias(int output) const { return matrix_.bias(0)[output]; }
+
+ private:
+  const Matrix& matrix_;
+  int num_quads_;
+  Buffer<std::uint8_t> bytes_;
 };
 
 // One product and sum. Written out, because compilers copy the accumulator before the intrinsic.

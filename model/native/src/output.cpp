@@ -23,6 +23,56 @@ float sum_of_powers(const __m512* value, float peak) {
   return _mm512_reduce_add_ps(sum);
 }
 
+// Takes the tokens of a panel that may be among the best.
+void rank(const __m512* value, int panel, int num_tokens, const std::uint8_t* is_suppressed,
+          Ranking& ranked) {
+  alignas(64) float logits[kPanel];
+  for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+  // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
+  // come in their order, so it is a larger token. That rule is `insert`'s alone.
+  for (int v = 0; v < kVectors; ++v) {
+    const __m512 last = _mm512_set1_ps(ranked.logits[ranked.size - 1]);
+    unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
+    for (; above != 0; above &= above - 1) {
+      const int column = v * kLanes + __builtin_ctz(above);
+      const int token = panel * kPanel + column;
+      if (token < num_tokens && !is_suppressed[token]) ranked.insert(logits[column], token);
+    }
+  }
+}
+
+// The rows of every list times its matrix; a task has some panels of a list.
+template <class Sink>
+void multiply_lists(Team& team, const std::vector<ListedRows>& lists, const QuantisedRows& rows,
+                    Sink&& sink) {
+  constexpr int kPanelsOfTask = 4;
+  struct Task {
+    const ListedRows* listed;
+    int panel;
+  };
+  std::vector<Task> tasks;
+  for (const ListedRows& listed : lists) {
+    const int num_panels = listed.list->matrix.num_panels();
+    for (int i = 0; i < num_panels; i += kPanelsOfTask) tasks.push_back({&listed, i});
+  }
+  team.run(static_cast<int>(tasks.size()), [&](int index, int thread) {
+    const auto& [listed, first] = tasks[index];
+    const Matrix& matrix = listed->list->matrix;
+    const auto on_thread = [&](const auto& block) { sink(block, thread); };
+    for (int panel = first; panel < std::min(first + kPanelsOfTask, matrix.num_panels()); ++panel) {
+      multiply_panel(matrix, panel, rows, listed->begin, listed->end, on_thread);
+    }
+  });
+}
+
+// From places in a list to its tokens; what holds no token stays token 0.
+void name_tokens(const ListedRows& listed, int num_candidates, const float* log_probs,
+                 std::int64_t* tokens) {
+  for (int i = listed.begin * num_candidates; i < listed.end * num_candidates; ++i) {
+    tokens[i] = log_probs[i] > kImpossible ? listed.list->tokens[tokens[i]] : 0;
+  }
+}
+
 }  // namespace
 
 void Ranking::insert(float logit, std::int32_t token) {
@@ -45,7 +95,8 @@ Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidat
 }
 
 void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidates,
-                       const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens) {
+                       const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+                       float* log_probs, std::int64_t* tokens) {
   const Matrix& matrix = *network_.output;
   const int num_panels = matrix.num_panels();
   const std::size_t num_ranked = std::size_t(team_.size()) * num_rows * num_candidates;
@@ -74,57 +125,49 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
       const int row = block.begin + r;
       Ranking ranked = ranking(thread, row, num_rows, num_candidates);
       if (peak[r] >= ranked.logits[num_candidates - 1]) {
-        rank(value[r], block.panel, masks ? masks[row] : network_.is_suppressed.data(), ranked);
+        rank(value[r], block.panel, block.matrix.num_outputs(),
+             masks ? masks[row] : network_.is_suppressed.data(), ranked);
       }
     }
   };
+  if (lists != nullptr) {
+    multiply_lists(team_, *lists, rows, sink);
+    for (const ListedRows& listed : *lists) {
+      merge(listed.begin, listed.end, num_rows, num_candidates, listed.list->matrix, log_probs,
+            tokens);
+      name_tokens(listed, num_candidates, log_probs, tokens);
+    }
+    return;
+  }
   multiply_in_blocks(team_, matrix, rows, num_rows, sink);
-  for (int row = 0; row < num_rows; ++row) {
-    merge(row, num_rows, num_candidates, log_probs + std::size_t(row) * num_candidates,
-          tokens + std::size_t(row) * num_candidates);
-  }
+  merge(0, num_rows, num_rows, num_candidates, matrix, log_probs, tokens);
 }
 
-// Takes the tokens of a panel that may be among the best.
-void OutputLayer::rank(const __m512* value, int panel, const std::uint8_t* is_suppressed,
-                       Ranking& ranked) const {
-  const int num_tokens = network_.output->num_outputs();
-  alignas(64) float logits[kPanel];
-  for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
-  // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
-  // come in their order, so it is a larger token. That rule is `insert`'s alone.
-  for (int v = 0; v < kVectors; ++v) {
-    const __m512 last = _mm512_set1_ps(ranked.logits[ranked.size - 1]);
-    unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
-    for (; above != 0; above &= above - 1) {
-      const int column = v * kLanes + __builtin_ctz(above);
-      const int token = panel * kPanel + column;
-      if (token < num_tokens && !is_suppressed[token]) ranked.insert(logits[column], token);
+// Puts together what the threads have found for rows `begin` to `end` in the panels of a matrix.
+void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, const Matrix& matrix,
+                        float* log_probs, std::int64_t* tokens) {
+  for (int row = begin; row < end; ++row) {
+    Ranking all = ranking(0, row, num_rows, num_candidates);
+    for (int thread = 1; thread < team_.size(); ++thread) {
+      const Ranking more = ranking(thread, row, num_rows, num_candidates);
+      for (int i = 0; i < num_candidates && more.logits[i] > kImpossible; ++i) {
+        all.insert(more.logits[i], more.tokens[i]);
+      }
     }
-  }
-}
-
-void OutputLayer::merge(int row, int num_rows, int num_candidates, float* log_probs,
-                        std::int64_t* tokens) {
-  Ranking all = ranking(0, row, num_rows, num_candidates);
-  for (int thread = 1; thread < team_.size(); ++thread) {
-    const Ranking more = ranking(thread, row, num_rows, num_candidates);
-    for (int i = 0; i < num_candidates && more.logits[i] > kImpossible; ++i) {
-      all.insert(more.logits[i], more.tokens[i]);
+    const float normaliser = log_normaliser(row, matrix.num_panels());
+    const std::size_t first = std::size_t(row) * num_candidates;
+    for (int i = 0; i < num_candidates; ++i) {
+      log_probs[first + i] = all.logits[i] - normaliser;
+      tokens[first + i] = all.tokens[i];
     }
-  }
-  const float normaliser = log_normaliser(row);
-  for (int i = 0; i < num_candidates; ++i) {
-    log_probs[i] = all.logits[i] - normaliser;
-    tokens[i] = all.tokens[i];
   }
 }
 
 // Panels are summed in their order, whoever made them.
-float OutputLayer::log_normaliser(int row) const {
-  const int num_panels = network_.output->num_panels();
-  const float* peaks = peaks_.data() + std::size_t(row) * num_panels;
-  const float* sums = sums_.data() + std::size_t(row) * num_panels;
+float OutputLayer::log_normaliser(int row, int num_panels) const {
+  const std::size_t first = std::size_t(row) * network_.output->num_panels();
+  const float* peaks = peaks_.data() + first;
+  const float* sums = sums_.data() + first;
   const float peak = *std::max_element(peaks, peaks + num_panels);
   __m512d sum = _mm512_setzero_pd();
   for (int i = 0; i < num_panels; i += kLanes) {

@@ -2,7 +2,7 @@
 // written down.
 #pragma once
 
-#include "network.h"
+#include "shortlist.h"
 
 namespace dragoman {
 
@@ -16,6 +16,12 @@ struct Ranking {
   void insert(float logit, std::int32_t token);
 };
 
+// The rows of a step that choose from one list.
+struct ListedRows {
+  const List* list;
+  int begin, end;
+};
+
 class OutputLayer {
  public:
   OutputLayer(const Network& network, Team& team) : network_(network), team_(team) {}
@@ -23,16 +29,17 @@ class OutputLayer {
   // The `num_candidates` likeliest tokens of every row, best first, the smaller token first
   // among equals; places that no token can fill hold minus infinity and token 0.
   // `log_probs` and `tokens` are (num_rows, num_candidates). `masks`, if given, has for every row
-  // which tokens it may not choose, in place of the network's.
+  // which tokens it may not choose, in place of the network's. `lists`, if given, say what every row
+  // chooses from: then there are masks, by place in the list, and a probability is that of its list.
   void best(const QuantisedRows& rows, int num_rows, int num_candidates,
-            const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens);
+            const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+            float* log_probs, std::int64_t* tokens);
 
  private:
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);
-  void rank(const __m512* value, int panel, const std::uint8_t* is_suppressed,
-            Ranking& ranked) const;
-  void merge(int row, int num_rows, int num_candidates, float* log_probs, std::int64_t* tokens);
-  float log_normaliser(int row) const;
+  void merge(int begin, int end, int num_rows, int num_candidates, const Matrix& matrix,
+             float* log_probs, std::int64_t* tokens);
+  float log_normaliser(int row, int num_panels) const;
 
   const Network& network_;
   Team& team_;

@@ -24,7 +24,7 @@ class Stopwatch {
 }  // namespace
 
 Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
-                 SpecialTokens tokens)
+                 SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist)
     : network_(std::move(network)),
       team_(std::move(team)),
       limits_(limits),
@@ -40,7 +40,9 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       source_values_(std::size_t(limits.max_slots) * num_layers_ * source_values_size_),
       source_lengths_(limits.max_slots, 0),
       open_group_(limits.max_slots, -1),
-      tokens_(tokens) {
+      tokens_(tokens),
+      shortlist_(std::move(shortlist)),
+      lists_(shortlist_ ? limits.max_slots : 0) {
   scratch_.reserve(team_->size() * scratch_stride());
 }
 
@@ -80,12 +82,33 @@ void Session::admit(const std::vector<Request>& requests) {
     slots.push_back(request.slot);
   }
   encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(requests.size()));
+  if (shortlist_) list(requests);
   for (const Request& request : requests) {
     running_.insert({request.name,
                      {request.slot,
                       Search(request.settings, tokens_, request.prefix, request.rows),
                       mask_of(request)}});
   }
+}
+
+// Makes the lists of sentences: with EOS, and with what is forced.
+void Session::list(const std::vector<Request>& requests) {
+  std::vector<List*> lists;
+  for (const Request& request : requests) {
+    std::vector<std::int64_t> also(request.prefix.begin() + 1, request.prefix.end());
+    also.push_back(tokens_.eos);
+    if (tokens_.forced_first >= 0) also.push_back(tokens_.forced_first);
+    List& list = lists_[request.slot];
+    shortlist_->choose(request.source, also, list);
+    const std::vector<std::uint8_t> mask = mask_of(request);
+    const auto& is_suppressed = mask.empty() ? network_->is_suppressed : mask;
+    list.is_suppressed.clear();
+    for (const std::int32_t token : list.tokens) list.is_suppressed.push_back(is_suppressed[token]);
+    lists.push_back(&list);
+  }
+  team_->begin();
+  shortlist_->pack(*team_, lists);
+  team_->end();
 }
 
 // What a sentence may not choose, the network's own suppressed tokens included.
@@ -125,16 +148,33 @@ int Session::lay_out_step() {
 
 // The mask of every row of the step; nothing while no sentence has one of its own.
 const std::uint8_t* const* Session::lay_out_masks() {
-  const auto has_mask = [](const auto& item) { return !item.second.mask.empty(); };
+  const auto has_mask = [this](const auto& item) {
+    return shortlist_ || !item.second.mask.empty();
+  };
   if (std::none_of(running_.begin(), running_.end(), has_mask)) return nullptr;
   step_masks_.clear();
   for (const auto& [name, running] : running_) {
-    const auto& mask = running.mask.empty() ? network_->is_suppressed : running.mask;
+    const auto& mask = shortlist_             ? lists_[running.slot].is_suppressed
+                       : running.mask.empty() ? network_->is_suppressed
+                                              : running.mask;
     for (const Search::Beam& beam : running.search.beams()) {
       if (beam.score > -std::numeric_limits<double>::infinity()) step_masks_.push_back(mask.data());
     }
   }
   return step_masks_.data();
+}
+
+// Which rows of the step choose from which list; nothing without a shortlist.
+const std::vector<ListedRows>* Session::lay_out_lists() {
+  if (!shortlist_) return nullptr;
+  step_lists_.clear();
+  for (int row = 0; row < static_cast<int>(step_rows_.size()); ++row) {
+    const List* list = &lists_[step_rows_[row].slot];
+    const bool is_next = step_lists_.empty() || step_lists_.back().list != list;
+    if (is_next) step_lists_.push_back({list, row, row});
+    step_lists_.back().end = row + 1;
+  }
+  return &step_lists_;
 }
 
 std::vector<Finished> Session::step() {
@@ -147,7 +187,7 @@ std::vector<Finished> Session::step() {
     return item.second.search.settings().with_alignment;
   });
   if (num_rows > 0) {
-    feed(step_rows_.data(), static_cast<int>(num_rows), num, lay_out_masks(),
+    feed(step_rows_.data(), static_cast<int>(num_rows), num, lay_out_masks(), lay_out_lists(),
          step_log_probs_.data(), step_tokens_.data(),
          with_sources ? step_attended_.data() : nullptr);
   }
@@ -181,8 +221,8 @@ Trail Session::trail(int row, int begin, int end, bool with_sources) const {
 }
 
 void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
-                   const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
-                   std::int64_t* attended) {
+                   const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+                   float* log_probs, std::int64_t* tokens, std::int64_t* attended) {
   team_->begin();
   Stopwatch watch;
   group(rows, num_rows);
@@ -207,7 +247,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
   }
   if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
   if (network_->output_factor != 1.0f) stack_.scale_input(num_rows, network_->output_factor);
-  output_.best(stack_.input, num_rows, num_candidates, masks, log_probs, tokens);
+  output_.best(stack_.input, num_rows, num_candidates, masks, lists, log_probs, tokens);
   if (attended != nullptr) find_most_attended(rows, num_rows, attended);
   watch.add_to(seconds_.output);
   team_->end();

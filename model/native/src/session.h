@@ -37,8 +37,9 @@ struct StepSeconds {
 
 class Session : private Pasts {
  public:
+  // With a shortlist every sentence that is admitted chooses from its own list.
   Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
-          SpecialTokens tokens);
+          SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist);
 
   // Encodes sentences, which take part in steps from now on.
   void admit(const std::vector<Request>& requests);
@@ -53,10 +54,11 @@ class Session : private Pasts {
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences);
   // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `attended` is
-  // given, the source position that each row attended to most. `masks`, if given, are the rows' own.
+  // given, the source position each row attended to most. `masks` and `lists`, if given, are the
+  // rows' own.
   void feed(const StepRow* rows, int num_rows, int num_candidates,
-            const std::uint8_t* const* masks, float* log_probs, std::int64_t* tokens,
-            std::int64_t* attended);
+            const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+            float* log_probs, std::int64_t* tokens, std::int64_t* attended);
 
   const StepSeconds& seconds() const { return seconds_; }
 
@@ -71,8 +73,10 @@ class Session : private Pasts {
   void copy(int from, int to, int length) override;
   Trail trail(int row, int begin, int end, bool with_sources) const override;
   int lay_out_step();
+  void list(const std::vector<Request>& requests);
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
+  const std::vector<ListedRows>* lay_out_lists();
   Sentence source(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
@@ -104,9 +108,12 @@ class Session : private Pasts {
     std::vector<std::uint8_t> mask;  // by target token: what it may not choose; empty: the network's
   };
   SpecialTokens tokens_;
+  std::shared_ptr<Shortlist> shortlist_;  // null: every sentence chooses from all tokens
+  std::vector<List> lists_;               // by slot
   std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
   std::vector<StepRow> step_rows_;
   std::vector<const std::uint8_t*> step_masks_;
+  std::vector<ListedRows> step_lists_;
   std::vector<std::int64_t> step_tokens_, step_attended_;
   std::vector<float> step_log_probs_;
 };

@@ -14,8 +14,9 @@ from model.native.network import Int8Network, pack_transformer
 from model.native.weights import NetworkWeights
 from support.int8_cases import SHAPE, SHAPES, random_network
 from support.int8_cases import packed as packed_weights
+from support.plain_kernels import plain_network
 from support.random_weights import random_weights
-from support.reference_search import NextLogProbs, reference_search
+from support.reference_search import reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
@@ -72,35 +73,6 @@ def test_the_search_is_the_plain_search_over_the_same_numbers(
             assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
             assert list(hypothesis.token_log_probs) == reference.log_probs
             assert hypothesis.is_truncated == reference.is_truncated
-
-
-def plain_network(network: Int8Network) -> NextLogProbs:
-    """Every next token's log probability, the whole prefix fed again each time."""
-    session = kernels.load().session(
-        network.packed,
-        network.team,
-        max_rows=1,
-        max_slots=1,
-        max_source_length=16,
-        max_target_length=38,
-        eos_id=TOKENS.eos_id,
-    )
-    vocab_size = network.config.output_size
-
-    def next_log_probs(source: list[int], prefix: list[int]) -> list[float]:
-        one, zero = np.array([len(source)], dtype=np.int32), np.zeros(1, dtype=np.int64)
-        session.encode(np.array(source, dtype=np.int32), one, zero.astype(np.int32))
-        log_probs = np.empty((1, vocab_size), dtype=np.float32)
-        best = np.empty((1, vocab_size), dtype=np.int64)
-        for position, token in enumerate(prefix):
-            at = np.array([position])
-            session.feed(np.array([token]), zero, zero, at, log_probs, best, None)
-        by_token = np.full(vocab_size, -np.inf)
-        is_possible = ~np.isneginf(log_probs[0])
-        by_token[best[0][is_possible]] = log_probs[0][is_possible]
-        return by_token.tolist()
-
-    return next_log_probs
 
 
 def test_the_number_of_threads_never_changes_a_bit() -> None:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from itertools import chain
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -23,13 +25,19 @@ from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
+from model.shortlist import Shortlist, tokens_of_request
 
 
 class EagerBackend:
     """Running sentences as dense rows of tensors."""
 
     def __init__(
-        self, transformer: Transformer, *, tokens: SpecialTokens, limits: SessionLimits
+        self,
+        transformer: Transformer,
+        *,
+        tokens: SpecialTokens,
+        limits: SessionLimits,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """Allocate caches on the network's device, in its precision.
 
@@ -37,6 +45,7 @@ class EagerBackend:
             UnsupportedVariantError: If the fast path does not run this network.
         """
         self._tokens = tokens
+        self._shortlist = shortlist
         self._network = CachedNetwork(
             transformer, limits=limits, suppressed_ids=tokens.suppressed_ids
         )
@@ -160,7 +169,19 @@ class EagerBackend:
             groups=self._make_groups(slots, width, places),
             started=self._ids(started),
             with_attention=any(slot.search.with_alignment for slot in slots),
+            allowed=None if self._shortlist is None else self._allowed(slots, self._shortlist),
         )
+
+    def _allowed(self, slots: list[Slot], shortlist: Shortlist) -> list[npt.NDArray[np.int64]]:
+        """The list of every row."""
+        by_row = [np.empty(0, dtype=np.int64)] * self._table.num_rows
+        for slot in slots:
+            tokens = tokens_of_request(
+                shortlist, slot.request, self._tokens, vocab_size=self._network.vocab_size
+            )
+            for row in slot.rows:
+                by_row[row] = tokens
+        return by_row
 
     def _make_groups(
         self, slots: list[Slot], width: int, places: list[int]

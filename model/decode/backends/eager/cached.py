@@ -8,6 +8,8 @@ Owns the caches as tensors and the shapes of a step over them. The arithmetic of
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,7 +17,7 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
-from model.decode.constraints import suppressed_mask
+from model.decode.constraints import outside_mask, restrict, suppressed_mask
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
@@ -30,12 +32,14 @@ class Layout:
         groups: Their rows.
         started: (R,) int64, the step at which each row's sentence joined.
         with_attention: Some sentence asks for an alignment.
+        allowed: The tokens that each row may choose, R lists; None without a shortlist.
     """
 
     slots: list[Slot]
     groups: beam_search.RowGroups
     started: Tensor
     with_attention: bool
+    allowed: list[npt.NDArray[np.int64]] | None = None
 
 
 class CachedNetwork:
@@ -80,6 +84,7 @@ class CachedNetwork:
         self._source_mask: Tensor | None = None
         self._source_length = 0
         self._suppressed_mask: Tensor | None = None  # (R, V), while a sentence has some
+        self._outside: Tensor | None = None  # (R, V), with a shortlist
 
     @property
     def device(self) -> torch.device:
@@ -117,6 +122,10 @@ class CachedNetwork:
             mask = torch.arange(longest, device=self._device) < self._ids(lengths).unsqueeze(1)
             mask = mask.view(len(lengths), 1, 1, longest)
         self._layout, self._source_mask, self._source_length = layout, mask, longest
+        self._outside = None
+        if layout.allowed is not None:
+            outside = outside_mask(layout.allowed, vocab_size=self._vocab_size)
+            self._outside = outside.to(self._device)
         self._suppressed_mask = None
         if any(slot.request.suppressed_ids for slot in layout.slots):
             self._suppressed_mask = self._mask_of(layout)
@@ -173,7 +182,7 @@ class CachedNetwork:
             watch=watch,
         )
         continuations = beam_search.row_continuations(
-            logits.to(self._score_dtype),
+            restrict(logits.to(self._score_dtype), self._outside),
             layout.groups.max_candidates,
             self._suppressed,
             self._suppressed_mask,
