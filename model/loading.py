@@ -6,7 +6,7 @@ themselves calls `model.checkpoint.weights.load_checkpoint`.
 
 import logging
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,7 @@ import torch
 from model.checkpoint.checksums import unreplaced
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
+from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.stored import open_weights
 from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
@@ -24,6 +25,7 @@ from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields
 from model.native import kernels
 from model.native.network import INT8_FIELDS, Int8Network, pack, pack_transformer
+from model.shortlist import Shortlist
 from model.text.tokenizer import Tokenizer
 
 LOGGER = logging.getLogger("dragoman")
@@ -37,6 +39,7 @@ class Runnable:
         manifest: Its description.
         network: Packed int8, or a float network.
         tokenizer: Its tokenizer.
+        shortlist: What sentences may choose, if that was asked for; None: all target tokens.
         compute_reason: Why it has the arithmetic that it has.
         compute_problem: What stands in the way of int8, in words; empty if nothing does.
     """
@@ -44,6 +47,7 @@ class Runnable:
     manifest: Manifest
     network: Network
     tokenizer: Tokenizer
+    shortlist: Shortlist | None = None
     compute_reason: ComputeReason = "best"
     compute_problem: str = ""
 
@@ -62,6 +66,7 @@ def load_for_decoding(
     device: str | torch.device = "cpu",
     compute_type: ComputeType = "auto",
     num_threads: int | None = None,
+    with_shortlist: bool = False,
 ) -> Runnable:
     """Load a checkpoint for decoding.
 
@@ -71,19 +76,27 @@ def load_for_decoding(
         compute_type: Which arithmetic; int8 is there on CPUs only, bfloat16 on GPUs only.
         num_threads: Threads of an int8 network, None for as many as torch has; a float network
             has torch's.
+        with_shortlist: Whether sentences choose from the lists that the checkpoint has of their
+            source tokens; on a CPU only.
 
     Raises:
-        CheckpointError: A file is missing, damaged or inconsistent.
+        CheckpointError: A file is missing, damaged or inconsistent, or there is no shortlist.
         UnsupportedVariantError: What is asked for cannot be had here.
     """
     with unreplaced(directory):
-        return _load(directory, torch.device(device), compute_type, num_threads)
+        manifest = read_manifest(directory)
+        shortlist = read_shortlist(directory, manifest) if with_shortlist else None
+        runnable = _load(directory, manifest, torch.device(device), compute_type, num_threads)
+    return replace(runnable, shortlist=shortlist)
 
 
 def _load(
-    directory: Path, device: torch.device, compute_type: ComputeType, num_threads: int | None
+    directory: Path,
+    manifest: Manifest,
+    device: torch.device,
+    compute_type: ComputeType,
+    num_threads: int | None,
 ) -> Runnable:
-    manifest = read_manifest(directory)
     problem = _find_int8_problem(manifest, device)
     if compute_type == "int8" and problem is not None:
         raise UnsupportedVariantError(f"compute type is 'int8', but {problem}")

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import asdict
 
 from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, CheckpointFiles, Manifest
+from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, Manifest, ShortlistEntry
 from model.checkpoint.names import name_problem
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
@@ -25,6 +25,7 @@ MAX_WIDTH = 2**20
 MAX_LAYERS = 2**10
 MAX_HEADS = 2**10
 MAX_LENGTH = 2**17
+MAX_LISTED = 2**26
 
 
 def language_problems(manifest: Manifest) -> list[str]:
@@ -46,12 +47,13 @@ def manifest_problems(manifest: Manifest) -> list[str]:
         return problems
     return [
         *_text_problems(manifest),
-        *_file_problems(manifest.files),
+        *_file_problems(manifest),
         *size_problems(manifest.network),
         *_token_problems(manifest.tokens, manifest.network),
         *_pair_problems(manifest.pairs),
         *_limit_problems(manifest),
         *_tensor_problems(manifest),
+        *_shortlist_problems(manifest.shortlist, manifest.network),
     ]
 
 
@@ -98,15 +100,19 @@ def _count_problems(manifest: Manifest) -> list[str]:
     ]
 
 
-def _file_problems(files: CheckpointFiles) -> list[str]:
+def _file_problems(manifest: Manifest) -> list[str]:
     roles: dict[str, set[str]] = {CONFIG_FILE: {CONFIG_FILE}, CHECKSUMS_FILE: {CHECKSUMS_FILE}}
+    names: dict[str, str] = {f"files.{role}": name for role, name in asdict(manifest.files).items()}
+    if manifest.shortlist is not None:
+        names["shortlist.file"] = manifest.shortlist.file
     problems = []
-    for role, name in asdict(files).items():
+    for role, name in names.items():
         # A plain name: no folder, no "..", nothing hidden, no drive, no control character.
         is_plain = name.isprintable() and not name.startswith(".") and not set(name) & set("/\\:")
         if not name or not is_plain:
-            problems.append(f"files.{role} is {shown(name)}; it must be a plain file name")
-        roles.setdefault(name, set()).add(role.removeprefix("source_").removeprefix("target_"))
+            problems.append(f"{role} is {shown(name)}; it must be a plain file name")
+        kind = role.removeprefix("files.").removeprefix("source_").removeprefix("target_")
+        roles.setdefault(name, set()).add(kind.removesuffix(".file"))
     for name, kinds in roles.items():
         if len(kinds) > 1:
             problems.append(f"files uses {shown(name)} for {' and '.join(sorted(kinds))}")
@@ -234,4 +240,21 @@ def _tensor_problems(manifest: Manifest) -> list[str]:
             problems.append(f"tensors.{name} has {len(entry.shape)} dimensions; int8 needs 2")
         if name + SCALE_SUFFIX in tensors:
             problems.append(f"tensors.{name}{SCALE_SUFFIX} is the name of a scale")
+    return problems
+
+
+def _shortlist_problems(entry: ShortlistEntry | None, network: ModelConfig) -> list[str]:
+    if entry is None:
+        return []
+    limits = {"num_always": network.output_size, "num_ids": MAX_LISTED}
+    problems = [
+        f"shortlist.{name} is {getattr(entry, name)}; it must be from 0 to {limit}"
+        for name, limit in limits.items()
+        if not 0 <= getattr(entry, name) <= limit
+    ]
+    if entry.with_source and network.vocab_size != network.output_size:
+        problems.append(
+            f"shortlist.with_source is true for {network.vocab_size} source and"
+            f" {network.output_size} target tokens"
+        )
     return problems

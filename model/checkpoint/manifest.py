@@ -73,6 +73,23 @@ class CheckpointFiles:
     card: str = "card.md"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShortlistEntry:
+    """A lexical shortlist beside the network: target tokens by source token (`model.shortlist`).
+
+    Attributes:
+        num_always: Target tokens that every sentence may choose.
+        num_ids: Entries of all source tokens together.
+        with_source: Source tokens may be chosen too: both sides have one vocabulary.
+        file: Its file, directly in the checkpoint's directory.
+    """
+
+    num_always: int
+    num_ids: int
+    with_source: bool
+    file: str = "shortlist.safetensors"
+
+
 @dataclass(frozen=True, kw_only=True)  # without slots: the directions are looked up in a table
 class Manifest:
     """All of config.json but the version of its schema.
@@ -91,6 +108,8 @@ class Manifest:
         languages: Where each is translated into each other: `pairs` are then all of them
             (`model.text.language.all_pairs`), and the file lists languages and no pairs.
         normalisation: How source text is cleaned before it becomes pieces; None leaves it as it is.
+        shortlist: What sentences may choose by their source tokens, where that is asked for; None:
+            there is no such table.
     """
 
     name: str
@@ -106,6 +125,7 @@ class Manifest:
     moses: MosesBpe | None = None
     languages: tuple[Language, ...] = ()
     normalisation: Normalisation | None = None
+    shortlist: ShortlistEntry | None = None
 
     def pair(self, source: str, target: str) -> LanguagePair | None:
         """The direction between two canonical tags, or None when it is not translated."""

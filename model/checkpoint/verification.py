@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from model.checkpoint.checksums import verify_files
-from model.checkpoint.manifest import CONFIG_FILE, Manifest
+from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
 from model.errors import CheckpointError
 from model.system.host_memory import gibibytes, host_limit
 
@@ -17,6 +17,7 @@ MAX_CARD_BYTES = 16 * 2**20
 MAX_TOKENIZER_BYTES = 128 * 2**20
 MAX_VOCABULARY_BYTES = 128 * 2**20
 MAX_HEADER_BYTES = 32 * 2**20
+_MAX_SHORTLIST_HEADER_BYTES = 2**10
 MAX_OTHER_BYTES = 128 * 2**20
 """Of all files together that are listed and that config.json does not name."""
 
@@ -30,7 +31,8 @@ def verify_parts(directory: Path, manifest: Manifest, listed: Mapping[str, str])
         CheckpointError: One is missing or is not what was written, or no memory holds the weights.
     """
     files = manifest.files
-    unlisted = sorted(set(asdict(files).values()) - set(listed))
+    named = {*asdict(files).values(), *([manifest.shortlist.file] if manifest.shortlist else [])}
+    unlisted = sorted(named - set(listed))
     if unlisted:
         raise CheckpointError(directory / unlisted[0], "has no line in the checksums")
     num_bytes, limit = num_weight_bytes(manifest), host_limit()
@@ -47,7 +49,16 @@ def verify_parts(directory: Path, manifest: Manifest, listed: Mapping[str, str])
         files.target_vocabulary: (0, MAX_VOCABULARY_BYTES),
         files.weights: (num_bytes, num_bytes + MAX_HEADER_BYTES),
     }
+    if manifest.shortlist is not None:
+        most = max_shortlist_bytes(manifest, manifest.shortlist)
+        sizes[manifest.shortlist.file] = (most - _MAX_SHORTLIST_HEADER_BYTES, most)
     verify_files(directory, listed, sizes, max_other_bytes=MAX_OTHER_BYTES)
+
+
+def max_shortlist_bytes(manifest: Manifest, entry: ShortlistEntry) -> int:
+    """Bytes of a shortlist's file at most: three tensors of int32, and a header."""
+    count = entry.num_always + manifest.network.vocab_size + 1 + entry.num_ids
+    return 4 * count + _MAX_SHORTLIST_HEADER_BYTES
 
 
 def num_weight_bytes(manifest: Manifest) -> int:

@@ -119,6 +119,11 @@ class Checkpoint:
         """What a decoding session runs."""
         return self.transformer
 
+    @property
+    def shortlist(self) -> None:
+        """What sentences may choose: all target tokens."""
+        return
+
 
 def save_checkpoint(
     directory: Path,

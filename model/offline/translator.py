@@ -45,6 +45,7 @@ class Translator:
             checkpoint.network,
             tokens=manifest.tokens,
             limits=session_limits(manifest, max_rows=max_rows, max_slots=max_rows),
+            shortlist=checkpoint.shortlist,
         )
 
     def translate(

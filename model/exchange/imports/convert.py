@@ -19,6 +19,7 @@ from model.checkpoint.config_file import format_manifest
 from model.checkpoint.consistency import manifest_problems, size_problems
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
 from model.checkpoint.safetensors_file import file_layout, opened_weight_file
+from model.checkpoint.shortlist import format_shortlist, shortlist_entry
 from model.checkpoint.weights import publish, tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
@@ -177,6 +178,7 @@ def _planned(
         languages=imported.languages,
         moses=imported.tokenizer.moses,
         normalisation=imported.tokenizer.normalisation,
+        shortlist=None if imported.shortlist is None else shortlist_entry(imported.shortlist),
     )
     problems = [*_tensor_problems(imported, shapes), *manifest_problems(manifest)]
     if not problems:
@@ -187,6 +189,8 @@ def _planned(
     if problems:
         raise ForeignModelError(source, problems)
     contents[CONFIG_FILE] = format_manifest(manifest)
+    if imported.shortlist is not None and manifest.shortlist is not None:
+        contents[manifest.shortlist.file] = format_shortlist(imported.shortlist)
     return _Plan(imported=imported, manifest=manifest, contents=contents)
 
 

@@ -16,6 +16,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
+from model.shortlist import Shortlist
 from model.text.language import Language, LanguagePair
 
 __all__ = ["ForeignTensor", "ImportOptions", "ImportedModel", "Importer", "QuantisedRows"]
@@ -54,6 +55,7 @@ class ImportedModel:
         unused: Names of tensors of the source that nothing reads; a conversion fails over them.
         notes: Sentences for the card: what differs from the original program.
         languages: Where each is translated into each other, whose `all_pairs` are then `pairs`.
+        shortlist: What sentences may choose by their source tokens; None: the source has no table.
     """
 
     family: str
@@ -71,6 +73,7 @@ class ImportedModel:
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     languages: tuple[Language, ...] = ()
+    shortlist: Shortlist | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

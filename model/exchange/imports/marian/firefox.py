@@ -28,7 +28,8 @@ LIMITS = LengthLimits(max_source_length=128, max_target_length=256)
 
 _METADATA = "metadata.json"
 _SHORTLIST_NOTE = (
-    "Its lexical shortlist ({}) is not used: every target token may be chosen, as in training."
+    "Its lexical shortlist ({}) came along: sentences choose from it where that is asked for, and"
+    " elsewhere from every target token, as in training."
 )
 
 
@@ -58,11 +59,12 @@ class FirefoxImporter:
             raise refused(source, f"needs one model; it has {names}")
         pair_name = models[0].name.split(".")[1]
         metadata = _metadata(source)
+        shortlist = _shortlist(source)
         architecture = metadata.get("architecture")
         kind = f", architecture {architecture}" if isinstance(architecture, str) else ""
         return build_model(
             source,
-            MarianSources(model=models[0], vocabularies=_sides(source)),
+            MarianSources(model=models[0], vocabularies=_sides(source), shortlist=shortlist),
             MarianFacts(
                 format="Firefox Translations",
                 name=f"firefox-{pair_name}",
@@ -70,7 +72,7 @@ class FirefoxImporter:
                 pairs=_pairs(pair_name, options),
                 licence=LICENCE,
                 limits=LIMITS,
-                notes=(*_score_notes(metadata), *_shortlist_notes(source)),
+                notes=(*_score_notes(metadata), *_shortlist_notes(shortlist)),
             ),
         )
 
@@ -149,5 +151,18 @@ def _score_notes(metadata: Mapping[str, object]) -> list[str]:
     return [f"Published scores on FLORES: {', '.join(scores)}."] if scores else []
 
 
-def _shortlist_notes(source: Path) -> list[str]:
-    return [_SHORTLIST_NOTE.format(path.name) for path in _named(source, "lex.")]
+def _shortlist(source: Path) -> Path | None:
+    """The one binary shortlist, if there is any.
+
+    Raises:
+        ForeignModelError: There are several.
+    """
+    found = [path for path in _named(source, "lex.") if path.name.endswith((".bin", ".bin.gz"))]
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise refused(source, f"has {len(found)} shortlists ({names}); one is read")
+    return next(iter(found), None)
+
+
+def _shortlist_notes(shortlist: Path | None) -> list[str]:
+    return [] if shortlist is None else [_SHORTLIST_NOTE.format(shortlist.name)]

@@ -19,6 +19,7 @@ from model.exchange.imports.marian.model import (
     build_model,
     is_marian_file,
 )
+from model.exchange.imports.marian.shortlist import is_shortlist
 from model.text.language import LanguagePair
 
 _MODEL_NAMES = (".npz", ".bin", ".bin.gz")
@@ -55,7 +56,7 @@ class MarianImporter:
                 name=source.name.removesuffix(files.model.suffix) or "marian",
                 description=f"A Marian model, converted from {files.model.name}",
                 pairs=_pairs(files, options),
-                notes=search_notes(settings),
+                notes=search_notes(settings, files),
             ),
         )
 
@@ -159,7 +160,17 @@ def _listed_files(folder: Path, settings: Mapping[str, object]) -> MarianSources
         model=folder / models[0],
         vocabularies=(source, target),
         spms=spms_beside(folder, (source, target)),
+        shortlist=_shortlist_beside(folder, settings),
     )
+
+
+def _shortlist_beside(folder: Path, settings: Mapping[str, object]) -> Path | None:
+    """The binary shortlist that decoder.yml names, if it is there; text is not read."""
+    for name in _names(settings, "shortlist")[:1]:
+        path = folder / PurePosixPath(name).name
+        if path.is_file() and is_shortlist(path):
+            return path
+    return None
 
 
 def _guessed_files(folder: Path, model: Path) -> MarianSources:
@@ -193,14 +204,16 @@ def spms_beside(folder: Path, vocabularies: tuple[Path, Path]) -> tuple[Path, Pa
     return (source, target) if source.is_file() and target.is_file() else None
 
 
-def search_notes(settings: Mapping[str, object]) -> tuple[str, ...]:
+def search_notes(settings: Mapping[str, object], files: MarianSources) -> tuple[str, ...]:
     """What decoder.yml says of the search, for the card: a server has settings of its own."""
     said = {name: settings[name] for name in _SEARCH_OPTIONS if name in settings}
     notes = []
     if said:
         values = ", ".join(f"{name} {shown(value)}" for name, value in said.items())
         notes.append(f"Its authors decode with {values}; here the request or the server decides.")
-    if "shortlist" in settings:
+    if files.shortlist is not None:
+        notes.append("Its lexical shortlist came along, and is used where that is asked for.")
+    elif "shortlist" in settings:
         notes.append("Its lexical shortlist is not used: every target token may be chosen.")
     return tuple(notes)
 

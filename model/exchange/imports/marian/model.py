@@ -18,7 +18,9 @@ from model.exchange.imports.marian.files import MarianFile, read_small
 from model.exchange.imports.marian.network import MarianNetwork, build_network
 from model.exchange.imports.marian.npz import is_npz, open_npz
 from model.exchange.imports.marian.options import parse_shape
+from model.exchange.imports.marian.shortlist import read_shortlist
 from model.exchange.imports.marian.vocabulary import MarianVocabulary, read_vocabulary
+from model.shortlist import Shortlist
 from model.text.bpe import Merges
 from model.text.language import LanguagePair
 from model.text.moses import MosesBpe
@@ -42,6 +44,7 @@ class MarianSources:
             with `moses`.
         moses: How text becomes pieces without SentencePiece.
         normalisation: How source text is cleaned before.
+        shortlist: Marian's binary shortlist; None: there is none.
     """
 
     model: Path
@@ -49,6 +52,7 @@ class MarianSources:
     spms: tuple[Path, Path] | None = None
     moses: MosesBpe | None = None
     normalisation: Normalisation | None = None
+    shortlist: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +109,7 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
     """
     vocabularies, problems = _read_vocabularies(files)
     network: MarianNetwork | None = None
+    shortlist: Shortlist | None = None
     try:
         network, found = _read_network(files.model)
         problems += found
@@ -112,6 +117,8 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
         problems += [f"{files.model.name} {problem}" for problem in error.problems]
     if network is not None and vocabularies:
         problems += _size_problems(network, vocabularies)
+        shortlist, found = _read_shortlist(files, network)
+        problems += found
     problems += [] if facts.pairs else ["no file says which languages it translates; name a pair"]
     if problems or network is None:
         raise ForeignModelError(source, problems)
@@ -129,6 +136,7 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
         limits=_limits(network, facts.limits),
         tokenizer=_tokenizer(files, vocabularies),
         tensors=network.tensors,
+        shortlist=shortlist,
         unused=network.unused,
         notes=notes,
     )
@@ -167,6 +175,27 @@ def _read_network(path: Path) -> tuple[MarianNetwork | None, list[str]]:
         return build_network(file, shape)
     except ConfigError as error:
         return None, [str(error)]
+
+
+def _read_shortlist(
+    files: MarianSources, network: MarianNetwork
+) -> tuple[Shortlist | None, list[str]]:
+    """The shortlist, if there is one, or what is wrong with it."""
+    path = files.shortlist
+    if path is None:
+        return None, []
+    source, target = files.vocabularies
+    try:
+        shortlist = read_shortlist(
+            path,
+            num_sources=network.source_size,
+            num_targets=network.target_size,
+            num_rows=network.config.vocab_size,
+            with_source=source == target,
+        )
+    except ForeignModelError as error:
+        return None, [f"{path.name} {problem}" for problem in error.problems]
+    return shortlist, []
 
 
 def _size_problems(network: MarianNetwork, vocabularies: list[MarianVocabulary]) -> list[str]:

@@ -88,7 +88,7 @@ class OpusMtImporter:
         table = read_vocabulary(files.vocabularies[0]).table
         pairs = _pairs(source, readme, table, options)
         name = readme.name or source.name
-        notes = [*search_notes(settings), *_score_notes(readme)]
+        notes = [*search_notes(settings, files), *_score_notes(readme)]
         return build_model(
             source,
             _with_text_rules(source, files, pairs),

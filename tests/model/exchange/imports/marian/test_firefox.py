@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.checkpoint.config_file import read_manifest
+from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
@@ -15,7 +17,10 @@ from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.marian.firefox import FIREFOX
 from support.marian_oracle import FIXTURES, expected, word_scores
+from support.shortlists import lex_bytes
 
+LISTS = [[], [5, 7], [9], *[[]] * 20]
+"""Target pieces of the first source pieces."""
 METADATA = {
     "architecture": "tiny",
     "flores": {"bleu": 39.6, "comet": 0.871},
@@ -30,7 +35,7 @@ def release(folder: Path, *, gzipped: bool = False) -> Path:
     files = {
         "model.ende.intgemm.alphas.bin": (FIXTURES / "int8" / "model.intgemm8.bin").read_bytes(),
         "vocab.ende.spm": (FIXTURES / "int8" / "vocab.ende.spm").read_bytes(),
-        "lex.50.50.ende.s2t.bin": b"not read",
+        "lex.50.50.ende.s2t.bin": lex_bytes(LISTS),
     }
     for name, data in files.items():
         path = folder / (f"{name}.gz" if gzipped else name)
@@ -50,6 +55,9 @@ def test_a_release_becomes_a_checkpoint(tmp_path: Path, *, gzipped: bool) -> Non
     card = (tmp_path / "out" / manifest.files.card).read_text(encoding="utf-8")
     assert "bleu 39.6, comet 0.871" in card
     assert "lex.50.50.ende.s2t.bin" in card
+    shortlist = read_shortlist(tmp_path / "out", read_manifest(tmp_path / "out"))
+    assert [len(shortlist.always), shortlist.ids.tolist()] == [2, [5, 7, 9]]
+    assert shortlist.with_source
     checkpoint = load_checkpoint(tmp_path / "out")
     text, hypotheses = expected("int8", "intgemm8")[0]
     source_ids = checkpoint.tokenizer.encode(text, manifest.pairs[0])
@@ -93,3 +101,17 @@ def test_two_models_no_vocabulary_and_damaged_metadata_are_refused(tmp_path: Pat
     shutil.copy(folder / "model.ende.intgemm.alphas.bin", folder / "model.deen.intgemm.alphas.bin")
     with pytest.raises(ForeignModelError, match="needs one model"):
         FIREFOX.read(folder, ImportOptions())
+
+
+def test_a_shortlist_that_is_damaged_or_not_the_only_one_is_refused(tmp_path: Path) -> None:
+    folder = release(tmp_path / "ende")
+    lex = folder / "lex.50.50.ende.s2t.bin"
+    lex.write_bytes(lex.read_bytes()[:-1])
+    with pytest.raises(ForeignModelError, match=r"lex\.50\.50\.ende\.s2t\.bin has \d+ bytes"):
+        FIREFOX.read(folder, ImportOptions())
+    shutil.copy(lex, folder / "lex.100.100.ende.s2t.bin")
+    with pytest.raises(ForeignModelError, match="has 2 shortlists"):
+        FIREFOX.read(folder, ImportOptions())
+    for path in (lex, folder / "lex.100.100.ende.s2t.bin"):
+        path.unlink()
+    assert FIREFOX.read(folder, ImportOptions()).shortlist is None

@@ -23,6 +23,7 @@ from support.marian_oracle import (
     tokenizer_of,
     word_scores,
 )
+from support.shortlists import lex_bytes
 
 MODELS = {"student": "student", "int8": "int8/model.npz", "prenorm": "prenorm"}
 TOLERANCE = 1e-4
@@ -231,3 +232,18 @@ def test_other_files_are_not_marians(tmp_path: Path) -> None:
     assert not MARIAN.recognises(tmp_path / "gone")
     assert MARIAN.recognises(FIXTURES / "student")
     assert MARIAN.recognises(FIXTURES / "int8" / "model.intgemm8.bin")
+
+
+def test_a_binary_shortlist_that_decoder_yml_names_comes_along(tmp_path: Path) -> None:
+    folder = copied("student", tmp_path / "model")
+    (folder / "lex.s2t.bin").write_bytes(lex_bytes([[], [3], [4, 5]], first=1))
+    settings = (
+        "models: [model.npz]\nvocabs: [vocab.ende.spm, vocab.ende.spm]\n"
+        "shortlist:\n  - /far/away/lex.s2t.bin\n  - false\n"
+    )
+    (folder / "decoder.yml").write_text(settings, encoding="utf-8")
+    model = MARIAN.read(folder, ImportOptions(pairs=(("en", "de"),)))
+    assert model.shortlist is not None
+    assert model.shortlist.ids.tolist() == [3, 4, 5]
+    assert len(model.shortlist.offsets) == model.network.vocab_size + 1
+    assert "came along" in model.notes[-1]
