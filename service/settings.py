@@ -107,6 +107,8 @@ class Settings(BaseSettings):
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
             has the kernels, float32 elsewhere, and asking for one that is missing fails at start.
+        shortlist: Whether sentences choose from the checkpoints' lexical shortlists, on a CPU; a
+            checkpoint that has none is then not served.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
@@ -178,6 +180,7 @@ class Settings(BaseSettings):
     load_seconds: Seconds = 30.0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
+    shortlist: bool = False
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128

@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         single_checkpoint(arguments.checkpoint),
         device=resolve_device(arguments.device),
         compute_type=arguments.compute_type,
+        with_shortlist=arguments.shortlist,
         num_threads=arguments.threads,
     )
     limits = runnable.manifest.limits
@@ -125,6 +126,7 @@ class Rounds:
                 max_source_length=runnable.manifest.limits.max_source_length,
                 max_target_length=runnable.manifest.limits.max_target_length + 1,
             ),
+            shortlist=runnable.shortlist,
         )
         self._is_warm = False
         self.seconds = 0.0

@@ -82,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         direction.directory,
         device=device,
         compute_type=arguments.compute_type,
+        with_shortlist=arguments.shortlist,
     )
     check_unreplaced(direction, checkpoint.manifest)
     max_rows = max(128, search.beam_size)

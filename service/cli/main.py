@@ -20,6 +20,7 @@ from service.cli import (
     models,
     pull,
     serve,
+    shortlist,
     train,
     translate,
 )
@@ -50,6 +51,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("pull", pull),
         ("models", models),
         ("bench", bench),
+        ("shortlist", shortlist),
         ("keys", keys),
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)

@@ -1,7 +1,7 @@
 """Flags that the sub-commands without a server share, and their limits.
 
-Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device` and
-`--compute-type`.
+Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device`,
+`--compute-type` and `--shortlist`.
 """
 
 import argparse
@@ -65,6 +65,12 @@ def add_arithmetic_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="arithmetic of the network (%(default)s: bfloat16 on a GPU, int8 on a CPU that can,"
         " else float32)",
+    )
+    parser.add_argument(
+        "--shortlist",
+        action="store_true",
+        help="choose only among the tokens that the checkpoint's lexical shortlist has for each"
+        " sentence; on a CPU",
     )
 
 

@@ -108,6 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
             direction.directory,
             device=device,
             compute_type=arguments.compute_type,
+            with_shortlist=arguments.shortlist,
         )
         name = fingerprint(direction.directory)
     check_unreplaced(direction, checkpoint.manifest)
@@ -118,7 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         output = identity = None
         if arguments.output is not None:
-            identity = _identity(names, name, direction.pair, search, checkpoint.compute_type)
+            facts = [name, direction.pair, search, checkpoint.compute_type]
+            facts += ["shortlist"] if arguments.shortlist else []
+            identity = _identity(names, *facts)
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
         stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
         texts = [stack.enter_context(_opened(name)) for name in names]

@@ -19,7 +19,7 @@ from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 6
+PROTOCOL_VERSION = 7
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -42,6 +42,8 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         num_threads: Threads of the network; leave a core to the front.
         device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
         compute_type: Arithmetic of the network; one that is missing fails the start.
+        shortlist: Whether sentences choose from the checkpoints' lexical shortlists; a checkpoint
+            without one fails the start.
         max_rows: Beam rows of one checkpoint's session, all segments together.
         max_slots: Segments in one checkpoint's session.
         admit_token_budget: Padded source tokens encoded between two steps, at most: measured
@@ -58,6 +60,7 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     num_threads: int
     device: Device = "auto"
     compute_type: ComputeType = "auto"
+    shortlist: bool = False
     max_rows: int = 128
     max_slots: int = 64
     admit_token_budget: int = 1024

@@ -192,6 +192,7 @@ def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) ->
         num_threads=settings.num_threads or default_num_threads(),
         device=settings.device,
         compute_type=settings.compute_type,
+        shortlist=settings.shortlist,
         max_rows=settings.max_rows,
         max_slots=settings.max_slots,
         admit_token_budget=settings.admit_token_budget,

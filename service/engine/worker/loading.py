@@ -116,6 +116,7 @@ def _load(configure: Configure, place: int, device: torch.device) -> Runnable:
         path,
         device=device,
         compute_type=configure.compute_type,
+        with_shortlist=configure.shortlist,
         num_threads=configure.num_threads,
     )
     expected = configure.fingerprints
@@ -151,7 +152,9 @@ def _open_lane(
     limits = _session_limits(checkpoint.manifest, configure)
     totals = Totals()
     runner = Runner(
-        lambda: DecodingSession(checkpoint.network, tokens=tokens, limits=limits),
+        lambda: DecodingSession(
+            checkpoint.network, tokens=tokens, limits=limits, shortlist=checkpoint.shortlist
+        ),
         totals=totals,
         clock=clock,
     )

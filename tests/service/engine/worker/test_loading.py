@@ -5,6 +5,7 @@ from safetensors.torch import load_file, save_file
 
 from model.checkpoint.checksums import fingerprint
 from model.checkpoint.config_file import read_manifest
+from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
@@ -16,6 +17,7 @@ from service.engine.worker import loading
 from service.engine.worker.loading import load_lanes
 from service.engine.worker.runner import Runner
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew, set_scales
+from support.shortlists import random_shortlist
 from support.tiny_checkpoint import EN_ZH, ZH_EN, tiny_network, write_tiny_checkpoint
 
 
@@ -177,3 +179,14 @@ def test_checkpoints_share_the_memory_that_there_is(checkpoint_path, monkeypatch
     with pytest.raises(CheckpointsError, match="there are at most") as refusal:
         load_lanes(configure, clock=ticking())
     assert list(refusal.value.at_fault) == [1]
+
+
+def test_shortlists_are_used_where_they_are_asked_for(checkpoint_path, tmp_path):
+    shortlist = random_shortlist(600, 600, num_best=4)
+    add_shortlist(checkpoint_path, tmp_path / "listed", shortlist, note="")
+    configure = configuration(tmp_path / "listed", checkpoint_path, shortlist=True)
+    with pytest.raises(CheckpointsError, match="has no lexical shortlist") as caught:
+        load_lanes(configure, clock=ticking())
+    assert caught.value.at_fault.keys() == {1}
+    lanes, _ = load_lanes(configuration(tmp_path / "listed", shortlist=True), clock=ticking())
+    assert lanes[0].is_idle
