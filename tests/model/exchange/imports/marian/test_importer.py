@@ -8,11 +8,13 @@ import torch
 
 from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig
+from model.decode.constraints import outside_mask, restrict
 from model.decode.session import DecodeRequest
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.marian.importer import MARIAN
+from model.exchange.imports.marian.shortlist import read_shortlist
 from model.offline.translator import Translator
 from support.marian_oracle import (
     FIXTURES,
@@ -60,6 +62,32 @@ def test_the_log_probability_of_every_word_is_marians(folder: str, dtype: torch.
             assert found == pytest.approx(hypothesis.word_scores, abs=TOLERANCE)
             words += len(target)
     assert words > 200
+
+
+@torch.inference_mode()
+def test_over_the_list_of_its_shortlist_every_word_has_marians_log_probability() -> None:
+    model = imported("student")
+    transformer, tokenizer = network_of(model), tokenizer_of(model)
+    size = model.network.output_size
+    shortlist = read_shortlist(
+        FIXTURES / "shortlist" / "lex.20.6.ende.s2t.bin",
+        num_sources=size - 1,
+        num_targets=size - 1,
+        num_rows=size,
+        with_source=True,
+    )
+    sizes = set()
+    for text, [best] in expected("shortlist"):
+        source, target = tokenizer.encode(text, model.pairs[0]), target_ids(model, best)
+        listed = shortlist.tokens(source, (model.tokens.eos_id,), vocab_size=size)
+        ids = torch.tensor([[model.tokens.start_id, *target[:-1]]])
+        logits = transformer(torch.tensor([source]), ids)[0]
+        outside = outside_mask([listed] * len(target), vocab_size=size)
+        scores = restrict(logits, outside).log_softmax(-1)[range(len(target)), target]
+        assert scores.tolist() == pytest.approx(best.word_scores, abs=TOLERANCE)
+        sizes.add(len(listed))
+    assert len(sizes) > 3
+    assert max(sizes) < size / 4
 
 
 def test_marians_search_over_our_network_finds_its_n_best_lists() -> None:
