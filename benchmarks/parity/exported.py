@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from transformers import MarianMTModel
+from transformers import AutoModelForSeq2SeqLM
 
 from benchmarks.parity.figures import Distance, Figures
 from benchmarks.parity.references import Engine
 from benchmarks.parity.subject import Sample, Subject
 from model.errors import UnsupportedVariantError
 from model.exchange.export.ctranslate2 import export_ctranslate2
-from model.exchange.export.huggingface import export_huggingface
+from model.exchange.export.huggingface.exporter import export_huggingface
 
 
 def compare_exports(
@@ -45,7 +45,7 @@ def compare_exports(
 def _compare_transformers(
     subject: Subject, samples: Sequence[Sample], figures: Figures, folder: Path
 ) -> None:
-    twin = MarianMTModel.from_pretrained(folder).eval()
+    twin = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=torch.float32).eval()
     for sample in samples:
         output = twin(
             input_ids=sample.source,

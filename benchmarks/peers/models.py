@@ -76,7 +76,7 @@ def export_all(output: Path) -> None:
     """The rivals' directories beside `output / "checkpoint"`."""
     from model.checkpoint.weights import load_checkpoint  # noqa: PLC0415  # torch: see above
     from model.exchange.export.ctranslate2 import export_ctranslate2  # noqa: PLC0415  # same
-    from model.exchange.export.huggingface import export_huggingface  # noqa: PLC0415  # same
+    from model.exchange.export.huggingface.exporter import export_huggingface  # noqa: PLC0415  # same
 
     checkpoint = load_checkpoint(output / "checkpoint")
     export_huggingface(checkpoint, output / "huggingface")

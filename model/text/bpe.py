@@ -60,6 +60,12 @@ class Merges:
     def __repr__(self) -> str:
         return f"<{len(self.ranks)} merges>"
 
+    @property
+    def data(self) -> bytes:
+        """A file of the same merges, without a version and every pair once."""
+        ranked = sorted(self.ranks, key=self.ranks.__getitem__)
+        return "".join(f"{left} {right}\n" for left, right in ranked).encode()
+
 
 def _lines(data: bytes) -> list[str]:
     if len(data) > MAX_MERGES_BYTES:

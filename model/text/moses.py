@@ -59,13 +59,17 @@ class MosesPieces:
         rules: Of the network's text.
         language: Of this side.
 
+    Attributes:
+        merges: Of both sides' words.
+
     Raises:
         ConfigError: The file has no merges, or sacremoses is not installed.
     """
 
     def __init__(self, data: bytes, rules: MosesBpe, language: str) -> None:
+        self.merges = Merges(data, rules.marks)
         self._rules = rules
-        self._words = WordPieces(Merges(data, rules.marks), rules.marks)
+        self._words = WordPieces(self.merges, rules.marks)
         self._normaliser, self._tokeniser, self._detokeniser = _scripts(language)
 
     def __repr__(self) -> str:

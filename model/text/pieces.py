@@ -79,6 +79,11 @@ class PieceModel:
         """What stands for text without a piece, in the file's own numbering."""
         return self._processor.unk_id()
 
+    @property
+    def data(self) -> bytes:
+        """The file again."""
+        return self._processor.serialized_model_proto()
+
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text; one that the file does not have is the text it stands for.
 
@@ -102,6 +107,10 @@ class PieceModel:
     def own_piece(self, index: int) -> str:
         """The piece of an id in the file's own numbering."""
         return self._processor.id_to_piece(index)
+
+    def own_score(self, index: int) -> float:
+        """The log-probability of a unigram's piece, by its id in the file's own numbering."""
+        return self._processor.get_score(index)
 
     def own_id(self, piece: str) -> int | None:
         """The id of a piece in the file's own numbering."""

@@ -96,6 +96,9 @@ class Tokenizer:
         source_table: Piece → id of the source.
         target_table: Piece → id of the target; may be the same object.
 
+    Attributes:
+        models: What cuts the text of source and target into pieces.
+
     Raises:
         ConfigError: A table does not fit the rest; the message lists all problems.
     """
@@ -119,6 +122,7 @@ class Tokenizer:
         ]
         if problems:
             raise ConfigError("; ".join(problems))
+        self.models = (source_model, target_model)
         self._tokens = tokens
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
         # By prefix and not by pair: a network of 200 languages has 40,000 pairs.

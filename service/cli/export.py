@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         choices=("huggingface", "ctranslate2"),
         required=True,
-        help="a MarianMTModel of transformers, or a CTranslate2 model (needs dragoman[bench])",
+        help="a folder of transformers, or a CTranslate2 model (needs dragoman[bench])",
     )
     parser.add_argument(
         "--quantization",
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     from model.checkpoint.weights import load_checkpoint
     from model.exchange.export.ctranslate2 import export_ctranslate2
-    from model.exchange.export.huggingface import export_huggingface
+    from model.exchange.export.huggingface.exporter import export_huggingface
 
     checkpoint = load_checkpoint(single_checkpoint(arguments.checkpoint))
     if arguments.to == "huggingface":

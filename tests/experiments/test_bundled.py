@@ -13,7 +13,7 @@ import pytest
 import bundled
 from benchmarks.random_checkpoint import TOKENS, synthetic_spm
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
-from model.exchange.export.huggingface import export_huggingface
+from model.exchange.export.huggingface.exporter import export_huggingface
 from model.nn.transformer import Transformer
 from model.text.language import LanguagePair
 from model.train.config.experiment import read_experiment

@@ -10,7 +10,7 @@ from torch import nn
 from transformers import MarianConfig, MarianMTModel
 
 from model.config import Activation, ModelConfig, SpecialTokens
-from model.exchange.export.huggingface import marian_config, marian_name
+from model.exchange.export.huggingface.marian import marian_config, marian_name
 from model.nn.transformer import Transformer
 
 

@@ -4,13 +4,13 @@ import random
 from collections.abc import Sequence
 
 import torch
-from transformers import GenerationConfig, PreTrainedModel
+from transformers import PreTrainedModel
 
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.exchange.imports.imported import ImportedModel
 from model.nn.transformer import Transformer
-from support.huggingface import Comparison, Generated
+from support.huggingface import Comparison, Generated, bodies, generation_config
 from support.made_imports import all_reads
 
 MAX_LENGTH = 14
@@ -116,37 +116,21 @@ def _generated(
     has_cache: bool,
 ) -> Sequence[Generated]:
     search, tokens = request.search, imported.tokens
-    settings = {"length_penalty": 1.0, "early_stopping": False} if search.beam_size > 1 else {}
+    more = {"use_cache": has_cache, "max_length": None, "output_logits": True}
     source = torch.tensor([request.source_ids])
     output = reference.generate(
         source,
         attention_mask=torch.ones_like(source),
         decoder_input_ids=torch.tensor([request.prefix_ids]),
-        generation_config=GenerationConfig(
-            num_beams=search.beam_size,
-            num_return_sequences=search.num_hypotheses,
-            max_new_tokens=search.max_length,
-            forced_eos_token_id=tokens.eos_id,
-            suppress_tokens=list(tokens.suppressed_ids),
-            pad_token_id=tokens.pad_id,
-            eos_token_id=tokens.eos_id,
-            decoder_start_token_id=tokens.start_id,
-            bos_token_id=None,
-            use_cache=has_cache,
-            max_length=None,
-            return_dict_in_generate=True,
-            output_scores=True,
-            output_logits=True,
-            **settings,
-        ),
+        generation_config=generation_config(search, tokens, **more),
     )
     start = len(request.prefix_ids)
-    sequences = [ids[start : ids.index(tokens.eos_id, start)] for ids in output.sequences.tolist()]
     if search.beam_size == 1:
         scores = [_greedy_score(output.sequences[0, start:], output.logits, search)]
     else:
         scores = output.sequences_scores.tolist()
-    return [Generated(tuple(ids), score) for ids, score in zip(sequences, scores, strict=True)]
+    found = bodies(output, tokens, start=start)
+    return [Generated(ids, score) for ids, score in zip(found, scores, strict=True)]
 
 
 def _greedy_score(ids: torch.Tensor, logits: Sequence[torch.Tensor], search: SearchConfig) -> float:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -17,24 +18,33 @@ from model.checkpoint.weights import Checkpoint
 from model.config import ABSOLUTE_POSITIONS, ModelConfig, SpecialTokens
 from model.errors import ConfigError
 from model.exchange.export.output import (
-    EVEN_QUERIES,
-    EVEN_VALUES,
     export_problems,
     new_directory,
     num_positions,
     refuse,
+    some_layers,
     write_licences,
 )
+from model.exchange.export.vocabulary import name_problems, special_pieces
 from model.honoured import EVERY_VALUE, Condition, HonouredFields
 from model.nn.layers import known_decoder_layers
-from model.nn.positions import NoPositions
+from model.nn.positions import MAX_DISTANCE, NoPositions
 from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
+from model.text.pieces import PieceModel
+from model.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
-_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
+_ACTIVATIONS = {
+    "relu": "RELU",
+    "gelu": "GELU",
+    "gelu-tanh": "GELUTanh",
+    "gelu-sigmoid": "GELUSigmoid",
+    "silu": "SWISH",
+}
+_OUTER_NORMS = {"final_norm": "layer_norm", "embedding_norm": "layernorm_embedding"}
 CTRANSLATE2_FIELDS = HonouredFields(
     by="CTranslate2",
     fields={
@@ -43,26 +53,24 @@ CTRANSLATE2_FIELDS = HonouredFields(
         "d_model": EVERY_VALUE,
         "num_heads": EVERY_VALUE,
         "d_ff": EVERY_VALUE,
-        "num_encoder_layers": Condition(
-            name="1 or more", holds=lambda network: network.num_encoder_layers > 0
+        "num_encoder_layers": some_layers("num_encoder_layers"),
+        "num_decoder_layers": some_layers("num_decoder_layers"),
+        "d_k": EVERY_VALUE,
+        "d_v": Condition(
+            name="d_k", holds=lambda network: network.value_width == network.query_width
         ),
-        "num_decoder_layers": Condition(
-            name="1 or more", holds=lambda network: network.num_decoder_layers > 0
-        ),
-        "d_k": EVEN_QUERIES,
-        "d_v": EVEN_VALUES,
-        "decoder_d_ff": (None,),
+        "decoder_d_ff": EVERY_VALUE,
         "decoder_cell": ("self-attention",),
-        "gated_feed_forward": (False,),
-        "feed_forward_bias": (True,),
-        "embedding_norm": (False,),
-        "scale_attention": (True,),
-        "scale_output": (False,),
+        "gated_feed_forward": EVERY_VALUE,
+        "feed_forward_bias": EVERY_VALUE,
+        "embedding_norm": EVERY_VALUE,
+        "scale_attention": EVERY_VALUE,
+        "scale_output": EVERY_VALUE,
         "activation": tuple(_ACTIVATIONS),
         "norm": ("layernorm", "rmsnorm"),
         "norm_placement": ("post", "pre"),
         "norm_epsilon": EVERY_VALUE,
-        "position": tuple(sorted(ABSOLUTE_POSITIONS)),
+        "position": (*sorted(ABSOLUTE_POSITIONS), "relative"),
         "position_offset": EVERY_VALUE,
         "max_positions": EVERY_VALUE,
         "scale_embedding": EVERY_VALUE,
@@ -84,6 +92,8 @@ def export_ctranslate2(
 ) -> None:
     """Write model.bin, config.json, vocabularies and licences for `ctranslate2.Translator`.
 
+    SentencePiece files stand beside them, where the checkpoint's tokenizer has some.
+
     Args:
         checkpoint: A loaded checkpoint; its weights are widened to float32 first.
         output: A directory that does not exist yet; its parent does.
@@ -101,7 +111,7 @@ def export_ctranslate2(
     problems = export_problems(manifest, CTRANSLATE2_FIELDS)
     pieces = {"source": tokenizer.source_pieces(), "target": tokenizer.target_pieces()}
     for side, known in pieces.items():
-        problems += _name_problems(side, known, tokens)
+        problems += name_problems(side, known, tokens)
     refuse(CTRANSLATE2_FIELDS.by, problems)
     known_decoder_layers(
         checkpoint.transformer.decoder.layers, by=CTRANSLATE2_FIELDS.by, cell=SelfAttention
@@ -115,6 +125,8 @@ def export_ctranslate2(
         spec.validate()
         spec.optimize(quantization=quantization)
         spec.save(str(partial))
+        for name, data in _piece_files(tokenizer).items():
+            (partial / name).write_bytes(data)
         write_licences(partial, manifest)
 
 
@@ -123,7 +135,7 @@ def spec_variables(transformer: Transformer, *, num_positions: int) -> Iterator[
     """Paths in a `TransformerSpec` and their float32 values, none of them the network's own memory.
 
     Args:
-        transformer: Of absolute positions.
+        transformer: Of positions that are added to embeddings, or of relative ones.
         num_positions: Rows of the position tables; a learned table keeps its own number.
     """
     weights = {name: value.float() for name, value in transformer.state_dict().items()}
@@ -139,12 +151,13 @@ def spec_variables(transformer: Transformer, *, num_positions: int) -> Iterator[
         ("encoder", transformer.source_positions),
         ("decoder", transformer.target_positions),
     ):
-        assert not isinstance(positions, NoPositions)
-        rows = getattr(positions, "max_length", num_positions)
-        table = positions.table(rows, source)
-        yield f"{side}/position_encodings/encodings", table.clone()
-        if f"{side}.final_norm.weight" in weights:
-            yield from _norm(weights, f"{side}.final_norm", f"{side}/layer_norm")
+        if not isinstance(positions, NoPositions):
+            rows = getattr(positions, "max_length", num_positions)
+            yield f"{side}/position_encodings/encodings", positions.table(rows, source).clone()
+        for ours, theirs in _OUTER_NORMS.items():
+            if f"{side}.{ours}.weight" in weights:
+                yield from _norm(weights, f"{side}.{ours}", f"{side}/{theirs}")
+    yield from _position_biases(weights, transformer.config)
     for number in range(transformer.config.num_encoder_layers):
         yield from _layer(weights, "encoder", number)
     for number in range(transformer.config.num_decoder_layers):
@@ -158,6 +171,20 @@ def spec_variables(transformer: Transformer, *, num_positions: int) -> Iterator[
         yield from _norm(weights, f"{ours}.cross_attention_norm", f"{theirs}/layer_norm")
 
 
+def _position_biases(
+    weights: Mapping[str, Tensor], network: ModelConfig
+) -> Iterator[tuple[str, Tensor]]:
+    """The table of each stack, which every layer of it states: it is stored once."""
+    depths = {"encoder": network.num_encoder_layers, "decoder": network.num_decoder_layers}
+    for side, depth in depths.items():
+        table = weights.get(f"{side}.position_bias.scores.weight")
+        if table is None:
+            continue
+        copy = table.clone()
+        for number in range(depth):
+            yield f"{side}/layer_{number}/self_attention/relative_attention_bias", copy
+
+
 def _layer(weights: Mapping[str, Tensor], side: str, number: int) -> Iterator[tuple[str, Tensor]]:
     """Self-attention and feed-forward, which both kinds of layer have."""
     ours, theirs = f"{side}.layers.{number}", f"{side}/layer_{number}"
@@ -166,7 +193,10 @@ def _layer(weights: Mapping[str, Tensor], side: str, number: int) -> Iterator[tu
     outputs = (f"{ours}.self_attention.out_proj",)
     yield from _linear(weights, outputs, f"{theirs}/self_attention/linear_1")
     yield from _norm(weights, f"{ours}.self_attention_norm", f"{theirs}/self_attention/layer_norm")
-    yield from _linear(weights, (f"{ours}.feed_forward.up_proj",), f"{theirs}/ffn/linear_0")
+    is_gated = f"{ours}.feed_forward.gate_proj.weight" in weights
+    inner = ("gate_proj", "up_proj") if is_gated else ("up_proj",)
+    for part, place in zip(inner, ("linear_0", "linear_0_noact"), strict=False):
+        yield from _linear(weights, (f"{ours}.feed_forward.{part}",), f"{theirs}/ffn/{place}")
     yield from _linear(weights, (f"{ours}.feed_forward.down_proj",), f"{theirs}/ffn/linear_1")
     yield from _norm(weights, f"{ours}.feed_forward_norm", f"{theirs}/ffn/layer_norm")
 
@@ -209,8 +239,12 @@ def _empty_spec(network: ModelConfig, tokens: SpecialTokens) -> "TransformerSpec
         pre_norm=network.norm_placement == "pre",
         activation=common_spec.Activation[_ACTIVATIONS[network.activation]],
         rms_norm=network.norm == "rmsnorm",
+        layernorm_embedding=network.embedding_norm,
+        relative_attention_bias=network.position == "relative",
+        ffn_glu=network.gated_feed_forward,
     )
-    names = _special_pieces(tokens)
+    _set_scales(spec, network)
+    names = special_pieces(tokens)
     spec.encoder.scale_embeddings = network.scale_embedding
     spec.decoder.scale_embeddings = network.scale_embedding
     spec.config.layer_norm_epsilon = network.norm_epsilon
@@ -219,6 +253,19 @@ def _empty_spec(network: ModelConfig, tokens: SpecialTokens) -> "TransformerSpec
     spec.config.unk_token = names[tokens.unk_id]
     spec.config.decoder_start_token = names[tokens.start_id]
     return spec
+
+
+def _set_scales(spec: "TransformerSpec", network: ModelConfig) -> None:
+    """Scales that are not the usual ones, and the last bucket of distances."""
+    if network.scale_output:
+        spec.decoder.scale_outputs = network.d_model**-0.5
+    attentions = [layer.self_attention for layer in (*spec.encoder.layer, *spec.decoder.layer)]
+    if network.position == "relative":
+        for attention in attentions:
+            attention.relative_attention_max_distance = np.int32(MAX_DISTANCE)
+    if network.attention_scale != (network.d_model // network.num_heads) ** -0.5:
+        for attention in (*attentions, *(layer.attention for layer in spec.decoder.layer)):
+            attention.queries_scale = network.attention_scale
 
 
 def _fill(spec: "TransformerSpec", variables: Mapping[str, Tensor]) -> None:
@@ -231,21 +278,19 @@ def _fill(spec: "TransformerSpec", variables: Mapping[str, Tensor]) -> None:
         setattr(model_spec.index_spec(spec, scope), name, arrays[id(value)])
 
 
-def _special_pieces(tokens: SpecialTokens) -> dict[int, str]:
-    names = {tokens.start_id: "<s>", tokens.unk_id: "<unk>"}
-    return names | {tokens.pad_id: "<pad>", tokens.eos_id: "</s>"}
+def _piece_files(tokenizer: Tokenizer) -> dict[str, bytes]:
+    """SentencePiece files by their names: one for both sides where they have the same."""
+    source, target = (
+        model.data if isinstance(model, PieceModel) else None for model in tokenizer.models
+    )
+    if source is None or target is None:
+        return {}
+    if source == target:
+        return {"sentencepiece.model": source}
+    return {"source.spm": source, "target.spm": target}
 
 
 def _vocabulary(pieces: Mapping[int, str], tokens: SpecialTokens, size: int) -> list[str]:
     """The piece of every id; an id that nothing uses has a name that no text has."""
-    names = {**pieces, **_special_pieces(tokens)}
+    names = {**pieces, **special_pieces(tokens)}
     return [names.get(index, f"<unused {index}>") for index in range(size)]
-
-
-def _name_problems(side: str, pieces: Mapping[int, str], tokens: SpecialTokens) -> list[str]:
-    specials = {piece: index for index, piece in _special_pieces(tokens).items()}
-    return [
-        f"the {side} vocabulary has {piece!r} as id {index} (only as {specials[piece]})"
-        for index, piece in pieces.items()
-        if piece in specials and index != specials[piece]
-    ]

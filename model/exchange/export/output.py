@@ -33,6 +33,11 @@ EVEN_VALUES = Condition(
 """The same of `d_v`."""
 
 
+def some_layers(name: str) -> Condition:
+    """Of a number of layers: targets that have no stack without any."""
+    return Condition(name="1 or more", holds=lambda network: getattr(network, name) > 0)
+
+
 def num_positions(manifest: Manifest) -> int:
     """Rows of a position table that holds every sentence within the checkpoint's limits.
 

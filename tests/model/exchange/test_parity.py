@@ -19,7 +19,7 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import SearchConfig, SpecialTokens, StoppingRule
 from model.decode.session import DecodeRequest
 from model.exchange.export.ctranslate2 import export_ctranslate2
-from model.exchange.export.huggingface import export_huggingface
+from model.exchange.export.huggingface.exporter import export_huggingface
 from model.nn.transformer import Transformer
 from model.offline.translator import Translator
 from model.text.tokenizer import Tokenizer

@@ -33,6 +33,10 @@ def test_a_hugging_face_directory_is_written_and_named(
         "config.json",
         "generation_config.json",
         "model.safetensors",
+        "source.spm",
+        "target.spm",
+        "tokenizer_config.json",
+        "vocab.json",
     }
     assert json.loads((output / "config.json").read_text())["architectures"] == ["MarianMTModel"]
 

@@ -4,7 +4,7 @@ Owns what these families have in common: the shape in config.json, the names of 
 and of the embedding tables, which are one, two or three. What differs is a family's own file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model.checkpoint.consistency import size_problems
@@ -25,6 +25,19 @@ SHARED = "model.shared.weight"
 ENCODER_TABLE = "model.encoder.embed_tokens.weight"
 DECODER_TABLE = "model.decoder.embed_tokens.weight"
 HEAD = "lm_head.weight"
+FINAL_BIAS = "final_logits_bias"
+
+_LETTERS = ("q", "k", "v", "out")
+_PARTS: Mapping[str, str] = {
+    **{f"self_attention.{letter}_proj": f"self_attn.{letter}_proj" for letter in _LETTERS},
+    "self_attention_norm": "self_attn_layer_norm",
+    **{f"cross_attention.{letter}_proj": f"encoder_attn.{letter}_proj" for letter in _LETTERS},
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "feed_forward.up_proj": "fc1",
+    "feed_forward.down_proj": "fc2",
+    "feed_forward_norm": "final_layer_norm",
+}
+"""Linear layers and norms of a layer, by our names; cross-attention is the decoder's alone."""
 
 
 def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
@@ -142,35 +155,39 @@ def bart_tables(
         _take_first("target_embedding.weight", [DECODER_TABLE, *head], weights, tensors)
     if not is_tied:
         tensors.take("output_projection.weight", HEAD)
-    has_bias = "final_logits_bias" in weights
+    has_bias = weights.is_more_than_zeros(FINAL_BIAS)
+    tensors.drop(FINAL_BIAS)
     if has_bias:
-        size = weights.shape("final_logits_bias")[-1:]
-        tensors.take("output_bias", "final_logits_bias", shape=size)
+        size = weights.shape(FINAL_BIAS)[-1:]
+        tensors.take("output_bias", FINAL_BIAS, shape=size)
     return replace(network, share_embeddings=is_shared, tie_output=is_tied, output_bias=has_bias)
 
 
-def bart_layers(network: ModelConfig, tensors: TensorMap) -> None:
-    """Take the tensors of both stacks; `network` says which norms there are."""
+def bart_modules(network: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Our name and that of transformers of every linear layer and norm of both stacks.
+
+    The tables are not among them. Import and export go by these names.
+
+    Args:
+        network: Says how many layers there are, and which norms.
+    """
     depths = {"encoder": network.num_encoder_layers, "decoder": network.num_decoder_layers}
     for side, depth in depths.items():
         for number in range(depth):
             ours, theirs = f"{side}.layers.{number}", f"model.{side}.layers.{number}"
-            _attention(tensors, f"{ours}.self_attention", f"{theirs}.self_attn")
-            if side == "decoder":
-                _attention(tensors, f"{ours}.cross_attention", f"{theirs}.encoder_attn")
-            tensors.linear(f"{ours}.feed_forward.up_proj", f"{theirs}.fc1")
-            tensors.linear(f"{ours}.feed_forward.down_proj", f"{theirs}.fc2")
-            tensors.linear(f"{ours}.feed_forward_norm", f"{theirs}.final_layer_norm")
+            for part, name in _PARTS.items():
+                if side == "decoder" or "cross_attention" not in part:
+                    yield f"{ours}.{part}", f"{theirs}.{name}"
         if network.norm_placement == "pre":
-            tensors.linear(f"{side}.final_norm", f"model.{side}.layer_norm")
+            yield f"{side}.final_norm", f"model.{side}.layer_norm"
         if network.embedding_norm:
-            tensors.linear(f"{side}.embedding_norm", f"model.{side}.layernorm_embedding")
+            yield f"{side}.embedding_norm", f"model.{side}.layernorm_embedding"
 
 
-def _attention(tensors: TensorMap, ours: str, theirs: str) -> None:
-    for letter in ("q", "k", "v", "out"):
-        tensors.linear(f"{ours}.{letter}_proj", f"{theirs}.{letter}_proj")
-    tensors.linear(f"{ours}_norm", f"{theirs}_layer_norm")
+def bart_layers(network: ModelConfig, tensors: TensorMap) -> None:
+    """Take the tensors of both stacks; `network` says which norms there are."""
+    for ours, theirs in bart_modules(network):
+        tensors.linear(ours, theirs)
 
 
 def _take_first(

@@ -15,6 +15,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
+from model.text.pieces import PieceModel
 
 MAX_JSON_BYTES = 16 * 2**20
 MAX_TRAINED_LENGTH = 512
@@ -95,6 +96,16 @@ class HuggingFaceFolder:
         except CheckpointError as error:
             self.problems.append(f"{name} {error.problem}")
             return b""
+
+    def pieces(self, name: str) -> tuple[bytes, PieceModel | None]:
+        """A SentencePiece file and its pieces; a problem, and none, where it is no such file."""
+        num_problems, data = len(self.problems), self.data(name)
+        if len(self.problems) == num_problems:
+            try:
+                return data, PieceModel(data)
+            except ConfigError as error:
+                self.problems.append(f"{name} {error}")
+        return data, None
 
     def json(
         self, name: str, *, is_needed: bool = True, max_bytes: int = MAX_JSON_BYTES

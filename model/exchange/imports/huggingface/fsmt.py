@@ -10,7 +10,12 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ConfigError, shown
-from model.exchange.imports.huggingface.bart import bart_layers, equal_heads
+from model.exchange.imports.huggingface.bart import (
+    DECODER_TABLE,
+    ENCODER_TABLE,
+    bart_layers,
+    equal_heads,
+)
 from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
     HuggingFaceFolder,
@@ -21,6 +26,7 @@ from model.exchange.imports.huggingface.weights import (
     TensorMap,
     opened_weights,
 )
+from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.languages import language_tag
 from model.text.bpe import MAX_MERGES_BYTES, Merges
@@ -32,13 +38,11 @@ TARGET_VOCABULARY = "vocab-tgt.json"
 MERGES = "merges.txt"
 
 _BOS, _PAD, _EOS, _UNK = range(4)
-_SPECIALS: Mapping[str, int] = {"<s>": _BOS, "<pad>": _PAD, "</s>": _EOS, "<unk>": _UNK}
-_OFFSET = 2
-_ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu"}
-_SOURCE_TABLE = "model.encoder.embed_tokens.weight"
-_TARGET_TABLE = "model.decoder.embed_tokens.weight"
-_OUTPUT = "model.decoder.output_projection.weight"
-_SINUSOIDS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+SPECIALS: Mapping[str, int] = {"<s>": _BOS, "<pad>": _PAD, "</s>": _EOS, "<unk>": _UNK}
+OFFSET = 2
+ACTIVATIONS: Mapping[str, Activation] = {"relu": "relu", "gelu": "gelu"}
+OUTPUT = "model.decoder.output_projection.weight"
+SINUSOIDS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
 
 class FsmtImporter:
@@ -62,20 +66,14 @@ class FsmtImporter:
         pair = _pair(folder, rules, options)
         weights = opened_weights(folder)
         network = _network(folder, weights, is_joint=tables[0] == tables[1])
-        tensors = None if weights is None or network is None else _tensors(weights, network)
-        folder.problems += [] if tensors is None else tensors.problems
-        folder.raise_problems()
+        network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert rules is not None
         assert pair is not None
-        assert network is not None
-        assert tensors is not None
-        return ImportedModel(
+        return whole_model(
+            folder,
+            tensors,
             family="fsmt",
-            format="Hugging Face",
-            name=folder.name,
             description=f"{folder.name}, from {pair.source} to {pair.target}",
-            licence=folder.licence,
-            licences=folder.licences,
             network=network,
             tokens=_tokens(network, tables[1]),
             pairs=(pair,),
@@ -85,8 +83,6 @@ class FsmtImporter:
             tokenizer=TokenizerParts(
                 source_pieces=merges, source_table=tables[0], target_table=tables[1], moses=rules
             ),
-            tensors=tensors.tensors,
-            unused=tensors.unused,
         )
 
 
@@ -97,7 +93,7 @@ def _vocabulary(folder: HuggingFaceFolder, name: str) -> dict[str, int]:
     if len(folder.problems) == num_problems:
         folder.problems += [
             f"{name} has {piece} as {table.get(piece)}; it must be {index}"
-            for piece, index in _SPECIALS.items()
+            for piece, index in SPECIALS.items()
             if table.get(piece) != index
         ]
     return table
@@ -159,12 +155,12 @@ def _network(
     ):
         folder.only(name, index)
     sizes = (folder.size("src_vocab_size"), folder.size("tgt_vocab_size"))
-    is_tied = weights is None or _are_same(weights, _OUTPUT, _TARGET_TABLE)
+    is_tied = weights is None or _are_same(weights, OUTPUT, DECODER_TABLE)
     is_shared = (
         is_joint
         and sizes[0] == sizes[1]
         and weights is not None
-        and _are_same(weights, _SOURCE_TABLE, _TARGET_TABLE)
+        and _are_same(weights, ENCODER_TABLE, DECODER_TABLE)
     )
     return folder.described(
         lambda: ModelConfig(
@@ -176,9 +172,9 @@ def _network(
             decoder_d_ff=folder.size("decoder_ffn_dim", 4096),
             num_encoder_layers=folder.layer_count("encoder_layers", 12),
             num_decoder_layers=folder.layer_count("decoder_layers", 12),
-            activation=folder.choice("activation_function", _ACTIVATIONS, "relu"),
+            activation=folder.choice("activation_function", ACTIVATIONS, "relu"),
             position="sinusoidal-m2m100",
-            position_offset=_OFFSET,
+            position_offset=OFFSET,
             scale_embedding=folder.flag("scale_embedding", default=True),
             share_embeddings=is_shared,
             tie_output=is_tied,
@@ -210,17 +206,17 @@ def _tokens(network: ModelConfig, table: Mapping[str, int]) -> SpecialTokens:
 def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     """Tables that are left out of a file are those that others are tied with."""
     tensors = TensorMap(weights)
-    source = weights.first_of((_SOURCE_TABLE, _TARGET_TABLE, _OUTPUT))
+    source = weights.first_of((ENCODER_TABLE, DECODER_TABLE, OUTPUT))
     tensors.take("source_embedding.weight", source)
     if network.share_embeddings:
-        tensors.drop(_TARGET_TABLE)
+        tensors.drop(DECODER_TABLE)
     else:
-        target = weights.first_of((_TARGET_TABLE, _OUTPUT, _SOURCE_TABLE))
+        target = weights.first_of((DECODER_TABLE, OUTPUT, ENCODER_TABLE))
         tensors.take("target_embedding.weight", target)
     if network.tie_output:
-        tensors.drop(_OUTPUT)
+        tensors.drop(OUTPUT)
     else:
-        tensors.take("output_projection.weight", _OUTPUT)
-    tensors.drop(*_SINUSOIDS)
+        tensors.take("output_projection.weight", OUTPUT)
+    tensors.drop(*SINUSOIDS)
     bart_layers(network, tensors)
     return tensors

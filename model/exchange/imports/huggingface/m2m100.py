@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
-from model.errors import ConfigError, ForeignModelError
+from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
     bart_limits,
@@ -21,6 +21,7 @@ from model.exchange.imports.huggingface.bart import (
 )
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.huggingface.whole import whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.languages import FLORES_CODES, first_of_each, flores_tag, language_tag
 from model.text.language import Language, LanguagePair, all_pairs
@@ -33,8 +34,10 @@ _M2M100_CODES = (
     " ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz"
     " vi wo xh yi yo zh zu"
 )
-_NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
 _WMT21_CODES = "en ha is ja cs ru zh de"
+LANGUAGE_CODES: Mapping[str, str] = {"m2m100": _M2M100_CODES, "wmt21": _WMT21_CODES}
+"""Codes in the order of their tags' ids, by what tokenizer_config.json calls them."""
+_NOTES = ("Tags of languages in a text are text; transformers takes them for tokens.",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,42 +85,36 @@ class HuggingFaceM2M100:
         network = bart_tables(network, weights, tensors, is_shared=True, is_tied=is_tied)
         bart_layers(network, tensors)
         tensors.drop(*(name for name in weights if ".embed_positions." in name))
-        spm = folder.data(SPM_FILE)
-        vocabulary = _vocabulary(folder, spm)
+        spm, pieces = folder.pieces(SPM_FILE)
+        vocabulary = _vocabulary(folder, pieces)
         languages, pairs = _directions(folder, vocabulary.languages, options)
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
-        folder.problems += tensors.problems
-        folder.raise_problems()
-        return ImportedModel(
+        return whole_model(
+            folder,
+            tensors,
             family=vocabulary.family,
-            format="Hugging Face",
-            name=folder.name,
             description=f"{folder.name}, converted from Hugging Face",
-            licence=folder.licence,
-            licences=folder.licences,
             network=network,
             tokens=with_nameless(tokens, vocabulary.table, network.output_size),
             pairs=pairs,
             limits=bart_limits(folder),
             tokenizer=TokenizerParts(source_pieces=spm, source_table=vocabulary.table),
-            tensors=tensors.tensors,
-            unused=tensors.unused,
             notes=_NOTES,
             languages=languages,
         )
 
 
-def _vocabulary(folder: HuggingFaceFolder, spm: bytes) -> _Vocabulary:
+def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
     kind = str(folder.tokenizer.get("tokenizer_class") or "")
     if kind.startswith("Nllb"):
-        return _nllb(folder, spm)
+        return _nllb(folder, pieces)
     if kind == "SMALL100Tokenizer":
         return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
     if folder.tokenizer.get("language_codes") == "wmt21":
         return _tagged_pieces(folder, "WMT21", _WMT21_CODES, _m2m100_language)
     if not kind.startswith("M2M100"):
         if not folder.has("vocab.json"):
-            return _nllb(folder, spm)
+            return _nllb(folder, pieces)
         if folder.has("tokenization_small100.py") or "small100" in folder.name.lower():
             return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
     return _tagged_pieces(folder, "M2M100", _M2M100_CODES, _m2m100_language)
@@ -128,7 +125,7 @@ def _tagged_pieces(
 ) -> _Vocabulary:
     """A table in vocab.json, and a tag a language behind it, in the order of the codes."""
     table = dict(folder.vocabulary("vocab.json"))
-    size, tags = len(table), {code: f"__{code}__" for code in codes.split()}
+    size, tags = len(table), {code: code_piece(code) for code in codes.split()}
     table |= {piece: size + number for number, piece in enumerate(tags.values())}
     named = {code: language_tag({"ns": "nso"}.get(code, code)) or code for code in tags}
     return _Vocabulary(
@@ -136,6 +133,11 @@ def _tagged_pieces(
         table=table,
         languages=tuple(language(named[code], piece) for code, piece in tags.items()),
     )
+
+
+def code_piece(code: str) -> str:
+    """The tag of one of M2M100's codes."""
+    return f"__{code}__"
 
 
 def _m2m100_language(tag: str, piece: str) -> Language:
@@ -146,16 +148,11 @@ def _small100_language(tag: str, piece: str) -> Language:
     return Language(tag=tag, wanted_prefix=(piece,))
 
 
-def _nllb(folder: HuggingFaceFolder, spm: bytes) -> _Vocabulary:
+def _nllb(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
     """SentencePiece's numbering and one, then the codes of FLORES-200, then the mask."""
-    try:
-        pieces = PieceModel(spm)
-    except ConfigError as error:
-        if spm:
-            folder.problems.append(f"{SPM_FILE} {error}")
+    if pieces is None:
         return _Vocabulary(family="NLLB", table={}, languages=())
-    table = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
-    table |= {pieces.own_piece(index): index + 1 for index in range(3, len(pieces))}
+    table = nllb_pieces(pieces)
     first = len(pieces) + 1
     table |= _stated_codes(folder) or {
         code: first + number for number, code in enumerate(FLORES_CODES)
@@ -166,6 +163,12 @@ def _nllb(folder: HuggingFaceFolder, spm: bytes) -> _Vocabulary:
         table=table,
         languages=tuple(_m2m100_language(tag, code) for tag, code in codes.items()),
     )
+
+
+def nllb_pieces(pieces: PieceModel) -> dict[str, int]:
+    """The numbering of NLLB's pieces, without tags: SentencePiece's and one."""
+    table = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+    return table | {pieces.own_piece(index): index + 1 for index in range(3, len(pieces))}
 
 
 def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:

@@ -25,6 +25,7 @@ from model.exchange.imports.huggingface.bart import (
 )
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
+from model.exchange.imports.huggingface.whole import whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.languages import first_of_each, language_tag
 from model.nn.positions import sinusoidal_table
@@ -68,22 +69,16 @@ class HuggingFaceMarian:
         tokens = bart_tokens(folder, unk_id=vocabulary.get("<unk>", 0))
         _check_specials(folder, tokens.eos_id, vocabulary, target)
         pairs = _pairs(folder, vocabulary, options)
-        folder.problems += tensors.problems
-        folder.raise_problems()
-        return ImportedModel(
+        return whole_model(
+            folder,
+            tensors,
             family="Marian",
-            format="Hugging Face",
-            name=folder.name,
             description=f"{folder.name}, converted from Hugging Face",
-            licence=folder.licence,
-            licences=folder.licences,
             network=network,
             tokens=with_nameless(tokens, target, network.output_size),
             pairs=pairs,
             limits=bart_limits(folder),
             tokenizer=tokenizer,
-            tensors=tensors.tensors,
-            unused=tensors.unused,
             notes=_NOTES,
         )
 

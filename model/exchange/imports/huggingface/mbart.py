@@ -4,14 +4,22 @@ Owns what its config.json means, its numbering of pieces and language tags, and 
 go. Its layers are `model.exchange.imports.huggingface.bart`'.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
-from model.errors import ConfigError, shown
-from model.exchange.imports.huggingface.bart import bart_layers, equal_heads
+from model.errors import shown
+from model.exchange.imports.huggingface.bart import (
+    DECODER_TABLE,
+    ENCODER_TABLE,
+    FINAL_BIAS,
+    HEAD,
+    SHARED,
+    bart_layers,
+    equal_heads,
+)
 from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
     HuggingFaceFolder,
@@ -22,6 +30,7 @@ from model.exchange.imports.huggingface.weights import (
     TensorMap,
     opened_weights,
 )
+from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
@@ -41,15 +50,14 @@ _NUM_FIRST_CODES = 25
 _BOS, _PAD, _EOS, _UNK = range(4)
 _NUM_OWN_SPECIALS = 3
 """SentencePiece's own <unk>, <s> and </s>, in whose place those four are."""
-_OFFSET = 2
-_ACTIVATIONS: Mapping[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu-tanh"}
-_TABLES = (
-    "model.shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-)
-_OUTPUT = "lm_head.weight"
-_OUTPUT_BIAS = "final_logits_bias"
+OFFSET = 2
+ACTIVATIONS: Mapping[str, Activation] = {"gelu": "gelu", "relu": "relu", "gelu_new": "gelu-tanh"}
+POSITIONS: Mapping[str, str] = {
+    "source_positions.vectors.weight": "model.encoder.embed_positions.weight",
+    "target_positions.vectors.weight": "model.decoder.embed_positions.weight",
+}
+"""The learned tables, by our names."""
+_TABLES = (SHARED, ENCODER_TABLE, DECODER_TABLE)
 
 
 class MBartImporter:
@@ -68,31 +76,23 @@ class MBartImporter:
             ForeignModelError: With every problem.
         """
         folder = HuggingFaceFolder(source)
-        spm = folder.data(SPM_FILE)
+        spm, pieces = folder.pieces(SPM_FILE)
         weights = opened_weights(folder)
-        has_output_bias = weights is not None and _OUTPUT_BIAS in weights
+        has_output_bias = weights is not None and weights.is_more_than_zeros(FINAL_BIAS)
         network = _network(folder, has_output_bias=has_output_bias)
-        pieces = _pieces(folder, spm)
         if pieces is not None:
             _check_vocabulary(folder, len(pieces))
         pairs = _pairs(folder, options, 0 if pieces is None else len(pieces))
-        tensors = None if weights is None or network is None else _tensors(weights, network)
-        if tensors is not None:
-            folder.problems += tensors.problems
-        folder.raise_problems()
+        network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert pieces is not None
-        assert network is not None
-        assert tensors is not None
-        table = _table(pieces, {code for pair in pairs for code in pair.source_prefix})
-        target_table = _table(pieces, {code for pair in pairs for code in pair.target_prefix})
-        length = min(MAX_TRAINED_LENGTH, network.max_positions - _OFFSET - 1)
-        return ImportedModel(
+        table = mbart_table(pieces, {code for pair in pairs for code in pair.source_prefix})
+        target_table = mbart_table(pieces, {code for pair in pairs for code in pair.target_prefix})
+        length = min(MAX_TRAINED_LENGTH, network.max_positions - OFFSET - 1)
+        return whole_model(
+            folder,
+            tensors,
             family="mbart",
-            format="Hugging Face",
-            name=folder.name,
             description=f"mBART-50 in {len(pairs)} directions",
-            licence=folder.licence,
-            licences=folder.licences,
             network=network,
             tokens=_tokens(network, target_table),
             pairs=pairs,
@@ -100,8 +100,6 @@ class MBartImporter:
             tokenizer=TokenizerParts(
                 source_pieces=spm, source_table=table, target_table=target_table
             ),
-            tensors=tensors.tensors,
-            unused=tensors.unused,
         )
 
 
@@ -126,28 +124,18 @@ def _network(folder: HuggingFaceFolder, *, has_output_bias: bool) -> ModelConfig
             decoder_d_ff=folder.size("decoder_ffn_dim", 4096),
             num_encoder_layers=folder.layer_count("encoder_layers", 12),
             num_decoder_layers=folder.layer_count("decoder_layers", 12),
-            activation=folder.choice("activation_function", _ACTIVATIONS, "gelu"),
+            activation=folder.choice("activation_function", ACTIVATIONS, "gelu"),
             norm_placement="pre",
             embedding_norm=True,
             position="learned",
-            position_offset=_OFFSET,
-            max_positions=folder.size("max_position_embeddings", 1024) + _OFFSET,
+            position_offset=OFFSET,
+            max_positions=folder.size("max_position_embeddings", 1024) + OFFSET,
             scale_embedding=folder.flag("scale_embedding", default=False),
             tie_output=folder.flag("tie_word_embeddings", default=True),
             output_bias=has_output_bias,
             pad_id=_PAD,
         ),
     )
-
-
-def _pieces(folder: HuggingFaceFolder, spm: bytes) -> PieceModel | None:
-    if not spm and folder.problems:
-        return None
-    try:
-        return PieceModel(spm)
-    except ConfigError as error:
-        folder.problems.append(f"{SPM_FILE} {error}")
-        return None
 
 
 def _check_vocabulary(folder: HuggingFaceFolder, num_pieces: int) -> None:
@@ -193,7 +181,7 @@ def _pairs(
     )
 
 
-def _table(pieces: PieceModel, codes: Set[str]) -> dict[str, int]:
+def mbart_table(pieces: PieceModel, codes: Collection[str]) -> dict[str, int]:
     """Fairseq's numbering: one above SentencePiece's, then the tags, of which one side has some."""
     size = len(pieces)
     table = {pieces.own_piece(index): index + 1 for index in range(_NUM_OWN_SPECIALS, size)}
@@ -219,12 +207,13 @@ def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     tensors.take("source_embedding.weight", table)
     tensors.drop_copies(table, *_TABLES)
     if network.tie_output:
-        tensors.drop_copies(table, _OUTPUT)
+        tensors.drop_copies(table, HEAD)
     else:
-        tensors.take("output_projection.weight", _OUTPUT)
+        tensors.take("output_projection.weight", HEAD)
+    tensors.drop(FINAL_BIAS)
     if network.output_bias:
-        tensors.take("output_bias", _OUTPUT_BIAS, shape=(network.vocab_size,))
-    for ours, theirs in (("source", "encoder"), ("target", "decoder")):
-        tensors.take(f"{ours}_positions.vectors.weight", f"model.{theirs}.embed_positions.weight")
+        tensors.take("output_bias", FINAL_BIAS, shape=(network.vocab_size,))
+    for ours, theirs in POSITIONS.items():
+        tensors.take(ours, theirs)
     bart_layers(network, tensors)
     return tensors

@@ -4,13 +4,13 @@ Owns what their config.json means and where their tensors go. How they are asked
 `model.exchange.imports.huggingface.t5_prompts`'.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from model.checkpoint.verification import MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
-from model.errors import ConfigError, shown
+from model.errors import shown
 from model.exchange.imports.huggingface.folder import (
     MAX_TRAINED_LENGTH,
     HuggingFaceFolder,
@@ -22,16 +22,17 @@ from model.exchange.imports.huggingface.weights import (
     TensorMap,
     opened_weights,
 )
+from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.pieces import PieceModel
 
-_FAST_TOKENIZER = "tokenizer.json"
+FAST_TOKENIZER = "tokenizer.json"
 SPM_FILES = ("spiece.model", "sentencepiece.model")
 
 _TYPES = ("t5", "mt5")
 _REFUSED = {"umt5": "has a table of relative positions in every layer; only one a stack is known"}
-_FEED_FORWARDS: Mapping[str, tuple[Activation, bool]] = {
+FEED_FORWARDS: Mapping[str, tuple[Activation, bool]] = {
     "relu": ("relu", False),
     "gelu": ("gelu", False),
     "gated-gelu": ("gelu-tanh", True),
@@ -40,8 +41,8 @@ _FEED_FORWARDS: Mapping[str, tuple[Activation, bool]] = {
     "gated-silu": ("silu", True),
 }
 """The activation, and whether the inner layer is gated."""
-_TABLES = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
-_OUTPUT = "lm_head.weight"
+TABLES = ("shared.weight", "decoder.embed_tokens.weight", "encoder.embed_tokens.weight")
+OUTPUT = "lm_head.weight"
 _CROSS_BIAS = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 """In old files, and never used."""
 _PROJECTIONS = {"q_proj": "q", "k_proj": "k", "v_proj": "v", "out_proj": "o"}
@@ -72,12 +73,10 @@ class T5Importer:
                 f"is of the family {folder.config['model_type']}, which {reason}"
             )
         spm_file = next((name for name in SPM_FILES if folder.has(name)), SPM_FILES[0])
-        spm, weights = folder.data(spm_file), opened_weights(folder)
-        pieces = _pieces(folder, spm_file, spm)
+        spm, pieces = folder.pieces(spm_file)
+        weights = opened_weights(folder)
         is_tied, is_scaled = _head(folder, weights)
         network = _network(folder, is_tied=is_tied, is_scaled=is_scaled)
-        tensors = None if weights is None or network is None else _tensors(weights, network)
-        folder.problems += [] if tensors is None else tensors.problems
         added = _added_pieces(folder)
         pairs, problems, notes = prompted_pairs(pieces, options.pairs, added=added)
         folder.problems += problems
@@ -85,17 +84,13 @@ class T5Importer:
             folder.problems.append(
                 f"{spm_file} has {len(pieces)} pieces; vocab_size is {network.vocab_size}"
             )
-        folder.raise_problems()
+        network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert pieces is not None
-        assert network is not None
-        assert tensors is not None
-        return ImportedModel(
+        return whole_model(
+            folder,
+            tensors,
             family="t5",
-            format="Hugging Face",
-            name=folder.name,
             description=f"{folder.name}, a T5, in {len(pairs)} directions",
-            licence=folder.licence,
-            licences=folder.licences,
             network=network,
             tokens=_tokens(folder, network, pieces),
             pairs=pairs,
@@ -103,27 +98,15 @@ class T5Importer:
                 max_source_length=MAX_TRAINED_LENGTH, max_target_length=MAX_TRAINED_LENGTH
             ),
             tokenizer=TokenizerParts(source_pieces=spm),
-            tensors=tensors.tensors,
-            unused=tensors.unused,
             notes=(_HALF_PRECISION, *notes),
         )
 
 
-def _pieces(folder: HuggingFaceFolder, file: str, spm: bytes) -> PieceModel | None:
-    if not spm:
-        return None
-    try:
-        return PieceModel(spm)
-    except ConfigError as error:
-        folder.problems.append(f"{file} {error}")
-        return None
-
-
 def _added_pieces(folder: HuggingFaceFolder) -> set[str] | None:
     """What tokenizer.json cuts out of texts before SentencePiece sees them; None without it."""
-    if not folder.has(_FAST_TOKENIZER):
+    if not folder.has(FAST_TOKENIZER):
         return None
-    listed = folder.json(_FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
+    listed = folder.json(FAST_TOKENIZER, max_bytes=MAX_VOCABULARY_BYTES).get("added_tokens")
     entries = listed if isinstance(listed, list) else []
     return {str(entry.get("content")) for entry in entries if isinstance(entry, dict)}
 
@@ -136,10 +119,10 @@ def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tupl
     has said of the factor since its version 5 is believed.
     """
     said = folder.config.get("tie_word_embeddings")
-    is_tied = weights is None or _OUTPUT not in weights
+    is_tied = weights is None or OUTPUT not in weights
     if weights is not None and not is_tied and said is not False:
-        table = weights.first_of(_TABLES)
-        is_tied = table in weights and weights.same(table, _OUTPUT)
+        table = weights.first_of(TABLES)
+        is_tied = table in weights and weights.same(table, OUTPUT)
     is_scaled = is_tied and said is not False
     return is_tied, folder.flag("scale_decoder_outputs", default=is_scaled)
 
@@ -147,7 +130,7 @@ def _head(folder: HuggingFaceFolder, weights: HuggingFaceWeights | None) -> tupl
 def _network(folder: HuggingFaceFolder, *, is_tied: bool, is_scaled: bool) -> ModelConfig | None:
     folder.only("relative_attention_num_buckets", NUM_BUCKETS)
     folder.only("relative_attention_max_distance", MAX_DISTANCE)
-    activation, is_gated = folder.choice("feed_forward_proj", _FEED_FORWARDS, "relu")
+    activation, is_gated = folder.choice("feed_forward_proj", FEED_FORWARDS, "relu")
     num_layers, head = folder.layer_count("num_layers"), folder.size("d_kv")
     return folder.described(
         lambda: ModelConfig(
@@ -203,42 +186,53 @@ def _tokens(folder: HuggingFaceFolder, network: ModelConfig, pieces: PieceModel)
 
 def _tensors(weights: HuggingFaceWeights, network: ModelConfig) -> TensorMap:
     tensors = TensorMap(weights)
-    table = weights.first_of(_TABLES)
+    table = weights.first_of(TABLES)
     tensors.take("source_embedding.weight", table)
-    tensors.drop_copies(table, *_TABLES)
+    tensors.drop_copies(table, *TABLES)
     if network.tie_output:
-        tensors.drop(_OUTPUT)
+        tensors.drop(OUTPUT)
     else:
-        tensors.take("output_projection.weight", _OUTPUT)
+        tensors.take("output_projection.weight", OUTPUT)
     tensors.drop(_CROSS_BIAS)
+    for ours, theirs in t5_names(network):
+        tensors.take(ours, theirs)
+    return tensors
+
+
+def t5_names(network: ModelConfig) -> Iterator[tuple[str, str]]:
+    """Our name and that of transformers of every tensor of both stacks; the tables are not there.
+
+    Import and export go by these names.
+
+    Args:
+        network: Says how many layers there are, and whether they are gated.
+    """
     for stack, num_layers in (
         ("encoder", network.num_encoder_layers),
         ("decoder", network.num_decoder_layers),
     ):
-        tensors.take(
-            f"{stack}.position_bias.scores.weight",
-            f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        )
-        tensors.take(f"{stack}.final_norm.weight", f"{stack}.final_layer_norm.weight")
+        bias = f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        yield f"{stack}.position_bias.scores.weight", bias
+        yield f"{stack}.final_norm.weight", f"{stack}.final_layer_norm.weight"
         for number in range(num_layers):
-            _take_layer(tensors, stack, number, is_gated=network.gated_feed_forward)
-    return tensors
+            for ours, theirs in _layer_names(stack, is_gated=network.gated_feed_forward):
+                yield (
+                    f"{stack}.layers.{number}.{ours}.weight",
+                    f"{stack}.block.{number}.layer.{theirs}.weight",
+                )
 
 
-def _take_layer(tensors: TensorMap, stack: str, number: int, *, is_gated: bool) -> None:
-    """One block: its sub-layers are numbered, each with the norm before it."""
-    ours, block = f"{stack}.layers.{number}", f"{stack}.block.{number}.layer"
+def _layer_names(stack: str, *, is_gated: bool) -> Iterator[tuple[str, str]]:
+    """Of one block: its sub-layers are numbered, each with the norm before it."""
     attentions = {"self_attention": "SelfAttention"}
     if stack == "decoder":
         attentions["cross_attention"] = "EncDecAttention"
     for place, (name, theirs) in enumerate(attentions.items()):
-        tensors.take(f"{ours}.{name}_norm.weight", f"{block}.{place}.layer_norm.weight")
+        yield f"{name}_norm", f"{place}.layer_norm"
         for projection, letter in _PROJECTIONS.items():
-            tensors.take(
-                f"{ours}.{name}.{projection}.weight", f"{block}.{place}.{theirs}.{letter}.weight"
-            )
-    last = f"{block}.{len(attentions)}"
-    tensors.take(f"{ours}.feed_forward_norm.weight", f"{last}.layer_norm.weight")
+            yield f"{name}.{projection}", f"{place}.{theirs}.{letter}"
+    last = len(attentions)
+    yield "feed_forward_norm", f"{last}.layer_norm"
     parts = {"up_proj": "wi_1", "gate_proj": "wi_0"} if is_gated else {"up_proj": "wi"}
     for part, theirs in {**parts, "down_proj": "wo"}.items():
-        tensors.take(f"{ours}.feed_forward.{part}.weight", f"{last}.DenseReluDense.{theirs}.weight")
+        yield f"feed_forward.{part}", f"{last}.DenseReluDense.{theirs}"

@@ -106,6 +106,10 @@ class HuggingFaceWeights:
             return False
         return torch.equal(self.read(one), self.read(other))
 
+    def is_more_than_zeros(self, name: str) -> bool:
+        """Whether there is such a tensor, and not all of its values are 0."""
+        return name in self and bool(self.read(name).any())
+
     def first_of(self, names: Sequence[str]) -> str:
         """The first name that there is a tensor of, or the first."""
         return next((name for name in names if name in self), names[0])

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,18 +15,39 @@ from model.config import SearchConfig
 from model.decode.session import DecodeRequest
 from model.errors import CheckpointError, ConfigError, UnsupportedVariantError
 from model.exchange.export.ctranslate2 import export_ctranslate2
+from model.exchange.imports.convert import convert
+from model.exchange.imports.ctranslate2.file import VariableFile
+from model.exchange.imports.formats import IMPORTERS
+from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
 from model.text.pieces import PieceModel
 from support.exchange_cases import MARIAN_SHAPES, Shape, exchange_checkpoint, random_ids
+from support.foreign_folders import (
+    change_json,
+    trained_spm,
+    write_mbart,
+    write_t5,
+)
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import TINY_TOKENS, TINY_VOCABULARY_SIZE, tiny_spm
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+TransformersConverter = ctranslate2.converters.TransformersConverter
 
 EOS, START = TINY_TOKENS.eos_id, TINY_TOKENS.start_id
 PIECES = [piece for piece, _ in sorted(PieceModel(tiny_spm()).table().items(), key=lambda i: i[1])]
 IDS = {piece: index for index, piece in enumerate(PIECES)}
 SUPPRESSED = [[PIECES[index]] for index in TINY_TOKENS.suppressed_ids]
+T5: Shape = {
+    "position": "relative",
+    "norm": "rmsnorm",
+    "norm_placement": "pre",
+    "scale_attention": False,
+    "scale_embedding": False,
+    "feed_forward_bias": False,
+    "attention_bias": False,
+    "output_bias": False,
+}
 SHAPES: dict[str, Shape] = MARIAN_SHAPES | {
     "pre-norm": {"norm_placement": "pre", "activation": "gelu"},
     "RMSNorm": {"norm": "rmsnorm", "norm_placement": "pre"},
@@ -34,7 +55,25 @@ SHAPES: dict[str, Shape] = MARIAN_SHAPES | {
     "without attention bias": {"attention_bias": False},
     "interleaved positions": {"position": "sinusoidal-interleaved"},
     "M2M100": {"position": "sinusoidal-m2m100", "position_offset": 2, "norm_placement": "pre"},
-    "learned positions": {"position": "learned", "max_positions": 80, "position_offset": 2},
+    "mBART": {
+        "position": "learned",
+        "max_positions": 80,
+        "position_offset": 2,
+        "norm_placement": "pre",
+        "embedding_norm": True,
+    },
+    "T5": {**T5, "scale_output": True},
+    "MADLAD": {
+        **T5,
+        "tie_output": False,
+        "gated_feed_forward": True,
+        "activation": "gelu-tanh",
+        "d_k": 12,
+        "d_v": 12,
+    },
+    "FSMT": {"position": "sinusoidal-m2m100", "position_offset": 2, "decoder_d_ff": 64},
+    "wide heads": {"d_k": 12, "d_v": 12},
+    "Marian's GELU": {"activation": "gelu-sigmoid"},
 }
 
 
@@ -72,12 +111,14 @@ def test_every_token_has_our_log_probability(tmp_path: Path, shape: str) -> None
     checkpoint = exchange_checkpoint(tmp_path, **SHAPES[shape])
     rival = exported(checkpoint, tmp_path / "rival")
     sources, targets = random_ids(8, seed=1), random_ids(8, seed=2)
+    if checkpoint.manifest.network.position == "relative":
+        sources[0] *= 150 // len(sources[0]) + 1  # past the last bucket
     found = rival.score_batch(names(sources), names(targets))
     spread = set()
     for source, target, theirs in zip(sources, targets, found, strict=True):
         ours = token_log_probs(checkpoint.transformer, [*source, EOS], [START], [*target, EOS])
         assert theirs.log_probs == pytest.approx(ours, abs=1e-4)
-        spread |= {round(log_prob) for log_prob in ours}
+        spread |= {round(4 * log_prob) for log_prob in ours}
     assert len(spread) > 3
 
 
@@ -208,7 +249,6 @@ def test_everything_that_ctranslate2_cannot_express_is_listed(tmp_path: Path) ->
         export_ctranslate2(replace(checkpoint, manifest=manifest), tmp_path / "rival")
     for problem in (
         "network.position is 'rope'",
-        "network.d_k is 6",
         "network.d_v is 4",
         "network.num_encoder_layers is 0",
         "tokens.forced_first_id is 7",
@@ -243,3 +283,58 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "ctranslate2.specs", None)
     with pytest.raises(ConfigError, match=r"ctranslate2 is not installed.*dragoman\[bench\]"):
         export_ctranslate2(checkpoint, tmp_path / "rival")
+
+
+def mbart(folder: Path) -> None:
+    write_mbart(folder, activation_function="relu")
+    stated = {"normalize_before": True, "normalize_embedding": True}  # as published ones do
+    change_json(folder / "config.json", tokenizer_class="MBart50Tokenizer", **stated)
+
+
+def first_t5(folder: Path) -> None:
+    """Tied: transformers says of every T5 that it is, and the converter believes it."""
+    spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    write_t5(folder, spm=spm, head="tied", decoder_start_token_id=0)
+
+
+@pytest.mark.parametrize("write", [mbart, first_t5], ids=lambda write: write.__name__)
+def test_every_variable_is_that_of_the_engines_own_converter(
+    tmp_path: Path, write: Callable[[Path], None]
+) -> None:
+    write(tmp_path / "hub")
+    options = ImportOptions(pairs=(("en", "de"), ("de", "en")))
+    convert(
+        tmp_path / "hub",
+        tmp_path / "ours",
+        importers=IMPORTERS,
+        compute="float32",
+        options=options,
+    )
+    export_ctranslate2(load_checkpoint(tmp_path / "ours"), tmp_path / "rival")
+    names = json.loads((tmp_path / "rival" / "shared_vocabulary.json").read_text())
+
+    class Names:
+        bos_token, eos_token, unk_token, pad_token = "<s>", "</s>", "<unk>", "<pad>"
+
+        def get_vocab(self) -> dict[str, int]:
+            return {name: index for index, name in enumerate(names)}
+
+        def convert_ids_to_tokens(self, index: int) -> str:
+            return str(names[index])
+
+    class Converter(TransformersConverter):  # type: ignore[misc]  # untyped
+        """Without the tokenizer, which the folder does not have whole."""
+
+        def load_tokenizer(self, *_arguments: object, **_options: object) -> Names:
+            return Names()
+
+    Converter(str(tmp_path / "hub")).convert(str(tmp_path / "engine"))
+    ours, theirs = (VariableFile(tmp_path / name / "model.bin") for name in ("rival", "engine"))
+    assert ours.variables.keys() == theirs.variables.keys()
+    said_otherwise = {f"{side}/scale_embeddings" for side in ("encoder", "decoder")}
+    for name in theirs.variables.keys() - said_otherwise:  # the factor, or that there is one
+        assert torch.equal(ours.values(name), theirs.values(name)), name
+    configs = [
+        json.loads((tmp_path / name / "config.json").read_text()) for name in ("rival", "engine")
+    ]
+    assert configs[0]["decoder_start_token"] == configs[1]["decoder_start_token"]

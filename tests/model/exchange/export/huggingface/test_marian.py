@@ -1,4 +1,4 @@
-"""The Hugging Face directory, read by `transformers`, against the checkpoint it was made from."""
+"""A directory of `MarianMTModel`, read by `transformers`, against the checkpoint it is of."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest
 from model.errors import CheckpointError, UnsupportedVariantError
-from model.exchange.export.huggingface import export_huggingface
+from model.exchange.export.huggingface.exporter import export_huggingface
 from model.offline.translator import Translator
 from support.exchange_cases import MARIAN_SHAPES, exchange_checkpoint, random_ids
 from support.huggingface import Comparison, generate, generate_greedily
@@ -99,7 +99,7 @@ def test_everything_that_marian_cannot_express_is_listed(tmp_path: Path) -> None
         norm="rmsnorm",
         norm_placement="pre",
         norm_epsilon=1e-6,
-        position="sinusoidal-m2m100",
+        position="sinusoidal-interleaved",
         position_offset=2,
         attention_bias=False,
         d_k=4,

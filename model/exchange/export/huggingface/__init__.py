@@ -1,0 +1,1 @@
+"""Checkpoints in the layout of Hugging Face's transformers: what all families share, one each."""
