@@ -175,7 +175,7 @@ class Front:
         if phase is not Phase.READY:
             raise unavailable(REFUSALS[phase], code=phase.value)
 
-    def check_room(self, priority: Priority | None = None) -> None:
+    def check_room(self, priority: Priority | None = None, route: Route | None = None) -> None:
         """Return if there is room for one more translation request.
 
         The handlers ask this first of all: a refusal must not wait for the text thread, which
@@ -184,23 +184,31 @@ class Front:
         Args:
             priority: Its class, once it is known: a class that has filled its part is refused,
                 and the other is not.
+            route: Its route, once it is known: likewise.
 
         Raises:
             RequestError: A 503 when none is accepted, a 429 when too many are in flight.
             QueueFullError: Too many segments wait already.
         """
         self.check_ready()
-        self._served.supervisor.check_open(priority)
-        excess = self._room.excess(1, priority)
-        if excess is not None:
-            num = excess.value - 1
-            what = f"{priority} requests" if excess.limit < self._room.limit else "requests"
-            raise overloaded(
-                f"Slowdown: {num} {what} are in work; the limit is {excess.limit}",
-                value=num,
-                limit=excess.limit,
-                seconds=1.0,
-            )
+        self._routes.check_open(priority, () if route is None else route.checkpoints)
+        excess = self._room.excess(1, priority, owner=self._owner(route))
+        if excess is None:
+            return
+        num = excess.value - 1
+        of = {"class": f"{priority} ", "owner": "such ", "whole": ""}[excess.of]
+        raise overloaded(
+            f"Slowdown: {num} {of}requests are in work; the limit is {excess.limit}",
+            value=num,
+            limit=excess.limit,
+            seconds=1.0,
+        )
+
+    def _owner(self, route: Route | None) -> str | None:
+        """Whose a request is, where checkpoints share the room."""
+        if route is None or len(self._routes.table.names) < 2:
+            return None
+        return route.checkpoints[0]
 
     def check_live(self) -> None:
         """Return unless only a restart can help.
@@ -222,12 +230,12 @@ class Front:
             RequestError: A 503 when there is none, a 429 when too many requests are in flight.
             QueueFullError: Too many segments wait already.
         """
-        self.check_room(priority)
+        self.check_room(priority, route)
         deployments = [self._deployment(name) for name in route.checkpoints]
         hops = zip(deployments, route.checkpoints, strict=True)
         translators = [deployment.translator(name) for deployment, name in hops]
         with ExitStack() as stack:
-            stack.enter_context(self._room.holding(1, priority))
+            stack.enter_context(self._room.holding(1, priority, owner=self._owner(route)))
             stack.enter_context(self._in_flight.one_more())
             for deployment in deployments:
                 stack.enter_context(deployment.in_flight.one_more())

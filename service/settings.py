@@ -18,7 +18,7 @@ from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError, InputError
 from model.text.language import canonical_tag
 from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE
-from service.checkpoint_folder import default_checkpoints
+from service.checkpoint_folder import default_checkpoints, listed_items
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.networks import Network, parse_network
 
@@ -36,20 +36,16 @@ _ORIGIN = re.compile(
 _BYTES = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,6})?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
-def _items(value: str) -> list[str]:
-    return [item for part in value.split(",") if (item := part.strip())]
-
-
 def _parse_networks(value: object) -> object:
     if not isinstance(value, str):
         return value
-    return tuple(parse_network(item) for item in _items(value))
+    return tuple(parse_network(item) for item in listed_items(value))
 
 
 def _parse_origins(value: object) -> object:
     if not isinstance(value, str):
         return value
-    origins = tuple(_items(value))
+    origins = listed_items(value)
     for origin in origins:
         if origin != "*" and not _ORIGIN.fullmatch(origin):
             raise ValueError(f"{origin!r} is no origin such as https://example.org, nor *")
@@ -57,7 +53,7 @@ def _parse_origins(value: object) -> object:
 
 
 def _parse_names(value: object) -> object:
-    return tuple(_items(value)) if isinstance(value, str) else value
+    return listed_items(value) if isinstance(value, str) else value
 
 
 def _parse_bytes(value: object) -> object:
@@ -115,7 +111,8 @@ class Settings(BaseSettings):
         admit_token_budget: Source tokens encoded between two decoding steps, at most; measured
             times may allow less.
         reserved_share: Of the rows and slots, those that bulk leaves to interactive segments; of
-            what may be pending and in flight, what each class leaves to the other.
+            what may be pending and in flight, what each class leaves to the other, and each
+            checkpoint to the others.
         max_pending_segments: Segments queued or running; more gets a 429.
         max_requests: Translation requests in flight; more gets a 429.
         max_body_bytes: Bytes of one request's body.

@@ -30,7 +30,8 @@ _MAX_ROUNDS = 100_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags."""
-    parser.add_argument("checkpoint", type=Path, help="checkpoint directory")
+    parser.add_argument("checkpoint", type=Path, help="a checkpoint, or a folder of several")
+    parser.add_argument("--model", metavar="NAME", help="which one of several")
     for flag, default, meaning in (
         ("--sentences", 8, "sentences at once"),
         ("--beam-size", 4, "beams of each"),
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     search = SearchConfig(beam_size=arguments.beam_size, max_length=arguments.max_length)
     runnable = load_for_decoding(
-        single_checkpoint(arguments.checkpoint),
+        single_checkpoint(arguments.checkpoint, arguments.model),
         device=resolve_device(arguments.device),
         compute_type=arguments.compute_type,
         with_shortlist=arguments.shortlist,

@@ -1,23 +1,26 @@
 """Choice of a checkpoint and a direction by the flags of an offline command.
 
-Owns what `--checkpoint`, `DRAGOMAN_CHECKPOINT`, `--from` and `--to` say together. Where checkpoints
-are, and what a language is called, is what the server says.
+Owns what `--checkpoint`, `DRAGOMAN_CHECKPOINT`, `--from`, `--to` and `--model` say together. Where
+checkpoints are, what a language is called, and which of several checkpoints translates it, is what
+the server says.
 """
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
-from model.errors import CheckpointError, ConfigError, InputError
+from model.errors import CheckpointError, ConfigError, InputError, shown
 from model.system.paths import is_folder
 from model.text.language import LanguagePair
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
-from service.checkpoint_folder import named_checkpoints
+from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
 from service.models.checkpoints import find_checkpoints
+from service.models.routing import Offer, ranks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,15 +29,19 @@ class Direction:
 
     Attributes:
         directory: The checkpoint.
+        name: Of the checkpoint.
         pair: Its languages.
     """
 
     directory: Path
+    name: str
     pair: LanguagePair
 
 
 def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direction:
     """The one direction that the flags leave.
+
+    Where several checkpoints have it, the server's choice, which is told on standard error.
 
     Args:
         arguments: Those of `add_pair_arguments`.
@@ -43,23 +50,25 @@ def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direct
 
     Raises:
         CheckpointError: A description is missing or damaged.
-        ConfigError: There is no checkpoint; or the flags leave no direction, or several.
+        ConfigError: There is no checkpoint, or none of that name; or the flags leave no
+            direction, or several.
     """
     path = named_checkpoints(os.environ) if path is None else path
     is_folder(path, CheckpointError)  # what the system says of the path as it was written
+    found = _named(path, arguments.model)
     offered = [
-        Direction(directory=directory, pair=pair)
-        for directory in find_checkpoints(path)
-        for pair in read_manifest(directory).pairs
+        Direction(directory=directory, name=manifest.name, pair=pair)
+        for directory, manifest in found
+        for pair in manifest.pairs
     ]
     known = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
     source, target = arguments.source_language, arguments.target_language
     sources = set(known) if source == AUTO else _meant(source, known)
     targets = _meant(target, known)
     fitting = [one for one in offered if one.pair.source in sources and one.pair.target in targets]
-    if len(fitting) == 1:
-        return fitting[0]
-    raise ConfigError(_complaint(path, offered, fitting, source, target))
+    if len({(one.pair.source, one.pair.target) for one in fitting}) != 1:
+        raise ConfigError(_complaint(path, offered, fitting, source, target))
+    return fitting[0] if len(fitting) == 1 else _best(fitting, found)
 
 
 def check_unreplaced(direction: Direction, manifest: Manifest) -> None:
@@ -72,20 +81,53 @@ def check_unreplaced(direction: Direction, manifest: Manifest) -> None:
         raise CheckpointError(direction.directory, "was replaced meanwhile; do it again")
 
 
-def single_checkpoint(path: Path) -> Path:
+def single_checkpoint(path: Path, model: str | None = None) -> Path:
     """The checkpoint at a path, for a command that chooses none by its languages.
+
+    Args:
+        path: A checkpoint, or a folder of several.
+        model: The name of one of these.
 
     Raises:
         CheckpointError: The system does not tell what is there.
-        ConfigError: There are several.
+        ConfigError: There are several, or none of that name.
     """
     if not is_folder(path, CheckpointError):
         return path  # reading it says what is missing
     found = find_checkpoints(path)
+    if model is not None:
+        return _named(path, model)[0][0]
     if len(found) > 1:
         names = ", ".join(directory.name for directory in found)
         raise ConfigError(f"{path} has {len(found)} checkpoints; name one of {names}")
     return found[0]
+
+
+def _named(path: Path, model: str | None) -> list[tuple[Path, Manifest]]:
+    """The checkpoints at a path, or the one of that name; of two with one name the first."""
+    found: dict[str, tuple[Path, Manifest]] = {}
+    for directory in find_checkpoints(path):
+        manifest = read_manifest(directory)
+        found.setdefault(manifest.name, (directory, manifest))
+    if model is None:
+        return list(found.values())
+    if model not in found:
+        raise ConfigError(f"--model is {shown(model)}; {path} has {', '.join(found)}")
+    return [found[model]]
+
+
+def _best(fitting: Sequence[Direction], found: Sequence[tuple[Path, Manifest]]) -> Direction:
+    """Of directions with the same languages the one that the server takes; tells which."""
+    offers = [Offer(name=manifest.name, pairs=manifest.pairs) for _, manifest in found]
+    ranks = ranks_of(offers, preferred_checkpoints(os.environ))
+    best, *others = sorted(fitting, key=lambda one: ranks[one.name])
+    names = ", ".join(one.name for one in others)
+    print(
+        f"dragoman: {best.pair.source} → {best.pair.target} by {best.name};"
+        f" --model names another one: {names}",
+        file=sys.stderr,
+    )
+    return best
 
 
 def _meant(code: str | None, known: Sequence[str]) -> set[str]:

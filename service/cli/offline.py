@@ -1,6 +1,6 @@
 """Flags that the sub-commands without a server share, and their limits.
 
-Owns `--from`, `--to`, `--beam-size`, `--length-penalty`, `--threads`, `--device`,
+Owns `--from`, `--to`, `--model`, `--beam-size`, `--length-penalty`, `--threads`, `--device`,
 `--compute-type` and `--shortlist`.
 """
 
@@ -37,6 +37,12 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
         dest="target_language",
         metavar="LANGUAGE",
         help="target language, where there are several",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="which checkpoint, where several have these languages (as the server chooses:"
+        " DRAGOMAN_PREFERRED, else the one with the fewest directions)",
     )
 
 

@@ -1,12 +1,13 @@
 """Checkpoints at a path: their discovery, descriptions and text pipelines.
 
 Owns which directories of a path are checkpoints, what several of them may not share, and that one
-which cannot be served stops no other. Which path it is, is `service.checkpoint_folder`. Imports no
-torch: the networks are loaded by the engine.
+which cannot be served stops no other. Which path it is, is `service.checkpoint_folder`; files that
+stand for checkpoints are `service.models.packages`. Imports no torch: the networks are loaded by
+the engine.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
 from model.text.pipeline import TextPipeline
 from service.models.catalogue import ModelEntry, entry_of
+from service.models.packages import SUFFIX, Package, find_packages
 from service.models.residency import resident_at_start
 from service.models.routing import Offer
 
@@ -111,14 +113,36 @@ class Checkpoints:
         )
 
 
-def find_checkpoints(path: Path) -> tuple[Path, ...]:
-    """The directories of the checkpoints at `path`, in order of their names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What is at a path.
+
+    Attributes:
+        path: Where; links are followed.
+        directories: Checkpoints that lie there.
+        packages: Files that stand for checkpoints.
+    """
+
+    path: Path
+    directories: tuple[Path, ...]
+    packages: tuple[Package, ...] = ()
+
+    @property
+    def checkpoints(self) -> tuple[Path, ...]:
+        """The directories of all checkpoints, those of packages too, once they are converted."""
+        places = [package.directory for package in self.packages]
+        return (*self.directories, *(place for place in places if exists(place, _unusable)))
+
+
+def look(path: Path) -> Found:
+    """What is at `path`, in order of the names.
 
     A directory with a config.json is a checkpoint. Any other one is a folder of checkpoints:
-    every directory in it is one, but for those whose name begins with a dot.
+    every directory in it is one, but for those whose name begins with a dot, and every package
+    stands for one.
 
     Raises:
-        ConfigError: There is no such directory, none in it, or it cannot be read.
+        ConfigError: There is no such directory, nothing in it, or it cannot be read.
     """
     path = Path(os.path.realpath(path))  # Path.resolve raises on a loop of links
     if not is_folder(path, _unusable):
@@ -127,18 +151,38 @@ def find_checkpoints(path: Path) -> tuple[Path, ...]:
             " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
         )
     if exists(path / CONFIG_FILE, _unusable):
-        return (path,)
+        return Found(path=path, directories=(path,))
     try:
-        entries = sorted(path.iterdir())
+        entries, packages = sorted(path.iterdir()), find_packages(path)
     except OSError as error:
         raise _unusable(path, error.strerror or str(error)) from error
-    found = [entry for entry in entries if entry.name[0] != "." and _may_be_folder(entry)]
-    if not found:
+    folders = [entry for entry in entries if entry.name[0] != "." and _may_be_folder(entry)]
+    if not folders and not packages:
         raise ConfigError(f"{path} has neither a {CONFIG_FILE} nor directories with one")
-    return tuple(found)
+    return Found(path=path, directories=tuple(folders), packages=packages)
 
 
-def load_checkpoints(path: Path, *, left_out: Collection[str] = ()) -> Checkpoints:
+def find_checkpoints(path: Path) -> tuple[Path, ...]:
+    """The directories of the checkpoints at `path`; see `look`.
+
+    Raises:
+        ConfigError: As of `look`; or there are packages alone, which no server has converted.
+    """
+    found = look(path)
+    if not found.checkpoints:
+        raise ConfigError(
+            f"{found.path} has {SUFFIX} files alone; `dragoman serve` converts them, or"
+            " `dragoman convert`"
+        )
+    return found.checkpoints
+
+
+def load_checkpoints(
+    path: Path,
+    *,
+    left_out: Collection[str] = (),
+    unconverted: Sequence[FaultyCheckpoint] = (),
+) -> Checkpoints:
     """Read the descriptions and tokenizers of the checkpoints at `path`.
 
     One that has the name of another one before it is faulty too: requests and metrics name
@@ -148,13 +192,15 @@ def load_checkpoints(path: Path, *, left_out: Collection[str] = ()) -> Checkpoin
     Args:
         path: A checkpoint, or a folder of several.
         left_out: Names of checkpoints that are not to be served.
+        unconverted: Those of packages that could not be converted.
 
     Raises:
         ConfigError: There is none, or none can be served; the message has every reason.
     """
     found: list[TextCheckpoint] = []
-    faulty: list[FaultyCheckpoint] = []
-    for directory in find_checkpoints(path):
+    faulty: list[FaultyCheckpoint] = list(unconverted)
+    directories = look(path).checkpoints if unconverted else find_checkpoints(path)
+    for directory in directories:
         try:
             checkpoint = _read(directory)
             _check_distinct(checkpoint, found)

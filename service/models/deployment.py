@@ -18,6 +18,7 @@ from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
 from service.models.checkpoints import Checkpoints, TextCheckpoint
 from service.models.translator import OnlineTranslator, SegmentsFinished
+from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
@@ -177,6 +178,14 @@ class Deployment:
     def translator(self, name: str) -> OnlineTranslator:
         """The translator of one of the checkpoints, by its name."""
         return self._translators[name]
+
+    def check_open(self, name: str, priority: Priority | None) -> None:
+        """Return if there is room for a request to one of the checkpoints.
+
+        Raises:
+            QueueFullError: Too much is pending now.
+        """
+        self.supervisor.check_open(priority, checkpoint=self.names.index(name))
 
     async def retire(self) -> None:
         """Wait for the requests that began here, then end the engine."""

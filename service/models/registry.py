@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import msgspec
 
 from model.config import LengthLimits
+from service.engine.errors import QueueFullError
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.models.catalogue import ModelEntry
 from service.models.checkpoints import TextCheckpoint
 from service.models.deployment import Deployment
 from service.models.routing import RoutingTable
+from service.priority import Priority
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +106,30 @@ class Routes:
     def find(self, name: str) -> Deployment | None:
         """The deployment that has a checkpoint; None if none has it any more."""
         return self._by_name.get(name)
+
+    def check_open(self, priority: Priority | None, names: Sequence[str] = ()) -> None:
+        """Return if the queues have room for a request.
+
+        Args:
+            priority: Its class; None where it is not known yet.
+            names: Of its checkpoints; without any, one engine that has room is enough.
+
+        Raises:
+            QueueFullError: Too many segments wait already.
+        """
+        for name in names:
+            if (deployment := self.find(name)) is not None:
+                deployment.check_open(name, priority)
+        full: QueueFullError | None = None
+        for deployment in () if names else self.deployments:
+            try:
+                deployment.supervisor.check_open(priority)
+            except QueueFullError as error:
+                full = error
+            else:
+                return
+        if full is not None:
+            raise full
 
     def take(self, deployment: Deployment) -> list[Deployment]:
         """Serve another deployment, and of what it could not load the versions in memory.

@@ -4,7 +4,7 @@ Owns the arithmetic and the order: pinned ones stay, the least recently used lea
 loads and unloads nothing, which is `service.models.rollout`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 ENGINE_BYTES = 250 * 2**20
 """What an engine's process takes without a network: Python and PyTorch."""
@@ -29,9 +29,14 @@ def resident_at_start(
     return kept or frozenset(sorted(sizes, key=lambda name: (sizes[name], name))[:1])
 
 
+def counted_bytes(engines: Iterable[Collection[int]]) -> int:
+    """Bytes that count against the budget, of engines with weights of these sizes."""
+    return sum(ENGINE_BYTES + sum(sizes) for sizes in engines)
+
+
 def left_for_others(sizes: Collection[int], *, budget: int) -> int:
     """Bytes that are left beside the engine of the start, with weights of these sizes."""
-    return max(0, budget - ENGINE_BYTES - sum(sizes))
+    return max(0, budget - counted_bytes([sizes]))
 
 
 def leaving(

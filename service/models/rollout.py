@@ -1,8 +1,8 @@
 """Rollout of deployments: opens one, serves it in place of another, and ends the one that is left.
 
-Owns the deployments that have an engine, and what their engines count together. Which of them
-translates which pair is `service.models.registry`; whether there may be a reload now, and what the
-handlers are refused with meanwhile, is `service.front`.
+Owns the deployments that have an engine. Which of them translates which pair is
+`service.models.registry`, what they count together `service.models.figures`; whether there may be a
+reload now, and what the handlers are refused with meanwhile, is `service.front`.
 """
 
 import asyncio
@@ -14,17 +14,16 @@ from dataclasses import asdict
 from functools import partial
 
 from model.errors import DragomanError
-from service.engine.counters import only_totals, summed
-from service.engine.messages import EngineCounters
 from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
 from service.labels import PIVOT, first_served
 from service.models.checkpoints import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.conversion import convert_packages
 from service.models.deployment import Deployment
+from service.models.figures import Figures
 from service.models.registry import Routes
 from service.models.sleepers import Sleepers
 from service.models.translator import SegmentsFinished
 from service.settings import Settings
-from service.telemetry.engine_metrics import EngineCollector
 from service.telemetry.metrics import Metrics
 
 _LOGGER = logging.getLogger("dragoman")
@@ -68,7 +67,6 @@ class Rollout:
         self._may_replace = may_replace
         self._left_out: frozenset[str] = frozenset()
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
-        self._past = EngineCounters()  # totals of deployments that are gone
         self._opening: asyncio.Timeout | None = None
         self._replacing = asyncio.Lock()
         self.sleepers = Sleepers(
@@ -76,9 +74,11 @@ class Rollout:
             budget=settings.memory_budget,
             open_one=self._open_one,
             retire=self._start_retiring,
+            metrics=metrics.residency,
             clock=clock,
         )
-        metrics.watch_engine(self._collector())
+        self._figures = Figures(self.routes, self._retiring, budget=settings.memory_budget)
+        self._figures.show(metrics, max_pending=settings.max_pending_segments)
 
     def __repr__(self) -> str:
         return f"<Rollout {self.routes!r} retiring={len(self._retiring)}>"
@@ -96,13 +96,16 @@ class Rollout:
     async def open(self) -> Deployment:
         """A deployment of the checkpoints as they are now, which nothing is routed to yet.
 
+        Packages among them are converted first.
+
         Raises:
             ConfigError: There is no checkpoint, or none that can be served.
             EngineStartError: The engine did not become ready; no process is left behind.
         """
         settings = self._settings
-        read = partial(load_checkpoints, settings.checkpoint, left_out=self._left_out)
-        found = await asyncio.to_thread(read)
+        unconverted = await convert_packages(settings.checkpoint)
+        read = partial(load_checkpoints, left_out=self._left_out, unconverted=unconverted)
+        found = await asyncio.to_thread(read, settings.checkpoint)
         return await Deployment.open(
             settings,
             found.within(settings.memory_budget, settings.pinned),
@@ -233,8 +236,12 @@ class Rollout:
             raise
         finally:
             self._opening = None
+        woken = self.routes.woken
         for old in self.routes.take(deployment):
             self._start_retiring(old)
+        for name, old in woken.items():
+            if self.routes.find(name) is not old:
+                self._metrics.residency.unloaded(name, "reload")
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
         self._report_checkpoints()
         names = [checkpoint.name for checkpoint in self.routes.loaded]
@@ -260,7 +267,7 @@ class Rollout:
 
     async def _retire(self, deployment: Deployment) -> None:
         await deployment.retire()
-        self._past = summed([self._past, only_totals(deployment.supervisor.counters)])
+        self._figures.keep(deployment)
         del self._retiring[deployment]
 
     def _report_checkpoints(self) -> None:
@@ -290,26 +297,7 @@ class Rollout:
         first = first_served({one.name: one.pairs for one in manifests})
         names = [] if first else [one.name for one in manifests]
         self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
-
-    def _collector(self) -> EngineCollector:
-        """Exporter of the engines' counts, with zeros before the first engine is there."""
-
-        def latest() -> Deployment | None:
-            return self.routes.latest
-
-        def counters() -> EngineCounters:
-            return summed([self._past, *(one.supervisor.counters for one in self.deployments)])
-
-        return EngineCollector(
-            counters=counters,
-            num_pending=lambda: sum(one.supervisor.num_pending for one in self.deployments),
-            max_pending=self._settings.max_pending_segments,
-            is_up=lambda: (one := latest()) is not None and one.supervisor.is_ready,
-            ready=lambda: self.routes.ready,
-            process_id=lambda: one.supervisor.process_id if (one := latest()) else None,
-            start_seconds=lambda: one.supervisor.start_seconds if (one := latest()) else None,
-            is_loaded=lambda: self.routes.by_directory,
-        )
+        self._metrics.residency.expect(one.name for one in manifests)
 
 
 def expire(timeout: asyncio.Timeout) -> None:

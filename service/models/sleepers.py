@@ -15,6 +15,7 @@ from service.models.checkpoints import TextCheckpoint
 from service.models.deployment import Deployment
 from service.models.registry import Routes
 from service.models.residency import leaving, left_for_others
+from service.telemetry.residency_metrics import ResidencyMetrics
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -27,6 +28,7 @@ class Sleepers:
         budget: Bytes that all weights and engines may take; None where nobody sleeps.
         open_one: A deployment of one checkpoint.
         retire: Ends a deployment after its last request.
+        metrics: Where loads, and who leaves, are counted.
         clock: Seconds, monotonic.
     """
 
@@ -37,12 +39,14 @@ class Sleepers:
         budget: int | None,
         open_one: Callable[[TextCheckpoint], Awaitable[Deployment]],
         retire: Callable[[Deployment], asyncio.Task[None]],
+        metrics: ResidencyMetrics,
         clock: Callable[[], float],
     ) -> None:
         self._routes = routes
         self._budget = budget
         self._open_one = open_one
         self._retire = retire
+        self._metrics = metrics
         self._clock = clock
         self._used: dict[str, float] = {}
         self._waking: dict[str, asyncio.Task[None]] = {}
@@ -82,6 +86,7 @@ class Sleepers:
         """Let a checkpoint sleep again whose engine was lost too often."""
         if name in self._routes.woken:
             self._retire(self._routes.rest(name))
+            self._metrics.unloaded(name, "lost")
 
     async def close(self) -> None:
         """End loads that are running."""
@@ -106,6 +111,7 @@ class Sleepers:
                 deployment = await self._open_one(checkpoint)
             except DragomanError as error:
                 fields = {"checkpoint": name, "reason": str(error)}
+                self._metrics.not_loaded(name, "failure")
                 _LOGGER.error("wake_failed", extra={"fields": fields})  # noqa: TRY400  # it is foreseen
                 raise unavailable(
                     f"model {name} cannot be loaded now", code="load_failed"
@@ -115,8 +121,9 @@ class Sleepers:
                 return
             self._routes.wake(name, deployment)
             self.used(name)
-            seconds = round(self._clock() - started, 3)
-            told = {"checkpoint": name, "seconds": seconds}
+            seconds = self._clock() - started
+            self._metrics.loaded(name, seconds=seconds)
+            told = {"checkpoint": name, "seconds": round(seconds, 3)}
             _LOGGER.info("checkpoint_woken", extra={"fields": told})
 
     async def _make_room(self, checkpoint: TextCheckpoint, kept: Sequence[str]) -> None:
@@ -131,6 +138,7 @@ class Sleepers:
         others = {name: sizes[name] for name in self._routes.woken}
         gone = leaving(size, others, used=self._used, kept=kept, budget=left)
         if gone is None:
+            self._metrics.not_loaded(checkpoint.entry.name, "no_memory")
             raise unavailable(
                 f"there is no memory for model {checkpoint.entry.name}: its weights have {size}"
                 f" bytes, and {left} are left for them and an engine",
@@ -138,6 +146,7 @@ class Sleepers:
             )
         retiring = [self._retire(self._routes.rest(name)) for name in gone]
         for name in gone:
+            self._metrics.unloaded(name, "evicted")
             _LOGGER.info("checkpoint_rests", extra={"fields": {"checkpoint": name}})
         if retiring:
             await asyncio.wait(retiring)

@@ -16,12 +16,13 @@ from model.config import LengthLimits, SearchConfig, StoppingRule
 from model.request import DecodeRequest, Hypothesis
 from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.alignment import PieceWidths
 from service.models.routing import Route
+from service.models.searches import Search, SearchedText
 from service.priority import Priority, priority_of, work_of
 
 # Text work is handed over in pieces, so that one long request does not keep the others waiting.
@@ -98,24 +99,6 @@ class TranslatedText:
     between: tuple[Between | None, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchedText:
-    """A text and what was found for it.
-
-    Attributes:
-        prepared: Its segments.
-        found: For each one that the network has seen the hypotheses, best first.
-    """
-
-    prepared: PreparedText
-    found: tuple[tuple[Hypothesis, ...], ...]
-
-    @property
-    def best(self) -> list[Hypothesis]:
-        """The best of each."""
-        return [ranked[0] for ranked in self.found]
-
-
 class Engine(Protocol):
     """Engine as far as the translator needs it: an `EngineClient`, or its supervisor."""
 
@@ -123,7 +106,12 @@ class Engine(Protocol):
     def max_request_segments(self) -> int:
         """Segments of one request that may be accepted and not answered."""
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def whole(self, *, work: int) -> Whole:
+        """A request of so much work, whose segments will be handed over in parts."""
+
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
+    ) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits."""
 
 
@@ -182,36 +170,45 @@ class OnlineTranslator:
         """
         (hop,) = request.route.hops
         async with within(request.timeout_seconds):
-            searched, _ = await self.search(request, hop.pair)
-            return await self._finish(searched, request)
+            prepared = await self.prepare(request, hop.pair)
+            with self.submit(prepared, request, hop.pair) as search:
+                answers = await search.answers()
+            self.tell_finished(search.jobs, answers)
+            return await self._finish(search.texts(answers), request)
 
-    async def search(
-        self, request: TranslationRequest, pair: LanguagePair
-    ) -> tuple[list[SearchedText], Priority]:
-        """What is found for each text of a request, and the class that its segments were in.
+    def submit(
+        self,
+        prepared: Sequence[PreparedText],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        whole: Whole | None = None,
+    ) -> Search:
+        """Hand the segments of some texts to the engine.
 
         Args:
-            request: Of which the texts are in the language that the pair begins with.
+            prepared: The texts, in the language that the pair begins with.
+            request: That they belong to.
             pair: A pair of the checkpoint.
+            whole: Of the engine, where the texts are a part of it.
 
         Raises:
-            RequestError: As of `translate`, but for the deadline, which is the caller's.
+            QueueFullError: As of `translate`.
+            EngineUnavailableError: Likewise.
         """
-        prepared = await self._prepare(request, pair)
         jobs = self._jobs(prepared, request, pair)
-        with self._engine.submit(jobs, client=request.client) as batch:
-            answers = await batch.results()
+        batch = self._engine.submit(jobs, client=request.client, whole=whole)
+        priority = jobs[0].priority if jobs else request.priority
+        return Search(prepared, jobs, batch, priority=priority)
+
+    def whole(self, *, work: int) -> Whole:
+        """A request of so much work, whose texts will be handed over in parts."""
+        return self._engine.whole(work=work)
+
+    def tell_finished(self, jobs: Sequence[SegmentJob], answers: Sequence[Finished]) -> None:
+        """Tell whoever wants to know of a request's segments, once, in the request's task."""
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
-        finished = iter(answers)
-        searched = [
-            SearchedText(
-                prepared=text,
-                found=tuple(next(finished).hypotheses for _ in text.network_segments),
-            )
-            for text in prepared
-        ]
-        return searched, jobs[0].priority if jobs else request.priority
 
     async def _finish(
         self, texts: Sequence[SearchedText], request: TranslationRequest
@@ -222,8 +219,12 @@ class OnlineTranslator:
         sizes = [len(text) for text in request.texts]
         return [result async for result in self.map(finish, texts, sizes, request.priority)]
 
-    async def _prepare(self, request: TranslationRequest, pair: LanguagePair) -> list[PreparedText]:
-        """The texts as segments; given up as soon as there are more than may ever be accepted."""
+    async def prepare(self, request: TranslationRequest, pair: LanguagePair) -> list[PreparedText]:
+        """The texts as segments; given up as soon as there are more than may ever be accepted.
+
+        Raises:
+            RequestError: A 413: there are.
+        """
 
         def prepare(text: str) -> PreparedText:
             return self.pipeline.prepare(text, pair)

@@ -6,13 +6,12 @@ are checkpoints is `service.models.checkpoints`.
 
 import asyncio
 import logging
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from model.errors import ConfigError
 from service.errors import RequestError
-from service.models.checkpoints import find_checkpoints
+from service.models.checkpoints import look
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -80,26 +79,26 @@ async def keep_watching(
 
 
 def _marks(path: Path) -> _Marks:
-    """Every file of every checkpoint, and what changes with it; or why it cannot be read."""
+    """Every file of every checkpoint, every package, and what changes with them; or why not."""
     try:
-        directories = find_checkpoints(path)
+        found = look(path)
     except ConfigError as error:
         return ((str(error),),)
-    return tuple(mark for directory in directories for mark in _files(directory))
+    files = [mark for directory in found.directories for mark in _files(directory)]
+    return (*files, *(_mark(package.file) for package in found.packages))
 
 
 def _files(directory: Path) -> list[tuple[str, ...]]:
     try:
-        with os.scandir(directory) as entries:
-            return sorted(_mark(entry) for entry in entries)
+        return [_mark(entry) for entry in sorted(directory.iterdir())]
     except OSError as error:
         return [(str(directory), f"{error.errno}")]
 
 
-def _mark(entry: os.DirEntry[str]) -> tuple[str, ...]:
+def _mark(file: Path) -> tuple[str, ...]:
     try:
-        status = entry.stat()
+        status = file.stat()
     except OSError as error:
-        return entry.path, f"{error.errno}"
+        return str(file), f"{error.errno}"
     numbers = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    return entry.path, *map(str, numbers)
+    return str(file), *map(str, numbers)

@@ -1,11 +1,13 @@
-"""Metrics of the engine, collected when they are scraped.
+"""Metrics of the engines, collected when they are scraped.
 
-Owns the engine's families: its gauges, counters and step histogram, what it said when it
-was warm, and which checkpoints it has. Labels are bounded (the loaded checkpoints, the device, the
-arithmetic and its reasons); what its process takes of the machine is read from /proc at the scrape.
+Owns the engines' families: gauges, counters and the step histogram of all together, what each said
+when it was warm, and which checkpoints they have. Labels are bounded (the loaded checkpoints, the
+device, the arithmetic and its reasons). What processes take of the machine is read from /proc at
+the scrape, engine by engine: a sum over engines would fall when one leaves, and a counter must not.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 
 from prometheus_client.core import (
@@ -24,17 +26,37 @@ from service.version import distribution_version
 _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFacts:
+    """What is told of one engine.
+
+    Attributes:
+        is_up: Whether it answers.
+        process_id: Its process; None when it is gone.
+        start_seconds: Time it took to be warm, from the start of its process; None before.
+        num_threads: Its CPU threads; None before.
+    """
+
+    is_up: bool = False
+    process_id: int | None = None
+    start_seconds: float | None = None
+    num_threads: int | None = None
+
+
+START = ""
+"""The engine of the start among others: its series have no label."""
+
+
 class EngineCollector(Collector):
-    """Collector of the engine's counters, read when it is scraped.
+    """Collector of the engines' counters, read when it is scraped.
 
     Args:
-        counters: The latest counters; zeros before the first.
+        counters: The latest counters, of all engines together; zeros before the first.
         num_pending: Segments accepted and not yet answered.
         max_pending: How many there may be.
-        is_up: 1 while the engine answers.
-        ready: What the engine said when it was warm; None before.
-        process_id: The engine's process; None when it is gone.
-        start_seconds: Time it took to be warm, from the start of its process; None before.
+        ready: What the latest engine said when it was warm, with all checkpoints; None before.
+        engines: Those that serve: that of the start, whether it is there or not, and others by a
+            checkpoint that each was loaded for.
         is_loaded: Names of the checkpoints' directories, and whether each was loaded.
     """
 
@@ -44,23 +66,16 @@ class EngineCollector(Collector):
         counters: Callable[[], EngineCounters],
         num_pending: Callable[[], int],
         max_pending: int,
-        is_up: Callable[[], bool],
         ready: Callable[[], Ready | None],
-        process_id: Callable[[], int | None],
-        start_seconds: Callable[[], float | None] = lambda: None,
+        engines: Callable[[], Mapping[str, EngineFacts]],
         is_loaded: Callable[[], Mapping[str, bool]] = dict,
     ) -> None:
         self._counters = counters
         self._num_pending = num_pending
         self._max_pending = max_pending
-        self._is_up = is_up
         self._ready = ready
-        self._start_seconds = start_seconds
+        self._engines = engines
         self._is_loaded = is_loaded
-        # A process that is gone has no directory in /proc, and neither has "None".
-        self._process = ProcessCollector(
-            "dragoman_engine", pid=lambda: f"{process_id()}", registry=None
-        )
 
     def describe(self) -> list[_EngineFamily]:
         """Nothing: names are checked when they are collected."""
@@ -68,10 +83,10 @@ class EngineCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metric families, one for each number."""
-        counters = self._counters()
+        counters, engines = self._counters(), self._engines()
         yield from self._info()
         yield _checkpoints_loaded(self._is_loaded())
-        yield _gauge("engine_up", "1 while the engine answers.", float(self._is_up()))
+        yield from _facts(engines)
         yield _gauge(
             "pending_segments", "Segments accepted and not yet answered.", self._num_pending()
         )
@@ -80,7 +95,7 @@ class EngineCollector(Collector):
         yield _waiting(counters)
         yield from _counters(counters)
         yield _rows_per_step(counters)
-        yield from self._process.collect()
+        yield from _processes(engines)
 
     def _info(self) -> Iterator[_EngineFamily]:
         ready = self._ready()
@@ -98,18 +113,57 @@ class EngineCollector(Collector):
                 info.add_metric((checkpoint.name,), facts)
             yield info
             yield _slow_compute_type(ready)
-            yield _gauge("engine_threads", "CPU threads of the engine.", ready.num_threads)
-        start_seconds = self._start_seconds()
-        if start_seconds is not None:
-            yield _gauge(
-                "engine_start_seconds",
-                "Time the engine took to be warm, from the start of its process.",
-                start_seconds,
-            )
 
 
 def _gauge(name: str, documentation: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"dragoman_{name}", documentation, value=value)
+
+
+def _facts(engines: Mapping[str, EngineFacts]) -> Iterator[Metric]:
+    families = (
+        (
+            "engine_up",
+            "1 while the engine answers.",
+            {name: float(one.is_up) for name, one in engines.items()},
+        ),
+        (
+            "engine_threads",
+            "CPU threads of the engine.",
+            {name: one.num_threads for name, one in engines.items()},
+        ),
+        (
+            "engine_start_seconds",
+            "Time the engine took to be warm, from the start of its process.",
+            {name: one.start_seconds for name, one in engines.items()},
+        ),
+    )
+    for name, documentation, values in families:
+        family = Metric(f"dragoman_{name}", documentation, "gauge")
+        for engine, value in values.items():
+            if value is not None:
+                family.add_sample(family.name, _labels(engine), value)
+        if family.samples:
+            yield family
+
+
+def _processes(engines: Mapping[str, EngineFacts]) -> Iterator[Metric]:
+    """What each engine's process takes of the machine, those that are gone left out."""
+    families: dict[str, Metric] = {}
+    for engine, facts in engines.items():
+        for one in _process(facts).collect():
+            family = families.setdefault(one.name, Metric(one.name, one.documentation, one.type))
+            for sample in one.samples:
+                family.add_sample(sample.name, _labels(engine), sample.value)
+    yield from families.values()
+
+
+def _process(facts: EngineFacts) -> ProcessCollector:
+    # A process that is gone has no directory in /proc, and neither has "None".
+    return ProcessCollector("dragoman_engine", pid=lambda: f"{facts.process_id}", registry=None)
+
+
+def _labels(engine: str) -> dict[str, str]:
+    return {} if engine == START else {"checkpoint": engine}
 
 
 def _checkpoints_loaded(is_loaded: Mapping[str, bool]) -> GaugeMetricFamily:

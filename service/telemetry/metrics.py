@@ -1,10 +1,10 @@
 """Instruments of the front: names, units, buckets and labels.
 
 Owns what `/metrics` says of requests, connections, reloads and the front's own process; what it
-says of segments is `service.telemetry.segment_metrics`, of the engine
-`service.telemetry.engine_metrics`. Base units; labels are bounded (routes by template, statuses,
-the two priorities, reasons and results from closed lists, the loaded pairs and checkpoints) and
-never carry text, addresses or keys.
+says of segments is `service.telemetry.segment_metrics`, of the engines
+`service.telemetry.engine_metrics`, of loads on demand `service.telemetry.residency_metrics`. Base
+units; labels are bounded (routes by template, statuses, the two priorities, reasons and results
+from closed lists, the loaded pairs and checkpoints) and never carry text, addresses or keys.
 """
 
 import time
@@ -20,6 +20,7 @@ from service.labels import Served, ServedLabels
 from service.priority import PRIORITIES, Priority
 from service.telemetry.buckets import CHARACTERS, LAG_SECONDS, SECONDS
 from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.residency_metrics import ResidencyMetrics
 from service.telemetry.segment_metrics import LABELS, SegmentMetrics, label_values
 
 RestartReason = Literal["exit", "hang", "protocol"]
@@ -40,6 +41,7 @@ class Metrics:
 
     Attributes:
         segments: Those of segments.
+        residency: Those of what is in memory.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Metrics:
         self._registry = registry
         self._labels = ServedLabels()
         self.segments = SegmentMetrics(registry, self._labels)
+        self.residency = ResidencyMetrics(registry)
         self._now = now
         self._requests = Counter(
             "dragoman_requests",

@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from model.config import ComputeType
+from model.config import ComputeType, StoppingRule
 from service.api.operations import admin, models
 from service.app import create_app
 from service.front import Front
@@ -43,6 +43,7 @@ class Served:
         memory_budget: int | None = None,
         pinned: tuple[str, ...] = (),
         load_seconds: float = 300.0,
+        stopping: StoppingRule = "exact",
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,
@@ -53,6 +54,7 @@ class Served:
             memory_budget=memory_budget,
             pinned=pinned,
             load_seconds=load_seconds,
+            stopping=stopping,
             num_threads=1,
             log_level="error",
             max_pending_segments=max_pending_segments,

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from model.config import ComputeReason
+from service.api.operations.health import FaultReply, faults_of
 from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model
 from service.front import Front
@@ -62,6 +63,7 @@ class ModelsReply(BaseModel):
     """All models: those that are loaded, then the others."""
 
     models: list[ModelReply]
+    faulty: list[FaultReply] = Field(description="What is there and cannot be loaded.")
 
 
 def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> APIRouter:
@@ -87,7 +89,7 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
         },
     )
     async def models() -> JsonReply:
-        return JsonReply({"models": contents()})
+        return JsonReply({"models": contents(), "faulty": faults_of(front)})
 
     async def change(request: Request, *, is_loaded: bool) -> JsonReply:
         check_admin(request)

@@ -21,7 +21,9 @@ from service.engine.client.submission import (
     SegmentBatch,
     SegmentJob,
     SegmentObserver,
+    Whole,
     check_fits,
+    rows_by_tokens,
     submits,
 )
 from service.engine.client.watchdog import Watchdog
@@ -84,7 +86,11 @@ class EngineClient:
         self._numbers = count(1)
         self._submissions = count(1)
         self._pending = PendingSegments(
-            max_pending_segments, reserved_share=reserved_share, observer=observer, clock=clock
+            max_pending_segments,
+            reserved_share=reserved_share,
+            num_checkpoints=len(ready.checkpoints),
+            observer=observer,
+            clock=clock,
         )
         self._lost = asyncio.Event()
         self._loss_reason: LossReason | None = None
@@ -111,7 +117,8 @@ class EngineClient:
         Args:
             configure: What it loads and how much may run.
             max_pending_segments: Segments accepted and not answered, at most.
-            reserved_share: Of them, those that each class leaves to the other.
+            reserved_share: Of them, those that each class leaves to the other, and each checkpoint
+                to the others.
             start_timeout_seconds: Time to load and to warm up.
             hang_seconds: Silence, or standstill with work, after which it is taken for lost.
             observer: Hears of every segment.
@@ -193,16 +200,25 @@ class EngineClient:
         """How many of them may be of one class, and so of one request."""
         return self._pending.class_limit
 
-    def check_open(self, priority: Priority | None = None) -> None:
+    def check_open(
+        self, priority: Priority | None = None, *, checkpoint: int | None = None
+    ) -> None:
         """As of `PendingSegments.check_open`."""
-        self._pending.check_open(priority)
+        self._pending.check_open(priority, checkpoint=checkpoint)
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def whole(self, *, work: int) -> Whole:
+        """A request of so much work, whose segments will be handed over in parts."""
+        return Whole(number=next(self._submissions), work=work)
+
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
+    ) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
 
         Args:
-            jobs: The segments of one request, all of one class.
+            jobs: The segments of one request, all of one class and one checkpoint.
             client: Whose they are, as a number that says nothing of them.
+            whole: The request that they are a part of; None where they are all of it.
 
         Raises:
             EngineUnavailableError: The engine is gone, draining or closed.
@@ -217,7 +233,8 @@ class EngineClient:
             check_fits(job, self.ready)
         self._pending.check_room(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        for segments in submits(numbered, client=client, submission=next(self._submissions)):
+        whole = whole or self.whole(work=rows_by_tokens(jobs))
+        for segments in submits(numbered, client=client, whole=whole):
             self._link.send(Submit(segments=segments))
         answers = self._pending.add(numbered)
         return SegmentBatch(answers, cancel=self._send_cancel)

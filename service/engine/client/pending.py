@@ -36,11 +36,13 @@ class _Pending(NamedTuple):
 
 
 class PendingSegments:
-    """The pending segments of one engine, under a limit that the two classes share.
+    """The pending segments of one engine, under a limit that classes and checkpoints share.
 
     Args:
         limit: How many there may be.
-        reserved_share: Of them, those that each class leaves to the other.
+        reserved_share: Of them, those that each class leaves to the other, and each checkpoint to
+            the others.
+        num_checkpoints: How many there are.
         observer: Hears of every segment.
         clock: Monotonic seconds.
     """
@@ -52,8 +54,10 @@ class PendingSegments:
         reserved_share: float,
         observer: SegmentObserver | None,
         clock: Callable[[], float],
+        num_checkpoints: int = 1,
     ) -> None:
         self._observer = observer
+        self._is_shared = num_checkpoints > 1
         self._clock = clock
         self._by_id: dict[int, _Pending] = {}
         self._room = Room(limit, reserved_share=reserved_share)
@@ -80,7 +84,9 @@ class PendingSegments:
         """How many of them may be of one class, and so of one request."""
         return self._room.class_limit
 
-    def check_open(self, priority: Priority | None = None) -> None:
+    def check_open(
+        self, priority: Priority | None = None, *, checkpoint: int | None = None
+    ) -> None:
         """Return if there is room for a request whose segments are not known yet.
 
         The last part of the queue is for requests that have passed and whose segments are being
@@ -88,16 +94,20 @@ class PendingSegments:
 
         Args:
             priority: Its class, once it is known.
+            checkpoint: Which one is asked for, by its place, once it is known.
 
         Raises:
-            QueueFullError: Too much is pending now, of all or of its class.
+            QueueFullError: Too much is pending now, of all, of its class or of its checkpoint.
         """
-        excess = self._room.excess(1, priority, share=_OPEN_SHARE)
+        owner = checkpoint if self._is_shared else None
+        excess = self._room.excess(1, priority, owner=owner, share=_OPEN_SHARE)
         if excess is not None:
             raise self._queue_full(excess)
 
     def check_room(self, jobs: Sequence[SegmentJob]) -> None:
         """Return if there is room for the segments of one request, all of one class.
+
+        They are all of one checkpoint too.
 
         Raises:
             InputError: There are more than may ever be pending.
@@ -109,7 +119,9 @@ class PendingSegments:
                 value=len(jobs),
                 limit=self.class_limit,
             )
-        excess = self._room.excess(len(jobs), jobs[0].priority if jobs else None)
+        if not jobs:
+            return
+        excess = self._room.excess(len(jobs), jobs[0].priority, owner=self._owner(jobs[0]))
         if excess is not None:
             raise self._queue_full(excess)
 
@@ -121,7 +133,7 @@ class PendingSegments:
         }
         for segment_id, job in jobs.items():
             self._by_id[segment_id] = _Pending(answers[segment_id], job)
-            self._room.take(1, job.priority)
+            self._room.take(1, job.priority, owner=self._owner(job))
             if self._observer is not None:
                 self._observer.segment_received(job)
         if answers:
@@ -137,7 +149,7 @@ class PendingSegments:
             self._is_empty.set()
         if pending is None:
             return
-        self._room.leave(1, pending.job.priority)
+        self._room.leave(1, pending.job.priority, owner=self._owner(pending.job))
         if pending.answer.done():  # its request has gone
             return
         if isinstance(word, Finished):
@@ -151,13 +163,16 @@ class PendingSegments:
         self._by_id.clear()
         self._is_empty.set()
         for answer, job in all_pending:
-            self._room.leave(1, job.priority)
+            self._room.leave(1, job.priority, owner=self._owner(job))
             if not answer.done():
                 _fail(answer, EngineUnavailableError(reason))
 
     async def wait_empty(self) -> None:
         """Return once nothing is pending."""
         await self._is_empty.wait()
+
+    def _owner(self, job: SegmentJob) -> int | None:
+        return job.checkpoint if self._is_shared else None
 
     def _observe(self, word: LastWord) -> None:
         pending = self._by_id.get(word.segment_id)

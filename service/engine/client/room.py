@@ -1,37 +1,48 @@
-"""Capacity that two priority classes share, so that neither shuts the other out.
+"""Capacity that priority classes and owners share, so that none of them shuts the others out.
 
-Owns the counting and the limits; what is counted (segments, requests) and what is answered where
-there is no room is the owner's. Of the whole, each class leaves `reserved_share` to the other: when
-one class has filled its part, that class is refused and the other is not.
+Owns the counting and the limits; what is counted (segments, requests), whose it is (a checkpoint's)
+and what is answered where there is no room is the caller's. Of the whole, each class leaves
+`reserved_share` to the other: when one class has filled its part, that class is refused and the
+other is not. Likewise each owner leaves `reserved_share` of what the others have not taken: one
+that floods has three quarters at a share of a quarter, two have three sevenths each, and there is
+always room for one more (dynamic thresholds: Choudhury, Hahne 1998).
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from service.priority import PRIORITIES, Priority
 
+Owner = str | int | None
+"""Whose places they are; None where there is nobody to share with."""
+
 
 class Excess(NamedTuple):
-    """Excess over a capacity: places that would be taken, and their limit."""
+    """Excess over a capacity: places that would be taken, their limit, and what has that limit."""
 
     value: int
     limit: int
+    of: Literal["class", "owner", "whole"] = "whole"
 
 
 class Room:
-    """Capacity in places that two classes share.
+    """Capacity in places that two classes, and any number of owners, share.
 
     Args:
         limit: Places in all.
-        reserved_share: Of them, those that each class leaves to the other; in [0, 1).
+        reserved_share: Of them, those that each class leaves to the other, and each owner to the
+            others; in [0, 1).
     """
 
     def __init__(self, limit: int, *, reserved_share: float = 0.0) -> None:
         self.limit = limit
-        self.class_limit = max(1, limit - int(limit * reserved_share))
+        self._reserved_share = reserved_share
+        self.class_limit = self._part(limit)
         self._num: dict[Priority, int] = dict.fromkeys(PRIORITIES, 0)
+        self._by_owner: Counter[Owner] = Counter()
 
     def __repr__(self) -> str:
         taken = " ".join(f"{name}={number}" for name, number in self._num.items())
@@ -47,35 +58,53 @@ class Room:
         return self._num[priority]
 
     def excess(
-        self, number: int, priority: Priority | None, *, share: float = 1.0
+        self,
+        number: int,
+        priority: Priority | None,
+        *,
+        owner: Owner = None,
+        share: float = 1.0,
     ) -> Excess | None:
         """What `number` more would pass; None if there is room for them.
 
         Args:
             number: How many.
             priority: Their class; None, where it is not known yet, asks for the whole alone.
+            owner: Whose they are.
             share: Of the limits, what may be taken.
         """
-        taken = [] if priority is None else [(self._num[priority], self.class_limit)]
-        taken.append((self.num, self.limit))
-        for num, limit in taken:
+        taken: list[Excess] = []
+        if priority is not None:
+            taken.append(Excess(self._num[priority], self.class_limit, "class"))
+        if owner is not None:
+            own = self._by_owner[owner]
+            taken.append(Excess(own, self._part(self.limit - self.num + own), "owner"))
+        taken.append(Excess(self.num, self.limit))
+        for num, limit, of in taken:
             if num + number > math.ceil(share * limit):
-                return Excess(num + number, math.ceil(share * limit))
+                return Excess(num + number, math.ceil(share * limit), of)
         return None
 
-    def take(self, number: int, priority: Priority) -> None:
+    def take(self, number: int, priority: Priority, *, owner: Owner = None) -> None:
         """Take places; whether there is room was asked before."""
         self._num[priority] += number
+        self._by_owner[owner] += number
 
     @contextmanager
-    def holding(self, number: int, priority: Priority) -> Iterator[None]:
+    def holding(self, number: int, priority: Priority, *, owner: Owner = None) -> Iterator[None]:
         """Take places until they are left."""
-        self.take(number, priority)
+        self.take(number, priority, owner=owner)
         try:
             yield
         finally:
-            self.leave(number, priority)
+            self.leave(number, priority, owner=owner)
 
-    def leave(self, number: int, priority: Priority) -> None:
+    def leave(self, number: int, priority: Priority, *, owner: Owner = None) -> None:
         """Give places back."""
         self._num[priority] -= number
+        self._by_owner[owner] -= number
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]
+
+    def _part(self, limit: int) -> int:
+        return max(1, limit - int(limit * self._reserved_share))

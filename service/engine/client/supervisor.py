@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from service.engine.client.client import EngineClient, LossReason
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
 from service.engine.messages import EngineCounters, Ready
@@ -193,15 +193,23 @@ class Supervisor:
         """How many of them may be of one request."""
         return self._engine.max_request_segments
 
-    def check_open(self, priority: Priority | None = None) -> None:
+    def check_open(
+        self, priority: Priority | None = None, *, checkpoint: int | None = None
+    ) -> None:
         """Return if there is room for a request whose segments are not known yet.
 
         Raises:
-            QueueFullError: Too much is pending now, of all or of their class.
+            QueueFullError: Too much is pending now, of all, of their class or of their checkpoint.
         """
-        self._engine.check_open(priority)
+        self._engine.check_open(priority, checkpoint=checkpoint)
 
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+    def whole(self, *, work: int) -> Whole:
+        """As of `EngineClient.whole`."""
+        return self._engine.whole(work=work)
+
+    def submit(
+        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
+    ) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits.
 
         Raises:
@@ -209,7 +217,7 @@ class Supervisor:
             InputError: A job could never run, or there are more than may ever be pending.
             QueueFullError: Too much is pending now.
         """
-        return self._engine.submit(jobs, client=client)
+        return self._engine.submit(jobs, client=client, whole=whole)
 
     def retire(self) -> None:
         """Finish what is pending, and start no other engine when this one is lost."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from service.engine.messages import Cancelled, EngineCounters, Failed, Finished, SubmitSegment
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler, WaitingSegment
+from service.engine.worker.sharing import BULK_SHARE, INTERACTIVE_SHARE
 from service.engine.worker.totals import Totals
 from service.priority import PRIORITIES
 
@@ -51,6 +52,11 @@ class Lane:
     def is_running(self) -> bool:
         """Whether a segment is being decoded, which an encoder batch would hold up."""
         return self._runner.num_slots > 0
+
+    @property
+    def share(self) -> float:
+        """Weight of the lane among others that are busy."""
+        return INTERACTIVE_SHARE if self._scheduler.num_interactive else BULK_SHARE
 
     def accept(self, segments: Sequence[SubmitSegment]) -> None:
         """Queue segments that have arrived."""

@@ -1,7 +1,8 @@
 """Loop of the engine process, which `service.engine.worker.__main__` starts.
 
-Owns the loop, which reads like one sentence: receive what has come, give every checkpoint's lane
-its turn (plan which segments join, admit them, step), send what is finished. One thread does all of
+Owns the loop, which reads like one sentence: receive what has come, give a checkpoint's lane its
+turn (plan which segments join, admit them, step), send what is finished. Whose turn it is says
+`service.engine.worker.sharing`. One thread does all of
 it and owns the networks. The process ends when the front closes the socket; what else may end it is
 `service.engine.lifetime`.
 """
@@ -22,6 +23,8 @@ from service.engine.messages import (
     Cancel,
     Configure,
     EngineMessage,
+    Failed,
+    Finished,
     FrontMessage,
     Shutdown,
     StartFailed,
@@ -31,6 +34,7 @@ from service.engine.messages import (
 from service.engine.worker.channel import EngineChannel
 from service.engine.worker.lane import Lane
 from service.engine.worker.loading import load_lanes
+from service.engine.worker.sharing import LaneTurns
 from service.logs import configure_logging
 
 _LOGGER = logging.getLogger(__name__)
@@ -49,6 +53,7 @@ class Engine:
     ) -> None:
         self._channel = channel
         self._lanes = lanes
+        self._turns = LaneTurns(len(lanes))
         self._configure = configure
         self._clock = clock
         self._counted_at = clock()
@@ -73,12 +78,20 @@ class Engine:
         """One turn of the loop; waits for a message only when there is nothing to do."""
         wait_seconds = self._configure.heartbeat_seconds if self.is_idle else 0.0
         answers = self._take(self._channel.receive(wait_seconds=wait_seconds))
-        for lane in self._lanes:
-            answers += lane.turn(
-                max_token_budget=self._configure.admit_token_budget,
-                keeps_others_waiting=any(other.is_running for other in self._lanes),
-            )
+        number = self._turns.next(n for n, lane in enumerate(self._lanes) if not lane.is_idle)
+        if number is not None:
+            answers += self._turn_of(number)
         self._channel.send(self._with_counters(answers))
+
+    def _turn_of(self, number: int) -> list[Finished | Failed]:
+        lane, started = self._lanes[number], self._clock()
+        share = lane.share
+        answers = lane.turn(
+            max_token_budget=self._configure.admit_token_budget,
+            keeps_others_waiting=any(other.is_running for other in self._lanes),
+        )
+        self._turns.charge(number, self._clock() - started, share=share)
+        return answers
 
     def _take(self, messages: Sequence[FrontMessage]) -> list[EngineMessage]:
         answers: list[EngineMessage] = []

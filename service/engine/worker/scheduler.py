@@ -114,6 +114,11 @@ class Scheduler:
         """Segments in the queue of one class."""
         return len(self._queues[priority].turns)
 
+    @property
+    def num_interactive(self) -> int:
+        """Interactive segments, waiting and running."""
+        return self.num_waiting_of("interactive") + len(self._running)
+
     def add(self, segments: Iterable[WaitingSegment]) -> None:
         """Put segments into their queues, in their order."""
         for segment in segments:

@@ -7,6 +7,9 @@ import service.checkpoint_folder
 from model.errors import CheckpointError, ConfigError
 from model.text.language import LanguagePair
 from service.cli.directions import chosen_direction, single_checkpoint
+from service.models.checkpoints import load_checkpoints
+from service.models.routing import RoutingTable
+from service.settings import load_settings
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 EN_DE = LanguagePair(source="en", target="de")
@@ -23,10 +26,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def choose(
-    path: Path | None, source: str | None = None, target: str | None = None
+    path: Path | None,
+    source: str | None = None,
+    target: str | None = None,
+    model: str | None = None,
 ) -> tuple[str, LanguagePair]:
     """The name of the checkpoint's folder, and the pair."""
-    flags = argparse.Namespace(source_language=source, target_language=target)
+    flags = argparse.Namespace(source_language=source, target_language=target, model=model)
     found = chosen_direction(flags, path)
     return found.directory.name, found.pair
 
@@ -71,12 +77,64 @@ def test_what_leaves_none_or_several_is_one_error_that_lists_what_there_is(
     assert str(caught.value).endswith(f" has {listed}")
 
 
-def test_two_checkpoints_of_one_direction_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    for name in ("old", "new"):
-        write_tiny_checkpoint(tmp_path / name, name=name, pairs=(EN_ZH,))
-    with pytest.raises(ConfigError, match=r"2 .* --to zh; .*Hans \(new\), en → zh-Hans \(old\)$"):
-        choose(tmp_path, None, "zh")
-    assert choose(tmp_path / "old", None, "zh") == ("old", EN_ZH)
+@pytest.fixture(scope="module")
+def rivals(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three checkpoints from English to Chinese, one of them both ways."""
+    folder = tmp_path_factory.mktemp("rivals")
+    write_tiny_checkpoint(folder / "a", name="ways", pairs=(EN_ZH, ZH_EN))
+    write_tiny_checkpoint(folder / "b", name="old", pairs=(EN_ZH,))
+    write_tiny_checkpoint(folder / "c", name="new", pairs=(EN_ZH,))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("preferred", "chosen"),
+    [
+        ("", ("c", "old, ways")),
+        ("gone, old", ("b", "new, ways")),
+        ("ways,old", ("a", "old, new")),
+    ],
+)
+def test_of_several_for_one_direction_the_servers_choice_translates_and_is_told(
+    rivals: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    preferred: str,
+    chosen: tuple[str, str],
+) -> None:
+    expected, others = chosen
+    monkeypatch.setenv("DRAGOMAN_PREFERRED", preferred)
+    name = load_checkpoints(rivals).usable["abc".index(expected)].manifest.name
+    table = RoutingTable(
+        [one.offer for one in load_checkpoints(rivals).usable], preferred=load_settings().preferred
+    )
+    served = table.all.hop("en", "zh-Hans")
+    assert served is not None
+    assert served.checkpoint == name
+    assert choose(rivals, None, "zh") == (expected, EN_ZH)
+    told = f"dragoman: en → zh-Hans by {name}; --model names another one: {others}\n"
+    assert capsys.readouterr().err == told
+    assert choose(rivals, "zh", "en") == ("a", ZH_EN)
+    assert capsys.readouterr().err == "", "there was no choice"
+
+
+def test_a_model_is_picked_by_its_name(rivals: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert choose(rivals, None, "zh", model="ways") == ("a", EN_ZH)
+    assert choose(rivals, model="old") == ("b", EN_ZH)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(ConfigError, match=r"--model is 'none'; .* has ways, old, new$"):
+        choose(rivals, "en", "zh", model="none")
+    with pytest.raises(ConfigError, match=r"^0 language pairs fit --from zh; the checkpoint has"):
+        choose(rivals, "zh", None, model="new")
+    assert single_checkpoint(rivals, "new") == rivals / "c"
+    with pytest.raises(ConfigError, match="--model is 'none'"):
+        single_checkpoint(rivals, "none")
+
+
+def test_of_two_checkpoints_with_one_name_the_first_counts_as_it_is_served(tmp_path: Path) -> None:
+    for folder, pair in (("a", EN_ZH), ("b", ZH_EN)):
+        write_tiny_checkpoint(tmp_path / folder, name="one", pairs=(pair,))
+    assert choose(tmp_path) == ("a", EN_ZH)
 
 
 def test_a_path_is_asked_before_the_environment_and_that_before_the_bundled_ones(

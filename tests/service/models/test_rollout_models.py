@@ -1,14 +1,17 @@
 """Loading and unloading of one model among several, with real engines."""
 
 import asyncio
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from service.models.routing import Hop, Route
 from support.served_front import QUERY, Served
 from support.several_models import write_several
+from support.tiny_checkpoint import EN_ZH
 
 
 @pytest.fixture
@@ -63,10 +66,26 @@ def test_what_is_unloaded_is_not_served_until_it_is_loaded_again(folder: Path) -
     asyncio.run(scenario())
 
 
+async def _check_shared_room(served: Served, client: httpx.AsyncClient) -> None:
+    """Three requests of four for one model are as many as it may have beside others."""
+    front = served.front
+    route = Route(hops=(Hop(checkpoint="small", pair=EN_ZH),))
+    values = {"texts": "A cat.", "source": "en", "target": "zh-Hans"}
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(front.translator(route, "interactive"))
+        refused = await client.post("/v1/translate", json=values | {"model": "small"})
+        assert (refused.status_code, refused.json()["limit"]) == (429, 3)
+        assert int(refused.headers["retry-after"]) >= 1
+        other = await client.post("/v1/translate", json=values | {"model": "both"})
+        assert other.status_code == 200
+
+
 def test_a_change_that_cannot_be_is_refused_and_changes_nothing(folder: Path) -> None:
     async def scenario() -> None:
-        served = Served(folder)
+        served = Served(folder, max_requests=4)
         async with served.client() as client:
+            await _check_shared_room(served, client)
             engine = served.front._served.supervisor.process_id
             for name, what, status, code in (
                 ("none", "load", 404, "unknown_model"),

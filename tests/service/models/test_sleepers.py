@@ -12,6 +12,8 @@ from service.models.catalogue import num_weight_bytes
 from support.served_front import Served
 from support.several_models import write_several
 
+NAMES = ("both", "german", "small")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -47,6 +49,24 @@ def _resident_bytes(process_id: int | None) -> int:
     return 4096 * int(status.split()[1])
 
 
+def _check_figures(served: Served, size: int) -> None:
+    """`german` was loaded for three requests and left for `small`; `both` is of the start."""
+    loads = {"checkpoint": "german", "result": "success"}
+    assert served.sample("checkpoint_loads_total", **loads) == 1
+    gone = {"checkpoint": "german", "reason": "evicted"}
+    assert served.sample("checkpoint_unloads_total", **gone) == 1
+    assert served.sample("checkpoint_load_seconds_count") == 2
+    resident = {name: served.sample("checkpoint_resident", checkpoint=name) for name in NAMES}
+    assert resident == {"both": 1, "german": 0, "small": 1}
+    states = {name: served.sample("checkpoints", state=name) for name in ("loaded", "asleep")}
+    assert states == {"loaded": 2, "asleep": 1}
+    assert served.sample("engines", state="serving") == 2
+    assert served.sample("engine_process_resident_memory_bytes", checkpoint="small") > 2**20
+    assert served.sample("finished_segments_total", checkpoint="german") == 3
+    assert served.sample("step_rows_count") >= 4, "steps of the engine that left count on"
+    assert served.sample("memory_counted_bytes") == 2 * size == served.sample("memory_budget_bytes")
+
+
 def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_memory(
     folder: Path, size: int
 ) -> None:
@@ -54,16 +74,21 @@ def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_mem
         served = Served(folder, memory_budget=2 * size, pinned=("both",))
         async with served.client() as client:
             assert await _awake(client) == {"both"}
+            assert served.sample("memory_counted_bytes") == size
+            assert served.sample("checkpoint_loads_total", checkpoint="german") == 0
             codes = {one["code"] for one in (await client.get("/languages")).json()}
             assert codes == {"en", "zh-Hans", "de"}, "what is asleep can be asked for"
             replies = await asyncio.gather(*[_by(client, "german") for _ in range(3)])
             assert [reply.status_code for reply in replies] == [200] * 3
             assert await _awake(client) == {"both", "german"}
+            assert served.sample("memory_counted_bytes") == 2 * size
+            assert served.sample("engine_up", checkpoint="german") == 1
             german = served.front._routes.woken["german"].supervisor.process_id
             assert _resident_bytes(german) > 2**20
             assert (await _by(client, "small")).status_code == 200
             assert await _awake(client) == {"both", "small"}
             assert _resident_bytes(german) == 0, "the system has its memory again"
+            _check_figures(served, size)
             assert (await _by(client, "both")).status_code == 200
             assert (await _by(client, "german")).json()["models"] == ["german"]
             assert await _awake(client) == {"both", "german"}, "what is pinned stays"
@@ -97,12 +122,16 @@ def test_what_cannot_be_loaded_is_a_503_and_everything_else_is_served(
             file.write_bytes(file.read_bytes()[:-1] + b"?")
             refused = await _by(client, "german")
             assert (refused.status_code, refused.json()["code"]) == (503, "load_failed")
+            failed = {"checkpoint": "german", "result": "failure"}
+            assert served.sample("checkpoint_loads_total", **failed) == 1
             assert (await _by(client, "small")).status_code == 200
         served = Served(folder, memory_budget=size, pinned=("both",))
         async with served.client() as client:
             refused = await _by(client, "small")
             assert (refused.status_code, refused.json()["code"]) == (503, "no_memory")
             assert f"{size} bytes" in refused.json()["error"]
+            full = {"checkpoint": "small", "result": "no_memory"}
+            assert served.sample("checkpoint_loads_total", **full) == 1
             assert (await _by(client, "both")).status_code == 200
 
     asyncio.run(scenario())
@@ -127,6 +156,8 @@ def test_a_reload_and_an_administrator_keep_to_the_budget(folder: Path, size: in
             assert (await _by(client, "german")).status_code == 200
             assert (await client.post("/open/admin/reload")).status_code == 200
             assert await _awake(client) == {"both"}
+            gone = {"checkpoint": "german", "reason": "reload"}
+            assert served.sample("checkpoint_unloads_total", **gone) == 1
             loaded = await client.post("/open/v1/models/small/load")
             assert (loaded.status_code, loaded.json()["state"]) == (200, "loaded")
             again = await client.post("/open/v1/models/small/load")
@@ -147,6 +178,8 @@ def test_an_engine_that_is_lost_too_often_sleeps_again(folder: Path, size: int) 
             supervisor._engine._link.kill()
             while "german" in await _awake(client):  # noqa: ASYNC110  # there is no event
                 await asyncio.sleep(0.01)
+            gone = {"checkpoint": "german", "reason": "lost"}
+            assert served.sample("checkpoint_unloads_total", **gone) == 1
             assert (await _by(client, "german")).status_code == 200
 
     asyncio.run(scenario())

@@ -9,8 +9,6 @@ import pytest
 
 from service.errors import RequestError, conflict, reload_failed
 from service.models.watch import FolderWatch, keep_watching
-from support.served_front import Served
-from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 
 @pytest.fixture
@@ -125,28 +123,3 @@ def test_a_reload_that_was_put_off_is_tried_again_and_one_that_failed_waits_for_
     is_unforeseen = not isinstance(error, RequestError)
     records = [one for one in caplog.records if one.levelno == logging.ERROR]
     assert bool(records) == is_unforeseen
-
-
-def test_a_checkpoint_that_is_put_into_the_folder_is_served_by_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keep_watching, "__kwdefaults__", {"seconds": 0.05})
-    folder = tmp_path / "checkpoints"
-    folder.mkdir()
-    write_tiny_checkpoint(folder / "a", name="there", pairs=(EN_ZH,))
-    write_tiny_checkpoint(tmp_path / "b", name="back", pairs=(ZH_EN,))
-
-    async def names(served: Served, expected: set[str]) -> None:
-        while set(served.front.table.names) != expected:  # noqa: ASYNC110  # there is no event
-            await asyncio.sleep(0.02)
-
-    async def scenario() -> None:
-        served = Served(folder, watch=True)
-        async with served.client():
-            await names(served, {"there"})
-            (tmp_path / "b").rename(folder / "b")
-            await names(served, {"there", "back"})
-            shutil.rmtree(folder / "a")
-            await names(served, {"back"})
-
-    asyncio.run(scenario())

@@ -11,7 +11,7 @@ from model.config import ComputeReason
 from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
 from service.labels import MAX_GONE, Served
 from service.telemetry.buckets import COARSEST_SECONDS, FINEST_SECONDS, SECONDS
-from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
 from service.telemetry.metrics import Metrics
 
 REASONS: dict[str, ComputeReason] = {"tiny": "processor", "other": "asked_for"}
@@ -47,17 +47,14 @@ def metrics(registry: CollectorRegistry) -> Metrics:
     return Metrics(registry)
 
 
-def _engine(
-    counters: EngineCounters, *, ready: Ready | None = READY, process_id: int | None = None
-) -> EngineCollector:
+def _engine(counters: EngineCounters, **others: EngineFacts) -> EngineCollector:
+    start = EngineFacts(is_up=True, start_seconds=4.5, num_threads=1)
     return EngineCollector(
         counters=lambda: counters,
         num_pending=lambda: 3,
         max_pending=8,
-        is_up=lambda: True,
-        ready=lambda: ready,
-        process_id=lambda: process_id,
-        start_seconds=lambda: 4.5,
+        ready=lambda: READY,
+        engines=lambda: {START: start} | others,
     )
 
 
@@ -232,26 +229,43 @@ def test_work_is_read_at_the_scrape_and_told_with_its_limit(
     assert registry.get_sample_value("dragoman_max_requests") == 9
 
 
-def test_the_memory_of_the_engines_process_is_told_while_there_is_one(
+def test_what_every_engines_process_takes_is_told_while_there_is_one(
     metrics: Metrics, registry: CollectorRegistry
 ) -> None:
     name = "dragoman_engine_process_resident_memory_bytes"
-    processes: list[int | None] = [os.getpid()]
-    engine = EngineCollector(
-        counters=EngineCounters,
-        num_pending=lambda: 0,
-        max_pending=1,
-        is_up=lambda: True,
-        ready=lambda: None,
-        process_id=lambda: processes[0],
+    engines = {
+        START: EngineFacts(is_up=True, process_id=os.getpid()),
+        "small": EngineFacts(is_up=True, process_id=os.getppid()),
+    }
+    metrics.watch_engine(
+        EngineCollector(
+            counters=EngineCounters,
+            num_pending=lambda: 0,
+            max_pending=1,
+            ready=lambda: None,
+            engines=lambda: engines,
+        )
     )
-    metrics.watch_engine(engine)
-    memory = registry.get_sample_value(name)
-    assert memory is not None
-    assert memory > 1_000_000
-    processes[0] = None
-    assert registry.get_sample_value(name) is None
+    small = {"checkpoint": "small"}
+    memory = [registry.get_sample_value(name, labels) for labels in ({}, small)]
+    assert all(value is not None and value > 1_000_000 for value in memory)
+    assert memory[0] != memory[1]
+    del engines["small"]
+    engines[START] = EngineFacts(is_up=True)
+    assert [registry.get_sample_value(name, labels) for labels in ({}, small)] == [None, None]
     assert registry.get_sample_value("dragoman_engine_up") == 1
+    assert registry.get_sample_value("dragoman_engine_up", small) is None
+
+
+def test_an_engine_beside_that_of_the_start_has_series_of_its_checkpoint(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    metrics.watch_engine(_engine(EngineCounters(), small=EngineFacts(num_threads=3)))
+    small = {"checkpoint": "small"}
+    names = ("engine_up", "engine_threads", "engine_start_seconds")
+    for labels, expected in (({}, [1, 1, 4.5]), (small, [0, 3, None])):
+        found = [registry.get_sample_value(f"dragoman_{name}", labels) for name in names]
+        assert found == expected
 
 
 def _histogram_quantile(registry: CollectorRegistry, name: str, quantile: float) -> float:

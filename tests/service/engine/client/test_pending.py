@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from itertools import count
 
 import pytest
 
@@ -50,11 +52,16 @@ def _with(
     scenario: Callable[[PendingSegments, Heard], Awaitable[None]],
     limit: int = 8,
     reserved_share: float = 0.0,
+    num_checkpoints: int = 1,
 ) -> None:
     async def run() -> None:
         heard = Heard()
         pending = PendingSegments(
-            limit, reserved_share=reserved_share, observer=heard, clock=lambda: 0.0
+            limit,
+            reserved_share=reserved_share,
+            num_checkpoints=num_checkpoints,
+            observer=heard,
+            clock=lambda: 0.0,
         )
         await scenario(pending, heard)
 
@@ -121,3 +128,33 @@ def test_a_request_whose_segments_are_not_known_is_let_in_while_some_room_is_lef
         pending.check_room([JOB] * 5)
 
     _with(scenario, limit=100)
+
+
+def test_a_flood_for_one_checkpoint_leaves_room_to_another() -> None:
+    first, second = (replace(JOB, checkpoint=place, priority="bulk") for place in (0, 1))
+
+    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+        numbers = count(1)
+        pending.add({next(numbers): job for job in [first] * 3 + [JOB] * 3})
+        with pytest.raises(QueueFullError) as caught:
+            pending.check_room([first])
+        assert (caught.value.value, caught.value.limit) == (7, 6)
+        with pytest.raises(QueueFullError):
+            pending.check_open("bulk", checkpoint=0)
+        pending.check_open("bulk", checkpoint=1)
+        pending.check_room([second] * 2)
+        pending.settle(Cancelled(segment_id=1))
+        pending.check_room([first])
+        pending.fail_all("the engine is gone")
+        pending.check_room([first] * 6)
+
+    _with(scenario, reserved_share=0.25, num_checkpoints=2)
+
+
+def test_a_checkpoint_alone_has_all_places() -> None:
+    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+        bulk = replace(JOB, priority="bulk")
+        pending.add({1: bulk, 2: bulk, 3: bulk, 4: bulk, 5: JOB, 6: JOB, 7: JOB})
+        pending.check_room([JOB])
+
+    _with(scenario, reserved_share=0.25)

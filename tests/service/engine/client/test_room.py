@@ -11,10 +11,10 @@ def test_a_class_that_fills_its_part_is_refused_and_the_other_is_not(first: str)
     for _ in range(6):
         assert room.excess(1, first) is None
         room.take(1, first)
-    assert room.excess(1, first) == Excess(7, 6)
+    assert room.excess(1, first) == Excess(7, 6, "class")
     assert room.excess(2, other) is None
     assert room.excess(3, other) == Excess(9, 8)
-    assert room.excess(7, other) == Excess(7, 6)  # its own limit is named first
+    assert room.excess(7, other) == Excess(7, 6, "class")  # its own limit is named first
     room.take(2, other)
     assert room.excess(1, other) == Excess(9, 8)
     room.leave(1, first)
@@ -35,7 +35,7 @@ def test_a_share_of_the_limits_is_rounded_up() -> None:
     room.take(142, "bulk")
     assert room.excess(1, "bulk", share=0.95) is None
     room.take(1, "bulk")
-    assert room.excess(1, "bulk", share=0.95) == Excess(144, 143)
+    assert room.excess(1, "bulk", share=0.95) == Excess(144, 143, "class")
     room.take(47, "interactive")
     assert room.excess(1, None, share=0.95) == Excess(191, 190)
 
@@ -54,3 +54,51 @@ def test_a_place_is_given_back_whatever_happens_meanwhile() -> None:
     with pytest.raises(ZeroDivisionError), room.holding(1, "bulk"):
         1 / room.num_of("interactive")
     assert room.num == 0
+
+
+def _flood(room: Room, *owners: str) -> dict[str, int]:
+    """What each has, when all of them take turns until no place is given."""
+    taken = dict.fromkeys(owners, 0)
+    waiting = list(owners)
+    while waiting:
+        owner = waiting.pop(0)
+        if room.excess(1, None, owner=owner) is None:
+            room.take(1, "interactive", owner=owner)
+            taken[owner] += 1
+            waiting.append(owner)
+    return taken
+
+
+@pytest.mark.parametrize(("owners", "each"), [("a", 75), ("ab", 43), ("abcd", 23)])
+def test_an_owner_that_floods_leaves_room_for_the_next_one(owners: str, each: int) -> None:
+    room = Room(100, reserved_share=0.25)
+    taken = _flood(room, *owners)
+    assert all(abs(number - each) <= 1 for number in taken.values())
+    refused = room.excess(1, None, owner="a")
+    assert refused is not None
+    assert refused.limit <= taken["a"]
+    assert room.excess(1, "bulk", owner="new") is None
+
+
+def test_one_owner_is_refused_by_its_own_limit_and_another_is_not() -> None:
+    room = Room(8, reserved_share=0.25)
+    room.take(3, "bulk", owner=1)
+    room.take(3, "interactive", owner=1)
+    assert room.excess(1, "interactive", owner=1) == Excess(7, 6, "owner")
+    assert room.excess(1, "interactive", owner=2) is None
+    assert room.excess(2, "interactive", owner=2) is None
+    room.leave(3, "bulk", owner=1)
+    assert room.excess(1, "interactive", owner=1) is None
+
+
+def test_places_of_an_owner_are_given_back() -> None:
+    room = Room(4, reserved_share=0.25)
+    with room.holding(3, "bulk", owner="a"):
+        assert room.excess(1, "interactive", owner="a") == Excess(4, 3, "owner")
+    assert room.num == 0
+    assert room.excess(3, "bulk", owner="a") is None
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_there_is_a_place_for_any_owner_however_small_the_whole(limit: int) -> None:
+    assert Room(limit, reserved_share=0.99).excess(1, "interactive", owner="a") is None

@@ -315,7 +315,8 @@ def test_every_checkpoint_has_its_own_rows_and_its_turn(ends, configure):
         msgspec.structs.replace(segment(100 + number, max_length=9), checkpoint=1)
         for number in range(3)
     ]
-    counters = of(EngineCounters, pair.turn(submit(*first, *second)))[0]
+    pair.turn(submit(*first, *second))
+    counters = of(EngineCounters, pair.turn())[0]
     assert (counters.num_running, counters.max_slots, counters.max_rows) == (4 + 3, 8, 16)
     order = [word.segment_id for word in of(Finished, pair.run_out())]
     assert sorted(order) == [*range(30), 100, 101, 102]

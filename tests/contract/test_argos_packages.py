@@ -1,0 +1,110 @@
+"""The way of a LibreTranslate user: Argos packages are put into the folder of a running server."""
+
+import asyncio
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from model.text.pieces import PieceModel
+from service.models.watch import keep_watching
+from support.served_front import Served
+from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
+
+ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+
+from support.ctranslate2_models import random_directory  # noqa: E402  # needs CTranslate2
+
+METADATA = {"package_version": "1.9", "from_code": "en", "to_code": "zt"}
+NAME = "translate-en_zt-1_9"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An unpacked package."""
+    root = tmp_path / NAME
+    random_directory(root / "model", quantization="int8")
+    (root / "model" / "sentencepiece.model").rename(root / "sentencepiece.model")
+    (root / "metadata.json").write_text(json.dumps(METADATA))
+    return root
+
+
+def pack(root: Path, file: Path) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(root.rglob("*")):
+            archive.write(path, path.relative_to(root.parent))
+
+
+def of_ctranslate2(root: Path, sentences: list[str]) -> list[str]:
+    """What CTranslate2 makes of the package's own files."""
+    pieces = PieceModel((root / "sentencepiece.model").read_bytes())
+    engine = ctranslate2.Translator(str(root / "model"), compute_type="float32", intra_threads=1)
+    found = engine.translate_batch(
+        [pieces.pieces(sentence) for sentence in sentences],
+        beam_size=4,
+        length_penalty=1.0,
+        min_decoding_length=0,
+    )
+    return [pieces.text(each.hypotheses[0]).strip() for each in found]
+
+
+async def names(served: Served, expected: set[str]) -> None:
+    while set(served.front.table.names) != expected:  # noqa: ASYNC110  # there is no event
+        await asyncio.sleep(0.02)
+
+
+async def sentences_that_end(client: httpx.AsyncClient) -> list[str]:
+    """Sentences of which the network's translation is not cut off."""
+    sentences = [english for english, _ in generated_pairs(40, seed=31)]
+    values = {"texts": sentences, "source": "en", "target": "zh-Hant"}
+    reply = (await client.post("/v1/translate", json=values)).json()
+    return [
+        sentence
+        for sentence, one in zip(sentences, reply["translations"], strict=True)
+        if not any(segment["is_truncated"] for segment in one["segments"])
+    ]
+
+
+def test_a_package_in_the_folder_is_served_and_translates_as_ctranslate2_does(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keep_watching, "__kwdefaults__", {"seconds": 0.05})
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    write_tiny_checkpoint(folder / "a", name="there", pairs=(EN_ZH,))
+    pack(root, tmp_path / "whole")
+    (tmp_path / "broken").write_bytes((tmp_path / "whole").read_bytes()[:2_000])
+
+    async def scenario() -> None:
+        served = Served(folder, watch=True, compute_type="float32", stopping="first")
+        async with served.client() as client:
+            await names(served, {"there"})
+            for file in ("broken", "whole"):
+                name = NAME if file == "whole" else file
+                (tmp_path / file).rename(folder / f"{name}.argosmodel")
+            await names(served, {"there", NAME})
+            english = next(
+                one for one in (await client.get("/languages")).json() if one["code"] == "en"
+            )
+            assert set(english["targets"]) == {"zh-Hans", "zh-Hant"}
+            sentences = await sentences_that_end(client)
+            assert len(sentences) > 15
+            query = {"q": sentences, "source": "en", "target": "zt"}
+            ours = (await client.post("/translate", json=query)).json()["translatedText"]
+            assert len(set(ours)) > 10
+            assert ours == of_ctranslate2(root, sentences)
+            models = (await client.get("/v1/models")).json()
+            assert [one["name"] for one in models["models"]] == ["there", NAME]
+            [fault] = models["faulty"]
+            assert (fault["directory"], fault["is_served"]) == ("broken", False)
+            assert fault["reason"].startswith("broken.argosmodel")
+            assert str(tmp_path) not in fault["reason"]
+            shutil.rmtree(folder / "a")
+            (folder / "broken.argosmodel").unlink()
+            await names(served, {NAME})
+            assert (await client.get("/v1/models")).json()["faulty"] == []
+
+    asyncio.run(scenario())
