@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from service.models.routing import Hop, Route
+from service.priority import PRIORITIES
 from support.served_front import QUERY, Served
 from support.several_models import write_several
 from support.tiny_checkpoint import EN_ZH
@@ -72,8 +73,8 @@ async def _check_shared_room(served: Served, client: httpx.AsyncClient) -> None:
     route = Route(hops=(Hop(checkpoint="small", pair=EN_ZH),))
     values = {"texts": "A cat.", "source": "en", "target": "zh-Hans"}
     with ExitStack() as stack:
-        for _ in range(3):
-            stack.enter_context(front.translator(route, "interactive"))
+        for priority in PRIORITIES[:1] * 2 + PRIORITIES[1:]:
+            stack.enter_context(front.translator(route, priority))
         refused = await client.post("/v1/translate", json=values | {"model": "small"})
         assert (refused.status_code, refused.json()["limit"]) == (429, 3)
         assert int(refused.headers["retry-after"]) >= 1
