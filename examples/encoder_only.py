@@ -2,9 +2,9 @@
 
     python -m examples.encoder_only
 
-Trains for some seconds on a CPU. The features (frames of speech in the real world) enter by a linear
-front end, two frames at a time; the mean of the encoder output over the real positions is the
-embedding of the sequence, and a linear layer over it tells the classes apart. The front end is
+Trains for some seconds on a CPU. The features (frames of speech in the real world) enter by a
+linear front end, two frames at a time; the mean of the encoder output over the real positions is
+the embedding of the sequence, and a linear layer over it tells the classes apart. The front end is
 here and not in the library, which trains and serves text: the encoder takes any embeddings with a
 mask, and this is how features become some.
 """

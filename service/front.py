@@ -9,7 +9,7 @@ replaces another are `service.models.rollout`; HTTP is `service.app`, signals an
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
@@ -20,14 +20,16 @@ from service.engine.errors import EngineUnavailableError
 from service.engine.messages import LoadedCheckpoint, Ready
 from service.errors import RequestError, overloaded, unavailable
 from service.http.arrivals import Arrivals
-from service.labels import PIVOT, Served, served_by
+from service.labels import PIVOT, SEVERAL, Served, served_by
 from service.models.catalogue import ModelEntry
 from service.models.deployment import Deployment, InFlight
+from service.models.detection import LanguageDetection
 from service.models.registry import Fault, Routes
 from service.models.rollout import Rollout, expire
 from service.models.routing import Route, RoutingTable
+from service.models.several_routes import checkpoints_of, translator_of
 from service.models.translator import SegmentsFinished
-from service.models.two_hops import Translator, TwoHops
+from service.models.two_hops import Translator
 from service.models.watch import FolderWatch, keep_watching
 from service.phase import REFUSALS, Phase
 from service.priority import Priority
@@ -56,6 +58,7 @@ class Front:
         text_thread: One thread for everything that is done to text.
         strangers_thread: One thread for large bodies of callers without a key, so that no other
             text waits behind them.
+        detection: What tells the languages of texts.
         arrivals: The bodies that are still arriving.
     """
 
@@ -74,6 +77,7 @@ class Front:
         self.text_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
         self.strangers_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strangers")
         self.arrivals = Arrivals()
+        self.detection = LanguageDetection(settings.detection, thread=self.text_thread)
         self._clock = clock
         self._on_ready = on_ready
         self._on_failed = on_failed
@@ -92,6 +96,7 @@ class Front:
             on_finished=on_finished,
             on_given_up=self._given_up,
             may_replace=lambda: self._phase is Phase.READY,
+            on_found=self.detection.read_statistics,
         )
 
     def __repr__(self) -> str:
@@ -158,8 +163,15 @@ class Front:
             raise _replaced()
         return limits
 
-    def served(self, route: Route) -> Served:
-        """The labels of a route; of one with two hops those of its ends."""
+    def served(self, *routes: Route) -> Served | None:
+        """The labels of a request whose texts take these routes; None where all stay as they are.
+
+        Of a route with two hops they are those of its ends.
+        """
+        different = dict.fromkeys(route for route in routes if route.hops)
+        if len(different) != 1:
+            return SEVERAL if different else None
+        (route,) = different
         if route.pivot is None:
             hop = route.hops[0]
             return served_by(hop.pair, hop.checkpoint)
@@ -175,7 +187,7 @@ class Front:
         if phase is not Phase.READY:
             raise unavailable(REFUSALS[phase], code=phase.value)
 
-    def check_room(self, priority: Priority | None = None, route: Route | None = None) -> None:
+    def check_room(self, priority: Priority | None = None, checkpoints: Sequence[str] = ()) -> None:
         """Return if there is room for one more translation request.
 
         The handlers ask this first of all: a refusal must not wait for the text thread, which
@@ -184,15 +196,15 @@ class Front:
         Args:
             priority: Its class, once it is known: a class that has filled its part is refused,
                 and the other is not.
-            route: Its route, once it is known: likewise.
+            checkpoints: Those that its routes go through, once they are known: likewise.
 
         Raises:
             RequestError: A 503 when none is accepted, a 429 when too many are in flight.
             QueueFullError: Too many segments wait already.
         """
         self.check_ready()
-        self._routes.check_open(priority, () if route is None else route.checkpoints)
-        excess = self._room.excess(1, priority, owner=self._owner(route))
+        self._routes.check_open(priority, checkpoints)
+        excess = self._room.excess(1, priority, owner=self._owner(checkpoints))
         if excess is None:
             return
         num = excess.value - 1
@@ -204,11 +216,9 @@ class Front:
             seconds=1.0,
         )
 
-    def _owner(self, route: Route | None) -> str | None:
-        """Whose a request is, where checkpoints share the room."""
-        if route is None or len(self._routes.table.names) < 2:
-            return None
-        return route.checkpoints[0]
+    def _owner(self, checkpoints: Sequence[str]) -> str | None:
+        """Whose a request is, where checkpoints share the room: the first one's."""
+        return checkpoints[0] if checkpoints and len(self._routes.table.names) > 1 else None
 
     def check_live(self) -> None:
         """Return unless only a restart can help.
@@ -221,25 +231,31 @@ class Front:
             raise unavailable(REFUSALS[phase], code=phase.value)
 
     @contextmanager
-    def translator(self, route: Route, priority: Priority) -> Iterator[Translator]:
-        """The translator of a route, for one request that is in flight until the block is left.
+    def translator(
+        self, route: Route | Sequence[Route], priority: Priority
+    ) -> Iterator[Translator]:
+        """The translator of a request that is in flight until the block is left.
 
         It stays as it is, whatever is loaded meanwhile.
+
+        Args:
+            route: Of all texts, or one of each.
+            priority: The class of the request.
 
         Raises:
             RequestError: A 503 when there is none, a 429 when too many requests are in flight.
             QueueFullError: Too many segments wait already.
         """
-        self.check_room(priority, route)
-        deployments = [self._deployment(name) for name in route.checkpoints]
-        hops = zip(deployments, route.checkpoints, strict=True)
-        translators = [deployment.translator(name) for deployment, name in hops]
+        routes = [route] if isinstance(route, Route) else route
+        names = checkpoints_of(routes)
+        self.check_room(priority, names)
+        deployments = {name: self._deployment(name) for name in names}
         with ExitStack() as stack:
-            stack.enter_context(self._room.holding(1, priority, owner=self._owner(route)))
+            stack.enter_context(self._room.holding(1, priority, owner=self._owner(names)))
             stack.enter_context(self._in_flight.one_more())
-            for deployment in deployments:
+            for deployment in deployments.values():
                 stack.enter_context(deployment.in_flight.one_more())
-            yield translators[0] if route.pivot is None else TwoHops(*translators)
+            yield translator_of(routes, lambda name: deployments[name].translator(name))
 
     def _deployment(self, name: str) -> Deployment:
         deployment = self._routes.find(name)
@@ -248,12 +264,12 @@ class Front:
         self._rollout.sleepers.used(name)
         return deployment
 
-    def is_asleep(self, route: Route) -> bool:
-        """Whether a checkpoint of a route has to be loaded first."""
-        return any(self._routes.sleeper(name) is not None for name in route.checkpoints)
+    def is_asleep(self, *routes: Route) -> bool:
+        """Whether a checkpoint of some routes has to be loaded first."""
+        return any(self._routes.sleeper(name) is not None for name in checkpoints_of(routes))
 
-    async def wake(self, route: Route) -> None:
-        """Load the checkpoints of a route that are asleep.
+    async def wake(self, *routes: Route) -> None:
+        """Load the checkpoints of some routes that are asleep.
 
         Raises:
             RequestError: A 503: it takes too long, there is no memory for them, they cannot be
@@ -264,7 +280,7 @@ class Front:
         try:
             async with wait:
                 self._waits.add(wait)
-                await self._rollout.sleepers.wake_all(route.checkpoints)
+                await self._rollout.sleepers.wake_all(checkpoints_of(routes))
         except TimeoutError:
             self.check_ready()
             raise unavailable(

@@ -40,6 +40,9 @@ class Served:
 NONE = Served(pair="none", checkpoint="none")
 """Of a request for which no pair was chosen: a probe, or one that was refused before."""
 
+SEVERAL = Served(pair="several", checkpoint="several")
+"""Of a request whose texts were detected to be in several languages."""
+
 OTHER = Served(pair="other", checkpoint="other")
 """Of a pair whose series are gone: it was loaded long ago, and something of it still ran."""
 
@@ -92,7 +95,7 @@ class ServedLabels:
         """The labels of what was served, or of nothing."""
         if served is None:
             return NONE
-        if served in self._loaded or served in self._gone:
+        if served in self._loaded or served in self._gone or served == SEVERAL:
             return served
         if served.checkpoint not in self._on_demand:
             return OTHER

@@ -29,6 +29,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0.0, le=86_400.0, allow_inf_nan=False)]
 Rate = Annotated[int, Field(ge=1, le=MAX_PER_MINUTE)]
 BeamSize = Annotated[int, Field(ge=1, le=MAX_BEAM_SIZE)]
+DetectionMode = Literal["auto", "accurate", "compact", "off"]
 
 _ORIGIN = re.compile(
     r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?"
@@ -99,6 +100,9 @@ class Settings(BaseSettings):
             recently used leave for others; None loads all at the start.
         pinned: Names of checkpoints that are loaded at the start and never leave.
         load_seconds: Time that a request waits for a checkpoint to be loaded.
+        detection: How the languages of texts are told: with statistics in memory of all languages
+            that share a script, with a tenth of them ("compact"), or not at all; "auto" has all
+            statistics of up to `service.models.detection.MAX_ACCURATE_LANGUAGES`.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -175,6 +179,7 @@ class Settings(BaseSettings):
     )
     pinned: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
     load_seconds: Seconds = 30.0
+    detection: DetectionMode = "auto"
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False

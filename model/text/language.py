@@ -26,6 +26,7 @@ _TAG = re.compile(
 )
 _SCRIPTS: Mapping[str, str] = MappingProxyType(
     {
+        "zh": "zh-Hans",
         "zh-CN": "zh-Hans",
         "zh-SG": "zh-Hans",
         "zh-HK": "zh-Hant",
@@ -33,7 +34,12 @@ _SCRIPTS: Mapping[str, str] = MappingProxyType(
         "zh-TW": "zh-Hant",
     }
 )
-"""Regions that say which of two scripts is written there (CLDR, likely subtags)."""
+"""Tags that say which of two scripts is written there (CLDR, likely subtags)."""
+
+_SYNONYMS: Mapping[str, str] = MappingProxyType(
+    {"fil": "tl", "in": "id", "iw": "he", "nb": "no", "no": "nb", "tl": "fil"}
+)
+"""Other codes of a language: revisions of ISO 639-1, and a macrolanguage for its largest part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +138,26 @@ def lookup_tags(tag: str) -> tuple[str, ...]:
     """The canonical tags that may stand for one, the nearest first: `de-AT` → `de-AT`, `de`.
 
     The rule is that of RFC 4647, section 3.4, but a script or an extended language is never left
-    out, which would be another language to its readers: `zh-TW` → `zh-TW`, `zh-Hant`.
+    out, which would be another language to its readers: `zh-TW` → `zh-TW`, `zh-Hant`. Another code
+    of the same language comes last: `no` → `no`, `nb`.
     """
     if tag in _SCRIPTS:
         return tag, _SCRIPTS[tag]
     parts = tag.split("-")
     is_second_kept = parts[1:] and parts[1].isalpha() and len(parts[1]) in {3, 4}
     shortest = 2 if is_second_kept else 1
-    return tuple("-".join(parts[:size]) for size in range(len(parts), shortest - 1, -1))
+    nearer = tuple("-".join(parts[:size]) for size in range(len(parts), shortest - 1, -1))
+    other = _SYNONYMS.get(nearer[-1])
+    return nearer if other is None else (*nearer, other)
+
+
+def lenient_tag(code: str) -> str:
+    """The canonical tag of a code as people and other programs write it: `zh_Hans` → `zh-Hans`.
+
+    Raises:
+        InputError: It is none.
+    """
+    return canonical_tag(code.replace("_", "-"))
 
 
 def _cased(part: str) -> str:

@@ -1,11 +1,13 @@
 """Admission: the one path of a translation request from its arrival to its answer.
 
 Owns the steps and their order, which is the order of refusals: admit the caller, look for room,
-read the body, let the contract parse it, check the texts, translate, count. A contract
+read the body, let the contract parse it, check the texts, detect their languages where the request
+names none, translate, count. A contract
 (`service.api.libretranslate`, `service.api.v1`) owns its wire alone: how its values become a
 `TranslationRequest`, and results a reply. Errors are answered by the application.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +16,15 @@ from typing import Protocol, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
+from model.text.detection import Detection
 from service.access.access import Access, Caller
 from service.api.checks import check_texts
+from service.api.detecting import detected_sources, ranked_languages
+from service.api.languages import languages_by_likelihood
 from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
-from service.models.translator import TranslatedText, TranslationRequest
+from service.models.translator import Origin, TranslatedText, TranslationRequest, within
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 
@@ -72,17 +77,36 @@ class Admission:
             RequestError: A 400, 401, 403, 408, 413, 429, 503 or 504.
             ClientGoneError: The client left first; its work was dropped.
         """
-        caller, values = await self._read(request, contract)
+        caller, values = await self.read(request, contract)
         job, asked = contract.parse(values)
         return contract.reply(await self._translate(request, caller, job), asked)
 
-    async def _read(
+    async def ranked_languages(self, request: Request, texts: Sequence[str]) -> list[Detection]:
+        """The loaded languages that a request's texts may be in, the likeliest first.
+
+        Raises:
+            RequestError: A 403 where detection is off, a 413, a 503, or a 504.
+            ClientGoneError: The client left first.
+        """
+        context = context_of(request)
+        context.num_texts = len(texts)
+        context.num_characters = check_texts(texts, self.front.settings)
+        languages = languages_by_likelihood(self.front.table)
+        priority = priority_of(estimated_work(texts, beam_size=1), None)
+        async with within(self.front.settings.timeout_seconds):
+            work = ranked_languages(self.front.detection, texts, languages, priority)
+            return await unless_gone(request, work)
+
+    async def read(
         self, request: Request, contract: Contract[AskedT]
     ) -> tuple[Caller, dict[str, object]]:
         """The caller and the request's values.
 
         Whether there is room is told as soon as the caller is known: to one whose key may still
         come it is not.
+
+        Raises:
+            RequestError: A 400, 401, 403, 408, 413, 429 or 503.
         """
         caller = await self.access.admit(request)
         if caller is None and contract.key_name is None:
@@ -107,21 +131,45 @@ class Admission:
         """One result per text, in order; counted for the caller, the metrics and the log."""
         context = context_of(request)
         context.num_texts = len(job.texts)
-        context.served = self.front.served(job.route)
+        if job.by_source is None:
+            context.served = self.front.served(job.route)
         context.num_characters = check_texts(job.texts, self.front.settings)
-        num_hops = len(job.route.hops)
+        job, origins = await self._with_routes(request, job)
+        routes = [origin.route for origin in origins]
+        context.served = self.front.served(*routes or [job.route])
+        num_hops = max((len(route.hops) for route in routes), default=1)
         work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
         job = dataclasses.replace(job, priority=priority, client=hash(caller.identity))
-        if self.front.is_asleep(job.route):
-            await unless_gone(request, self.front.wake(job.route))
-        with self.front.translator(job.route, priority) as translator:
+        if self.front.is_asleep(*routes):
+            await unless_gone(request, self.front.wake(*routes))
+        with self.front.translator(routes, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
             results = await unless_gone(request, translator.translate(job))
         context.num_segments = sum(len(result.hypotheses) for result in results)
-        return results
+        return [
+            dataclasses.replace(result, origin=origin)
+            for result, origin in zip(results, origins, strict=True)
+        ]
+
+    async def _with_routes(
+        self, request: Request, job: TranslationRequest
+    ) -> tuple[TranslationRequest, list[Origin]]:
+        """A request with the way of each text, once its language is known."""
+        if job.by_source is None:
+            return job, [Origin(route=job.route)] * len(job.texts)
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        priority = priority_of(estimated_work(job.texts, beam_size=job.beam_size), job.priority)
+        async with within(job.timeout_seconds):
+            work = detected_sources(self.front.detection, job.texts, job.by_source, priority)
+            found = await unless_gone(request, work)
+        origins = [Origin(route=job.by_source[one.tag], detected=one) for one in found]
+        route = origins[0].route if origins else job.route
+        job = dataclasses.replace(job, route=route, spent_seconds=clock() - started)
+        return job, origins
 
 
 def _key(contract: Contract[AskedT], values: Mapping[str, object]) -> object:

@@ -10,9 +10,9 @@ from itertools import product
 from types import MappingProxyType
 
 from model.errors import InputError
-from model.text.language import canonical_tag, lookup_tags
+from model.text.language import lenient_tag, lookup_tags
 from service.errors import RequestError, invalid, scalar, unknown_model, unsupported_language
-from service.models.pivot import find_route, reachable
+from service.models.pivot import find_route, reachable, sources
 from service.models.routing import Directions, Route, RoutingTable
 
 AUTO = "auto"
@@ -57,29 +57,35 @@ def language_name(tag: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenRoute:
-    """Route that a request's two codes mean.
+    """Route that a request's two codes mean; of "auto" the routes, of which each text takes one.
 
     Attributes:
-        route: From where to where.
-        is_detected: The source was "auto".
+        route: From where to where; of "auto" the one of a text that says nothing of its language.
+        by_source: Of "auto" the route from each language that a text may be in, the target among
+            them; None where the source is named.
     """
 
     route: Route
-    is_detected: bool
+    by_source: Mapping[str, Route] | None = None
+
+    @property
+    def is_detected(self) -> bool:
+        """The source was "auto"."""
+        return self.by_source is not None
 
 
 def find_tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> list[str]:
     """The loaded languages that a code may mean, the nearest first.
 
     Args:
-        code: Read without regard to case; a region that is not loaded is left out.
+        code: Read without regard to case; a region that is not loaded is left out, and `_` is `-`.
         aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
         known: The loaded languages.
 
     Raises:
         InputError: It is no code.
     """
-    tag = aliases.get(code.lower()) or canonical_tag(code)
+    tag = aliases.get(code.lower()) or lenient_tag(code)
     return [nearer for nearer in lookup_tags(tag) if nearer in known]
 
 
@@ -94,11 +100,11 @@ def choose_route(
     """The route between two codes, each of which is read as `find_tags` does.
 
     Of what they may mean the nearest languages are taken that there is a route between, and one
-    hop before two.
+    hop before two. Where both mean one language, texts stay as they are.
 
     Args:
         table: What is served.
-        source: A code, or "auto" for the only loaded language that goes straight to the target.
+        source: A code, or "auto": any language that there is a route from, text by text.
         target: A code.
         aliases: Codes that are not BCP-47 or mean more than they say, in lower case.
         model: Name of the only checkpoint that may translate; None leaves it to the table.
@@ -108,21 +114,50 @@ def choose_route(
             there is no route between.
     """
     directions = table.all if model is None else _directions_of(table, model)
-    is_detected = source.lower() == AUTO
-    sources = [] if is_detected else _tags(source, aliases, directions.languages)
+    is_named = source.lower() != AUTO
+    named = _tags(source, aliases, directions.languages) if is_named else []
     targets = _tags(target, aliases, directions.languages)
-    if is_detected:
-        sources = [_only_source(directions, targets)]
-    found = list(product(sources, targets))
+    if not is_named:
+        return _any_source(table, directions, targets, model=model)
+    found = list(product(named, targets))
     for hop in (directions.hop(*languages) for languages in found):
         if hop is not None:
-            return ChosenRoute(route=Route(hops=(hop,)), is_detected=is_detected)
+            return ChosenRoute(route=Route(hops=(hop,)))
+    for one, other in found:
+        if one == other:
+            return ChosenRoute(route=Route(hops=(), stays_in=one))
     if model is not None:
         raise _not_translated(table, model, found[0])
     for route in (find_route(table, *languages) for languages in found):
-        if route is not None and not is_detected:
-            return ChosenRoute(route=route, is_detected=False)
+        if route is not None:
+            return ChosenRoute(route=route)
     raise _unreachable(table, *found[0])
+
+
+def _any_source(
+    table: RoutingTable, directions: Directions, targets: Sequence[str], *, model: str | None
+) -> ChosenRoute:
+    """The routes to the nearest target that there are any to."""
+    for target in targets:
+        by_source = _routes_to(table, target, None if model is None else directions)
+        if by_source:
+            first = next(iter(by_source.values()))
+            stays = Route(hops=(), stays_in=target)
+            return ChosenRoute(route=first, by_source={**by_source, target: stays})
+    named = (directions.all_sources[0], targets[0])
+    raise _unreachable(table, *named) if model is None else _not_translated(table, model, named)
+
+
+def _routes_to(table: RoutingTable, target: str, straight: Directions | None) -> dict[str, Route]:
+    """The routes from every other language; only those of one hop where its directions are given.
+
+    The pivot is first: of a text that says nothing of its language, it is the likeliest.
+    """
+    if straight is None:
+        routes = ((one, find_route(table, one, target)) for one in sources(table, target))
+        return {source: route for source, route in routes if route is not None}
+    hops = ((one, straight.hop(one, target)) for one in straight.sources(target) if one != target)
+    return {source: Route(hops=(hop,)) for source, hop in hops if hop is not None}
 
 
 def _directions_of(table: RoutingTable, model: str) -> Directions:
@@ -156,20 +191,20 @@ def _unreachable(table: RoutingTable, source: str, target: str) -> RequestError:
     )
 
 
-def _only_source(directions: Directions, targets: Sequence[str]) -> str:
-    """The one language from which the target can be reached.
+def languages_by_likelihood(table: RoutingTable) -> tuple[str, ...]:
+    """All loaded languages, the pivot first: a text that says nothing is taken for it."""
+    first = [tag for tag in table.all.languages if tag == table.pivot]
+    return tuple(dict.fromkeys([*first, *table.all.languages]))
 
-    Where there is none, the only one there is: the refusal that follows names it.
-    """
-    found = (directions.sources(target) for target in targets)
-    sources = next(filter(None, found), directions.all_sources)
-    if len(sources) > 1:
-        raise invalid(
-            f"source is auto, but {len(sources)} source languages are loaded; name one of them",
-            value=AUTO,
-            limit=_listed(sources),
-        )
-    return sources[0]
+
+def several_sources(tags: Sequence[str]) -> RequestError:
+    """A 400: the source is "auto", and without detection it could be any of several languages."""
+    return invalid(
+        f"source is auto, but {len(tags)} source languages are loaded and detection is off;"
+        " name one of them",
+        value=AUTO,
+        limit=_listed(tags),
+    )
 
 
 def _tags(code: str, aliases: Mapping[str, str], known: Collection[str]) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from model.errors import ConfigError, ForeignModelError, InputError
-from model.text.language import canonical_tag
+from model.text.language import lenient_tag
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
 
@@ -111,7 +111,7 @@ def _pairs(sources: str | None, targets: str | None) -> tuple[tuple[str, str], .
 
 def _tags(flag: str, words: str) -> list[str]:
     try:
-        return list(dict.fromkeys(canonical_tag(word.strip()) for word in words.split(",")))
+        return list(dict.fromkeys(lenient_tag(word.strip()) for word in words.split(",")))
     except InputError as error:
         raise ConfigError(f"{flag}: {error}") from error
 

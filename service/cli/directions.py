@@ -16,7 +16,7 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, ConfigError, InputError, shown
 from model.system.paths import is_folder
-from model.text.language import LanguagePair
+from model.text.language import LanguagePair, lenient_tag, lookup_tags
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
 from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
 from service.models.checkpoints import find_checkpoints
@@ -53,6 +53,31 @@ def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direct
         ConfigError: There is no checkpoint, or none of that name; or the flags leave no
             direction, or several.
     """
+    fitting, complaint = _fitting_directions(arguments, path)
+    if len(fitting) == 1:
+        return fitting[0]
+    raise ConfigError(complaint)
+
+
+def chosen_or_same(arguments: argparse.Namespace, path: Path | None) -> Direction | None:
+    """As `chosen_direction`; None where no checkpoint is needed, as both flags mean one language.
+
+    Raises:
+        CheckpointError: As of `chosen_direction`.
+        ConfigError: As of `chosen_direction`.
+    """
+    fitting, complaint = _fitting_directions(arguments, path)
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting and _is_same(arguments.source_language, arguments.target_language):
+        return None
+    raise ConfigError(complaint)
+
+
+def _fitting_directions(
+    arguments: argparse.Namespace, path: Path | None
+) -> tuple[list[Direction], str]:
+    """All directions that the flags leave, and what to say if that is not one."""
     path = named_checkpoints(os.environ) if path is None else path
     is_folder(path, CheckpointError)  # what the system says of the path as it was written
     found = _named(path, arguments.model)
@@ -66,9 +91,9 @@ def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direct
     sources = set(known) if source == AUTO else _meant(source, known)
     targets = _meant(target, known)
     fitting = [one for one in offered if one.pair.source in sources and one.pair.target in targets]
-    if len({(one.pair.source, one.pair.target) for one in fitting}) != 1:
-        raise ConfigError(_complaint(path, offered, fitting, source, target))
-    return fitting[0] if len(fitting) == 1 else _best(fitting, found)
+    if len({(one.pair.source, one.pair.target) for one in fitting}) == 1 < len(fitting):
+        fitting = [_best(fitting, found)]
+    return fitting, _complaint(path, offered, fitting, source, target)
 
 
 def check_unreplaced(direction: Direction, manifest: Manifest) -> None:
@@ -139,6 +164,20 @@ def _meant(code: str | None, known: Sequence[str]) -> set[str]:
     except InputError:
         tags = []
     return set(tags[:1])
+
+
+def _is_same(source: str | None, target: str | None) -> bool:
+    """Whether two codes mean one language."""
+    if source is None or target is None:
+        return False
+    try:
+        first, second = (
+            lookup_tags(LIBRETRANSLATE_ALIASES.get(code.lower()) or lenient_tag(code))
+            for code in (source, target)
+        )
+    except InputError:
+        return False
+    return not set(first).isdisjoint(second)
 
 
 def _complaint(

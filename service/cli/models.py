@@ -15,7 +15,7 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DragomanError, InputError
 from model.system.paths import exists
-from model.text.language import canonical_tag, lookup_tags, primary_language
+from model.text.language import lenient_tag, lookup_tags, primary_language
 from service.api.languages import LIBRETRANSLATE_ALIASES
 from service.checkpoint_folder import named_checkpoints
 from service.cli.registry_text import directions, human_bytes, offer_rows, table
@@ -153,6 +153,6 @@ def _tag(flag: str, code: str | None) -> str | None:
     if code is None:
         return None
     try:
-        return LIBRETRANSLATE_ALIASES.get(code.lower()) or canonical_tag(code)
+        return LIBRETRANSLATE_ALIASES.get(code.lower()) or lenient_tag(code)
     except InputError as error:
         raise ConfigError(f"{flag}: {error}") from error

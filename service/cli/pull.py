@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, InputError, one_line
 from model.system.paths import is_file
-from model.text.language import canonical_tag
+from model.text.language import lenient_tag
 from service.cli import convert as conversion
 from service.cli.pulled import Place, place_of
 from service.cli.registry_text import described, human_bytes
@@ -256,7 +256,7 @@ def _pairs_of(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
         try:
             if not colon:
                 raise ConfigError("--pair is a direction such as de:en")
-            pairs.append((canonical_tag(source), canonical_tag(target)))
+            pairs.append((lenient_tag(source), lenient_tag(target)))
         except InputError as error:
             raise ConfigError(f"--pair: {error}") from error
     return tuple(pairs)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from model.errors import DataError
 from model.system.paths import exists, is_file, is_folder
-from service.cli.directions import Direction, check_unreplaced, chosen_direction
+from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.line_output import LineOutput, opened_output
 from service.cli.offline import (
     MAX_ROWS,
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Translate; output line n is input line n.
+    """Translate; output line n is input line n, as it is if it is to stay in its language.
 
     Raises:
         CheckpointError: The checkpoint cannot be used.
@@ -89,7 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     search = chosen_search(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
-    direction = chosen_direction(arguments, arguments.checkpoint)
+    direction = chosen_or_same(arguments, arguments.checkpoint)
+    if direction is None:
+        return _copy(arguments)
     names = [name for name in (arguments.file, arguments.nearest_to) if name is not None]
     read = ReadFiles(names, folders=[direction.directory])
     read.refuse_streams()
@@ -129,9 +131,23 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _copy(arguments: argparse.Namespace) -> int:
+    """Write every line as it is: both flags mean one language."""
+    read = ReadFiles([arguments.file], folders=[])
+    read.refuse_streams()
+    with ExitStack() as stack:
+        output = None
+        if arguments.output is not None:
+            identity = _identity([arguments.file], "unchanged")
+            output = stack.enter_context(opened_output(arguments.output, identity, read=read))
+        text = stack.enter_context(_opened(arguments.file))
+        _translate([text], _Unchanged(), output, arguments)
+    return 0
+
+
 def _translate(
     texts: Sequence[TextIO],
-    work: "_Work",
+    work: "_Work | _Unchanged",
     output: LineOutput | None,
     arguments: argparse.Namespace,
 ) -> None:
@@ -211,6 +227,22 @@ class _Work:
         wide = replace(self.search, num_hypotheses=self.search.beam_size)
         for index, found in translator.alternatives_each(sources, pair, wide, on_finished=advance):
             yield index, nearest([one.text for one in found], rows[index][1])
+
+
+class _Unchanged:
+    """Rows that stay as they are."""
+
+    def lines(
+        self,
+        rows: Sequence[tuple[str, str]],
+        *,
+        is_nearest: bool,  # noqa: ARG002  # as `_Work` has it
+        advance: Callable[[int], object],
+    ) -> Iterator[tuple[int, str]]:
+        """Each row's source."""
+        for index, (source, _) in enumerate(rows):
+            advance(1)
+            yield index, source
 
 
 def _pass_over(

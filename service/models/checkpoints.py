@@ -84,6 +84,12 @@ class Checkpoints:
             reasons += [f"{one.directory} is unloaded" for one in self.unloaded]
             raise ConfigError("; ".join(dict.fromkeys(reasons)))
 
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """All languages of those that are served, loaded or asleep, each once."""
+        served = (*self.usable, *self.asleep)
+        return tuple(dict.fromkeys(tag for one in served for tag in one.offer.languages))
+
     def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
         """The same, with some of the usable ones, by their places, faulty for these reasons.
 

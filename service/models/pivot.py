@@ -1,7 +1,7 @@
 """Choice of a route: straight where a checkpoint translates the languages, else by a pivot.
 
-Owns when there are two hops, and which languages can be reached so. Pure; who translates a route
-of two hops is `service.models.two_hops`.
+Owns when there are two hops, and which languages can be reached so, and from which. Pure; who
+translates a route of two hops is `service.models.two_hops`.
 """
 
 from service.models.routing import Route, RoutingTable
@@ -25,6 +25,15 @@ def find_route(table: RoutingTable, source: str, target: str) -> Route | None:
     if first is None or second is None:
         return None
     return Route(hops=(first, second))
+
+
+def sources(table: RoutingTable, target: str) -> list[str]:
+    """Every other language that there is a route from: the pivot, those of one hop, of two."""
+    pivot = table.pivot
+    found = dict.fromkeys(table.all.sources(target))
+    if pivot is not None and pivot in found:
+        found = {pivot: None} | found | dict.fromkeys(table.all.sources(pivot))
+    return [source for source in found if source != target]
 
 
 def reachable(table: RoutingTable, source: str) -> list[str]:

@@ -7,7 +7,7 @@ reload now, and what the handlers are refused with meanwhile, is `service.front`
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -40,6 +40,7 @@ class Rollout:
         on_finished: Called with the segments of every request that were translated.
         on_given_up: Called when the engine of a deployment is lost and none will be started again.
         may_replace: Whether a deployment whose files have changed may be replaced now.
+        on_found: Called in a thread with the languages of a load, before its engine starts.
 
     Attributes:
         routes: Which deployment has which checkpoint.
@@ -56,6 +57,7 @@ class Rollout:
         on_finished: SegmentsFinished | None,
         on_given_up: Callable[[], None],
         may_replace: Callable[[], bool],
+        on_found: Callable[[Collection[str]], None] | None = None,
     ) -> None:
         self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
         self._settings = settings
@@ -65,6 +67,7 @@ class Rollout:
         self._on_finished = on_finished
         self._on_given_up = on_given_up
         self._may_replace = may_replace
+        self._on_found = on_found
         self._left_out: frozenset[str] = frozenset()
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
         self._opening: asyncio.Timeout | None = None
@@ -106,6 +109,8 @@ class Rollout:
         unconverted = await convert_packages(settings.checkpoint)
         read = partial(load_checkpoints, left_out=self._left_out, unconverted=unconverted)
         found = await asyncio.to_thread(read, settings.checkpoint)
+        if self._on_found is not None:
+            await asyncio.to_thread(self._on_found, found.languages)
         return await Deployment.open(
             settings,
             found.within(settings.memory_budget, settings.pinned),

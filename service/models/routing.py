@@ -56,23 +56,26 @@ class Hop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """Way from one language to another.
+    """Way from one language to another, or from one to itself: such texts stay as they are.
 
     Attributes:
-        hops: One, or two through a pivot: where the first ends the second begins.
+        hops: One, or two through a pivot: where the first ends the second begins. None where texts
+            stay as they are.
+        stays_in: The language of a route without hops; empty of all others.
     """
 
     hops: tuple[Hop, ...]
+    stays_in: str = ""
 
     @property
     def source(self) -> str:
         """The language of the texts."""
-        return self.hops[0].pair.source
+        return self.hops[0].pair.source if self.hops else self.stays_in
 
     @property
     def target(self) -> str:
         """The language that they are translated to."""
-        return self.hops[-1].pair.target
+        return self.hops[-1].pair.target if self.hops else self.stays_in
 
     @property
     def pivot(self) -> str | None:
@@ -81,7 +84,7 @@ class Route:
 
     @property
     def checkpoints(self) -> tuple[str, ...]:
-        """The names of the checkpoints, one a hop."""
+        """The names of the checkpoints, one a hop; none where texts stay as they are."""
         return tuple(hop.checkpoint for hop in self.hops)
 
 

@@ -6,14 +6,15 @@ Two checkpoints one after the other are driven by `service.models.two_hops`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from model.config import LengthLimits, SearchConfig, StoppingRule
 from model.request import DecodeRequest, Hypothesis
+from model.text.detection import Detection
 from model.text.language import LanguagePair
 from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
 from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
@@ -23,10 +24,8 @@ from service.labels import served_by
 from service.models.alignment import PieceWidths
 from service.models.routing import Route
 from service.models.searches import Search, SearchedText
+from service.models.text_work import TextWork
 from service.priority import Priority, priority_of, work_of
-
-# Text work is handed over in pieces, so that one long request does not keep the others waiting.
-_CHARACTERS_PER_PIECE = 4_000
 
 SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
 
@@ -52,6 +51,9 @@ class TranslationRequest:
             bulk if they turn out to be more work than an interactive request may be.
         stopping: When the search of a segment ends.
         client: Whose it is, as a number that says nothing of them.
+        by_source: Where the source is to be detected, the route from each language that a text may
+            be in; `route` is then that of a text that says nothing of its language.
+        spent_seconds: Of the deadline's, those that are over.
     """
 
     texts: tuple[str, ...]
@@ -65,6 +67,21 @@ class TranslationRequest:
     priority: Priority = "interactive"
     stopping: StoppingRule = "exact"
     client: int = 0
+    by_source: Mapping[str, Route] | None = None
+    spent_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a text came from.
+
+    Attributes:
+        route: From its language to the target.
+        detected: What its language was found to be; None where the request names it.
+    """
+
+    route: Route
+    detected: Detection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +108,14 @@ class TranslatedText:
             segment that the network has not seen.
         between: For every segment what it was between two hops; None for one that was copied, and
             where there was one hop.
+        origin: Where it came from and by which way; None until the request is answered.
     """
 
     best: Translation
     alternatives: tuple[str, ...]
     hypotheses: tuple[Hypothesis | None, ...]
     between: tuple[Between | None, ...] | None = None
+    origin: Origin | None = None
 
 
 class Engine(Protocol):
@@ -155,8 +174,7 @@ class OnlineTranslator:
         self._engine = engine
         self._checkpoint = checkpoint
         self._checkpoint_name = checkpoint_name
-        self._text_thread = text_thread
-        self._bulk_turn = bulk_turn
+        self._text_work = TextWork(text_thread, bulk_turn)
         self._on_finished = on_finished
 
     async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
@@ -169,7 +187,7 @@ class OnlineTranslator:
             SegmentFailedError: The engine gave a segment up.
         """
         (hop,) = request.route.hops
-        async with within(request.timeout_seconds):
+        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds):
             prepared = await self.prepare(request, hop.pair)
             with self.submit(prepared, request, hop.pair) as search:
                 answers = await search.answers()
@@ -270,7 +288,7 @@ class OnlineTranslator:
             )
         return jobs
 
-    async def map(
+    def map(
         self,
         function: Callable[[T], U],
         items: Sequence[T],
@@ -278,23 +296,18 @@ class OnlineTranslator:
         priority: Priority,
     ) -> AsyncIterator[U]:
         """`function` of every item, on the text thread, a few thousand characters at a time."""
-        loop = asyncio.get_running_loop()
-        for piece in _pieces(items, sizes):
-            async with self._bulk_turn if priority == "bulk" else nullcontext():
-                done = await loop.run_in_executor(self._text_thread, _map_all, function, piece)
-            for result in done:
-                yield result
+        return self._text_work.map(function, items, sizes, priority)
 
 
 @asynccontextmanager
-async def within(seconds: float) -> AsyncIterator[None]:
-    """The deadline of a request, from now.
+async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator[None]:
+    """The deadline of a request, from now, or from so many seconds ago.
 
     Raises:
         RequestError: A 504 after it.
     """
     try:
-        async with asyncio.timeout(seconds) as deadline:
+        async with asyncio.timeout(seconds - spent_seconds) as deadline:
             yield
     except TimeoutError as error:
         if deadline.expired():
@@ -311,23 +324,6 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
         max_length=min(cap, request.max_length or cap),
         with_alignment=request.with_alignment,
     )
-
-
-def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:
-    return [function(item) for item in items]
-
-
-def _pieces(items: Sequence[T], sizes: Sequence[int]) -> Iterator[list[T]]:
-    piece: list[T] = []
-    size = 0
-    for item, item_size in zip(items, sizes, strict=True):
-        piece.append(item)
-        size += item_size
-        if size >= _CHARACTERS_PER_PIECE:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
 
 
 def _finished(

@@ -84,7 +84,7 @@ class TwoHops:
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
         """
-        async with within(request.timeout_seconds):
+        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds):
             return await self._translate(request)
 
     async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:

@@ -79,11 +79,69 @@ def test_chinese_has_its_aliases(client: httpx.Client, target: str) -> None:
     _ok(_translate(client, target=target))
 
 
-def test_auto_is_the_loaded_source_with_no_confidence(client: httpx.Client) -> None:
-    detected = {"confidence": 0, "language": "en"}
-    assert _ok(_translate(client, source="auto"))["detectedLanguage"] == detected
-    batch = _ok(_translate(client, source="auto", q=[TEXT, ""]))
-    assert batch["detectedLanguage"] == [detected, detected]
+def test_auto_says_which_language_each_text_is_in(client: httpx.Client) -> None:
+    detected = {"confidence": 100, "language": "en"}
+    english = _ok(_translate(client, source="auto"))
+    assert english["detectedLanguage"] == detected
+    assert english["translatedText"] == _ok(_translate(client))["translatedText"]
+    batch = _ok(_translate(client, source="auto", q=["猫看见河。", TEXT, "7.30"]))
+    assert batch["detectedLanguage"] == [
+        {"confidence": 100, "language": "zh-Hans"},
+        detected,
+        {"confidence": 0, "language": "en"},
+    ]
+    assert batch["translatedText"] == ["猫看见河。", english["translatedText"], "7.30"]
+    assert _ok(_translate(client, source="auto", q=[])) == {
+        "translatedText": [],
+        "detectedLanguage": [],
+    }
+
+
+@pytest.mark.parametrize(("source", "target"), [("en-US", "en"), ("EN", "en_GB"), ("zh", "zh-CN")])
+def test_a_text_in_the_targets_language_stays_as_it_is(
+    client: httpx.Client, source: str, target: str
+) -> None:
+    texts = [f" {TEXT}\n", "", "7.30"]
+    assert _ok(_translate(client, source=source, target=target, q=texts)) == {
+        "translatedText": texts
+    }
+
+
+@pytest.mark.parametrize("kind", ["json", "data", "params"])
+def test_detect_names_the_loaded_languages_that_a_text_may_be_in(
+    client: httpx.Client, kind: str
+) -> None:
+    reply = client.post("/detect", **{kind: {"q": "Hello", "api_key": "k"}})  # type: ignore[arg-type]
+    assert (reply.status_code, reply.json()) == (200, [{"confidence": 100, "language": "en"}])
+
+
+@pytest.mark.parametrize(
+    ("q", "found"),
+    [
+        ("猫看见河。", [(100, "zh-Hans")]),
+        ("  \n", [(0, "en")]),
+        (["你好吗我很好", "Hello"], [(55, "zh-Hans"), (45, "en")]),
+    ],
+)
+def test_detect_takes_a_list_as_one_text(
+    client: httpx.Client, q: object, found: list[tuple[int, str]]
+) -> None:
+    content = client.post("/detect", json={"q": q}).json()
+    assert [(one["confidence"], one["language"]) for one in content] == found
+
+
+@pytest.mark.parametrize("values", [{}, {"q": ""}, {"q": []}, {"q": [""]}, {"q": None}])
+def test_detect_needs_a_text_as_libretranslate_does(
+    client: httpx.Client, values: dict[str, object]
+) -> None:
+    content = _error(client.post("/detect", json=values), 400)
+    assert content["error"] == "Invalid request: missing q parameter"
+
+
+def test_detect_has_the_limits_of_a_translation(client: httpx.Client) -> None:
+    for q, limit in (("a" * 20_001, 20_000), (["a"] * 129, 128), (["a" * 20_000] * 6, 100_000)):
+        assert _error(client.post("/detect", json={"q": q}), 413)["limit"] == limit
+    assert _error(client.get("/detect"), 405)["code"] == "method_not_allowed"
 
 
 @pytest.mark.parametrize("number", [3, "3"])

@@ -39,4 +39,5 @@ def test_libretranslatepy_translates_and_lists_languages(
     api = LibreTranslateAPI(server.url, key)
     assert api.translate(TEXT, "en", "zh") == expected
     assert api.translate("Grüße & 100 %\n", "auto", "zh").endswith("\n")
+    assert api.detect("猫看见河。") == [{"confidence": 100, "language": "zh-Hans"}]
     assert [language["code"] for language in api.languages()] == ["en", "zh-Hans"]

@@ -125,10 +125,51 @@ def test_languages_list_what_a_pivot_reaches(client: httpx.Client) -> None:
     assert targets == {"en": ["zh-Hans"], "zh-Hans": ["en"], "de": ["en", "zh-Hans"]}
 
 
-def test_auto_and_a_named_model_go_straight(client: httpx.Client) -> None:
-    assert _ok(client, target="zh-Hans")["source"] == "en"
+GERMAN = "Der Hund sieht den Fluss, und meine Freundin wartet auf einen Brief."
+
+
+def test_auto_goes_through_the_pivot_and_each_text_its_own_way(client: httpx.Client) -> None:
+    chinese = "我的朋友等待一封信。"
+    content = _ok(client, texts=[GERMAN, TEXT, chinese], target="zh")
+    assert (content["source"], content["target"], content["pivot"]) == (None, "zh-Hans", "en")
+    assert content["models"] == ["german", "both"]
+    translations = content["translations"]
+    assert [one["detected"]["language"] for one in translations] == ["de", "en", "zh-Hans"]
+    assert all(one["detected"]["confidence"] > 50 for one in translations)
+    assert [one["models"] for one in translations] == [["german", "both"], ["both"], []]
+    german = _ok(client, texts=GERMAN, source="de", target="zh-Hans")["translations"][0]
+    english = _ok(client, source="en", target="zh-Hans")["translations"][0]
+    for auto, named in zip(translations, (german, english), strict=False):
+        assert auto["segments"] == named["segments"]
+        assert "detected" not in named
+    assert translations[2]["text"] == chinese
+    assert [one["is_verbatim"] for one in translations[2]["segments"]] == [True]
+    assert content["usage"]["num_texts"] == 3
+
+
+def test_auto_of_one_language_is_told_as_if_it_had_been_named(client: httpx.Client) -> None:
+    named = _ok(client, texts=GERMAN, source="de_DE", target="zh-Hans")
+    found = _ok(client, texts=GERMAN, target="zh-Hans")
+    for name in ("source", "target", "models", "pivot", "usage"):
+        assert found[name] == named[name]
+
+
+def test_a_batch_of_several_languages_has_labels_of_its_own(
+    client: httpx.Client, several: RunningServer
+) -> None:
+    _ok(client, texts=[GERMAN, TEXT], target="zh-Hans")
+    _ok(client, texts=TEXT, source="en", target="en")
+    metrics = several.metrics()
+    for pair in ("several", "none"):
+        labels = f"{{checkpoint={pair},pair={pair},route=/v1/translate,status=200}}"
+        assert metrics[f"dragoman_requests_total{labels}"] >= 1
+
+
+def test_a_named_model_goes_straight(client: httpx.Client) -> None:
     content = _refused(client, source="de", target="zh-Hans", model="both")
     assert content["code"] == "unsupported_language"
+    found = _ok(client, texts=GERMAN, target="zh-Hans", model="both")
+    assert (found["source"], found["models"]) == ("en", ["both"])
 
 
 def test_a_pivot_has_labels_and_each_hop_its_own(

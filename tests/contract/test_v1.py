@@ -57,6 +57,26 @@ def test_both_contracts_translate_alike(client: httpx.Client) -> None:
     assert _ok(client)["translations"][0]["text"] == libre["translatedText"]
 
 
+@pytest.mark.parametrize(
+    ("source", "target"), [("en-US", "zh"), ("EN", "zh-CN"), ("en_GB", "zh_Hans")]
+)
+def test_languages_are_read_as_people_write_them(
+    client: httpx.Client, source: str, target: str
+) -> None:
+    content = _ok(client, source=source, target=target)
+    assert (content["source"], content["target"]) == ("en", "zh-Hans")
+
+
+def test_a_language_into_itself_stays_as_it_is(client: httpx.Client) -> None:
+    content = _ok(client, texts=[TEXT, " "], source="en", target="en-GB", max_length=900)
+    assert (content["source"], content["target"], content["models"]) == ("en", "en", [])
+    first, second = content["translations"]
+    assert (first["text"], second["text"]) == (TEXT, " ")
+    assert [segment["is_verbatim"] for segment in first["segments"]] == [True]
+    assert second["segments"] == []
+    assert content["usage"]["num_source_tokens"] == 0
+
+
 def test_scores_are_those_of_segments_and_of_their_tokens(client: httpx.Client) -> None:
     (segment,) = _ok(client, scores=True, length_penalty=1.0)["translations"][0]["segments"]
     log_probs = segment["token_log_probs"]
@@ -178,7 +198,7 @@ def test_a_deadline_that_passes_is_a_504_with_its_seconds(client: httpx.Client) 
         ({"target": ""}, "target has 0 characters; it must have at least 1", 0, 1),
         ({"target": "x" * 99}, "target has 99 characters; it must have at most 64", 99, 64),
         ({"target": 5}, "target must be a string", 5, "a string"),
-        ({"target": "zh"}, "zh is not supported", "zh", "en, zh-Hans"),
+        ({"target": "pb"}, "pb is not supported", "pb", "en, zh-Hans"),
         ({"beam": 5}, "field beam is unknown", "beam", None),
         ({"слово": 5}, "a field is unknown", 5, None),
         ({"texts": 5}, "texts must be a string or a list of strings", None, "string or list"),

@@ -5,6 +5,7 @@ from service.labels import (
     MAX_PAIRS,
     NONE,
     OTHER,
+    SEVERAL,
     Served,
     ServedLabels,
     first_served,
@@ -27,6 +28,7 @@ def test_what_is_loaded_has_labels_of_its_own_and_nothing_else_has() -> None:
     assert labels.load([loaded]) == []
     assert labels.bounded(loaded) == loaded
     assert labels.bounded(None) == NONE
+    assert labels.bounded(SEVERAL) == SEVERAL
     assert labels.bounded(Served(pair="en>de", checkpoint="never")) == OTHER
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from model.text.detection import Detection
 from service.api.languages import language_name
 from service.api.libretranslate.request import Asked
 from service.http.replies import JsonReply, error_responses
@@ -17,9 +18,11 @@ from service.models.translator import TranslatedText
 
 
 class DetectedLanguage(BaseModel):
-    """What "auto" stood for."""
+    """The language that a text is in."""
 
-    confidence: float = Field(ge=0, le=100, description="0 when the language was not detected.")
+    confidence: float = Field(
+        ge=0, le=100, description="How sure that is; 0 when there was nothing to go by."
+    )
     language: str
 
 
@@ -55,6 +58,13 @@ TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": LibreTranslateReply, "description": "The translation, in the shape of `q`."},
     **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
 }
+DETECT_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": list[DetectedLanguage],
+        "description": "The loaded languages that the text may be in, the likeliest first.",
+    },
+    **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
+}
 LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": list[LanguageReply], "description": "Loaded languages and their targets."},
     **error_responses(503),
@@ -70,12 +80,19 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
         content["isCut"] = [result.best.is_cut for result in results]
     if any(result.best.is_truncated for result in results):
         content["isTruncated"] = [result.best.is_truncated for result in results]
-    if asked.detected is not None:
-        detected = {"confidence": 0, "language": asked.detected}
-        content["detectedLanguage"] = [detected] * len(results)
+    if asked.is_detected:
+        origins = [result.origin for result in results]
+        content["detectedLanguage"] = [
+            detected_language(origin.detected) for origin in origins if origin and origin.detected
+        ]
     if asked.is_batch:
         return content
     return {name: values[0] for name, values in content.items() if isinstance(values, list)}
+
+
+def detected_language(found: Detection) -> dict[str, object]:
+    """A `DetectedLanguage` as plain values."""
+    return {"confidence": found.confidence, "language": found.tag}
 
 
 class LanguageList:

@@ -12,10 +12,9 @@ from typing import Any
 
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
-from service.api.languages import LIBRETRANSLATE_ALIASES, choose_route
+from service.api.languages import LIBRETRANSLATE_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid
 from service.front import Front
-from service.models.routing import Route
 from service.models.translator import TranslationRequest
 from service.settings import Settings
 
@@ -31,12 +30,12 @@ class Asked:
     Attributes:
         is_batch: `q` was a list.
         has_alternatives: Alternatives were asked for.
-        detected: What "auto" stood for; None if the source was named.
+        is_detected: The source was "auto".
     """
 
     is_batch: bool
     has_alternatives: bool
-    detected: str | None
+    is_detected: bool
 
 
 def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
@@ -45,7 +44,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     Raises:
         RequestError: 400 or 413; 503 where no language is loaded yet.
     """
-    texts, is_batch = _texts(values, front.settings)
+    texts, is_batch = parse_texts(values, front.settings)
     chosen = choose_route(
         front.table,
         source=_code(values, "source"),
@@ -57,13 +56,17 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     asked = Asked(
         is_batch=is_batch,
         has_alternatives=num_alternatives > 0,
-        detected=chosen.route.source if chosen.is_detected else None,
+        is_detected=chosen.is_detected,
     )
-    return _job(texts, chosen.route, num_alternatives, front.settings), asked
+    return _job(texts, chosen, num_alternatives, front.settings), asked
 
 
-def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
-    """The texts of `q`, and whether it was a list."""
+def parse_texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
+    """The texts of `q`, and whether it was a list.
+
+    Raises:
+        RequestError: A 400 or 413.
+    """
     q = values.get("q")
     if q is None:
         raise _missing("q")
@@ -76,6 +79,18 @@ def _texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str,
     if len(texts) < len(q):
         raise invalid("q must be a string or a list of strings", limit="string or list")
     return tuple(texts), True
+
+
+def detect_texts(values: Mapping[str, object], settings: Settings) -> tuple[str, ...]:
+    """The texts of `POST /detect`, of which there must be one that is not empty.
+
+    Raises:
+        RequestError: A 400 or 413.
+    """
+    texts, _ = parse_texts(values, settings)
+    if not any(texts):
+        raise _missing("q")
+    return texts
 
 
 def _missing(name: str) -> RequestError:
@@ -111,11 +126,12 @@ def _num_alternatives(values: Mapping[str, object]) -> int:
 
 
 def _job(
-    texts: tuple[str, ...], route: Route, num_alternatives: int, settings: Settings
+    texts: tuple[str, ...], chosen: ChosenRoute, num_alternatives: int, settings: Settings
 ) -> TranslationRequest:
     return TranslationRequest(
         texts=texts,
-        route=route,
+        route=chosen.route,
+        by_source=chosen.by_source,
         beam_size=search_beam(settings.beam_size, num_alternatives, settings),
         length_penalty=settings.length_penalty,
         num_alternatives=num_alternatives,
@@ -128,9 +144,17 @@ def _job(
 
 def translate_operation(settings: Settings) -> dict[str, Any]:
     """Parameters and bodies of `POST /translate`."""
+    return _operation(_properties(settings), required=["q", "source", "target"])
+
+
+def detect_operation(settings: Settings) -> dict[str, Any]:
+    """Parameters and bodies of `POST /detect`."""
     properties = _properties(settings)
+    return _operation({name: properties[name] for name in ("q", KEY_NAME)}, required=["q"])
+
+
+def _operation(properties: dict[str, Any], *, required: list[str]) -> dict[str, Any]:
     form = properties | {"q": properties["q"]["oneOf"][0]}
-    required = ["q", "source", "target"]
     bodies = {
         "application/json": {"type": "object", "required": required, "properties": properties},
         "application/x-www-form-urlencoded": {"type": "object", "properties": form},

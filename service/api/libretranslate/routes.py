@@ -1,4 +1,4 @@
-"""Contract of LibreTranslate: `POST /translate` and `/languages`, with additive fields only.
+"""Contract of LibreTranslate: `/translate`, `/detect`, `/languages`, with additive fields only.
 
 Owns its paths. How its clients ask is `service.api.libretranslate.request`, how they are answered
 `service.api.libretranslate.reply`.
@@ -13,12 +13,21 @@ from starlette.responses import Response
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.libretranslate.reply import (
+    DETECT_RESPONSES,
     LANGUAGES_RESPONSES,
     TRANSLATE_RESPONSES,
     LanguageList,
+    detected_language,
     reply_content,
 )
-from service.api.libretranslate.request import KEY_NAME, Asked, parse, translate_operation
+from service.api.libretranslate.request import (
+    KEY_NAME,
+    Asked,
+    detect_operation,
+    detect_texts,
+    parse,
+    translate_operation,
+)
 from service.front import Front
 from service.http.replies import JsonReply
 from service.models.translator import TranslatedText, TranslationRequest
@@ -61,6 +70,19 @@ def build_router(admission: Admission) -> APIRouter:
     )
     async def translate(request: Request) -> Response:
         return await admission.answer(request, contract)
+
+    @router.post(
+        "/detect",
+        summary="Detect the language of a text",
+        responses=DETECT_RESPONSES,
+        openapi_extra=detect_operation(front.settings),
+        dependencies=[DOCUMENTED],
+    )
+    async def detect(request: Request) -> JsonReply:
+        _, values = await admission.read(request, contract)
+        texts = detect_texts(values, front.settings)
+        found = await admission.ranked_languages(request, texts)
+        return JsonReply([detected_language(one) for one in found])
 
     # libretranslatepy sends a body, which makes its request a POST.
     @router.post("/languages", include_in_schema=False)

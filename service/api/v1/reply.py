@@ -12,7 +12,8 @@ from model.request import Hypothesis
 from model.text.pipeline import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
-from service.models.translator import Between, TranslatedText
+from service.models.routing import Route
+from service.models.translator import Between, Origin, TranslatedText
 
 
 class PivotReply(BaseModel):
@@ -53,10 +54,25 @@ class SegmentReply(BaseModel):
     )
 
 
+class DetectedReply(BaseModel):
+    """The language that a text was found to be in."""
+
+    language: str
+    confidence: int = Field(
+        ge=0, le=100, description="How sure that is; 0 when there was nothing to go by."
+    )
+
+
 class TranslationReply(BaseModel):
     """One text's translation."""
 
     text: str
+    detected: DetectedReply | None = Field(default=None, description='With `source` "auto".')
+    models: list[str] | None = Field(
+        default=None,
+        description='With `source` "auto": which models translated this text; none where it was in'
+        " the target's language already.",
+    )
     is_cut: bool = Field(description="A sentence of it was cut.")
     is_truncated: bool = Field(description="A translation in it stops short.")
     segments: list[SegmentReply]
@@ -79,14 +95,17 @@ class TranslateReply(BaseModel):
     """What `POST /v1/translate` answers."""
 
     translations: list[TranslationReply]
-    source: str
+    source: str | None = Field(
+        description='The language of the texts; null where "auto" has found several.'
+    )
     target: str
     models: list[str] = Field(
-        description="Names of the models that translated: one, or two by way of `pivot`."
+        description="Names of the models that translated: one, or two by way of `pivot`; more where"
+        ' "auto" has found several languages, none where nothing was to be translated.'
     )
     pivot: str | None = Field(
         default=None,
-        description="Language between two models; only where none translates straight.",
+        description="Language between two models; only where a text needed two.",
     )
     usage: UsageReply
 
@@ -99,21 +118,20 @@ TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, object]:
     """A `TranslateReply` as plain values; options that were not asked for are left out."""
+    origins = [result.origin or Origin(route=asked.route) for result in results]
     return {
         "translations": [
             {
                 "text": result.best.text,
+                **_detected(origin),
                 "is_cut": result.best.is_cut,
                 "is_truncated": result.best.is_truncated,
                 "segments": _segments(result, asked),
                 **({"alternatives": list(result.alternatives)} if asked.has_alternatives else {}),
             }
-            for result in results
+            for result, origin in zip(results, origins, strict=True)
         ],
-        "source": asked.route.source,
-        "target": asked.route.target,
-        "models": list(asked.route.checkpoints),
-        **({"pivot": asked.route.pivot} if asked.route.pivot else {}),
+        **_routes([origin.route for origin in origins] or [asked.route]),
         "usage": {
             "num_texts": len(results),
             "num_characters": asked.num_characters,
@@ -121,6 +139,29 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
             "num_source_tokens": sum(result.best.num_source_tokens for result in results),
             "num_target_tokens": sum(result.best.num_target_tokens for result in results),
         },
+    }
+
+
+def _detected(origin: Origin) -> dict[str, object]:
+    """What was found of a text's language, and who translated it."""
+    found = origin.detected
+    if found is None:
+        return {}
+    return {
+        "detected": {"language": found.tag, "confidence": found.confidence},
+        "models": list(origin.route.checkpoints),
+    }
+
+
+def _routes(routes: Sequence[Route]) -> dict[str, object]:
+    """The languages and models of all texts together."""
+    sources = {route.source for route in routes}
+    pivot = next((route.pivot for route in routes if route.pivot), None)
+    return {
+        "source": routes[0].source if len(sources) == 1 else None,
+        "target": routes[0].target,
+        "models": list(dict.fromkeys(name for route in routes for name in route.checkpoints)),
+        **({"pivot": pivot} if pivot else {}),
     }
 
 

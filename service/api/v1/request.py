@@ -15,7 +15,7 @@ from model.checkpoint.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
-from service.api.languages import NO_ALIASES, choose_route
+from service.api.languages import NO_ALIASES, ChosenRoute, choose_route
 from service.api.v1.validation import request_error, unknown_field
 from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
@@ -40,8 +40,14 @@ class TranslateRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     texts: Text | list[Text] = Field(description="A text, or a list of texts.")
-    source: Code = Field(default="auto", description='BCP-47 tag, or "auto".')
-    target: Code = Field(description="BCP-47 tag.")
+    source: Code = Field(
+        default="auto",
+        description='BCP-47 tag, or "auto": the language of each text is detected, among those'
+        " that can be translated to the target.",
+    )
+    target: Code = Field(
+        description="BCP-47 tag. Texts that are in this language already stay as they are."
+    )
     model: Annotated[str, BeforeValidator(_clean)] | None = Field(
         default=None,
         min_length=1,
@@ -93,7 +99,8 @@ class Asked:
     """What the reply depends on beside the results.
 
     Attributes:
-        route: From where to where, and by which checkpoints.
+        route: From where to where, and by which checkpoints; of "auto" that of a text that says
+            nothing of its language.
         num_characters: Characters of all texts.
         has_alternatives: Alternatives were asked for.
         has_scores: Scores were asked for.
@@ -129,7 +136,8 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         has_scores=fields.scores,
         has_alignment=fields.alignment,
     )
-    return _job(fields, texts, chosen.route, front.settings, front.limits(chosen.route)), asked
+    limits = front.limits(chosen.route) if chosen.route.hops else None
+    return _job(fields, texts, chosen, front.settings, limits), asked
 
 
 def _validated(values: Mapping[str, object], settings: Settings) -> TranslateRequest:
@@ -148,19 +156,20 @@ def _validated(values: Mapping[str, object], settings: Settings) -> TranslateReq
 def _job(
     fields: TranslateRequest,
     texts: tuple[str, ...],
-    route: Route,
+    chosen: ChosenRoute,
     settings: Settings,
-    limits: LengthLimits,
+    limits: LengthLimits | None,
 ) -> TranslationRequest:
     beam_size = settings.beam_size if fields.beam_size is None else fields.beam_size
     penalty = settings.length_penalty if fields.length_penalty is None else fields.length_penalty
     seconds = settings.timeout_seconds if fields.timeout_seconds is None else fields.timeout_seconds
     _check_at_most("timeout_seconds", seconds, settings.max_timeout_seconds)
-    if fields.max_length is not None:
+    if fields.max_length is not None and limits is not None:
         _check_at_most("max_length", fields.max_length, limits.max_target_length)
     return TranslationRequest(
         texts=texts,
-        route=route,
+        route=chosen.route,
+        by_source=chosen.by_source,
         beam_size=search_beam(beam_size, fields.alternatives, settings),
         length_penalty=penalty,
         num_alternatives=fields.alternatives,

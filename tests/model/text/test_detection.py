@@ -4,7 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from model.text.detection import MAX_CHARACTERS, TextDetector
+from model.text.detection import (
+    MAX_CHARACTERS,
+    Detection,
+    TextDetector,
+    forget_statistics,
+    statistics_of,
+)
 
 SENTENCES = {
     "en": [
@@ -81,6 +87,100 @@ def test_threads_share_a_detector(detector: TextDetector) -> None:
     alone = [detector.detect(text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(TextDetector(SENTENCES).detect, texts)) == alone
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("Hello", "en"),
+        ("Guten Tag", "de"),
+        ("Danke", "de"),
+        ("Bonjour", "fr"),
+        ("Hallo", "de"),
+        ("Ich bin Student.", "de"),
+        ("J’ai faim", "fr"),
+        ("你好", "zh-Hans"),
+        ("iPhone 手机壳", "zh-Hans"),
+        ("Where is https://example.de/der/nächste/bahnhof?", "en"),
+        ("Wo ist {the_name_of_the_station}?", "de"),
+        ("<b>Wo</b> ist <span class=where>der Bahnhof</span>?", "de"),
+    ],
+)
+def test_a_word_or_a_few_are_enough(detector: TextDetector, text: str, tag: str) -> None:
+    assert detector.detect(text).tag == tag
+
+
+def test_a_script_of_its_own_needs_no_statistics() -> None:
+    detector = TextDetector(["en", "am", "km", "ru"])
+    for text, tag in (("ሰላም ጤና ይስጥልኝ", "am"), ("សួស្តី", "km"), ("Привет", "ru"), ("Hi", "en")):
+        assert detector.detect(text) == Detection(tag=tag, confidence=100)
+    assert statistics_of(["en", "am", "km", "ru"]) == frozenset()
+    assert statistics_of(["en", "de", "zh-Hans", "ace"]) == {"EN", "DE"}
+
+
+def test_a_text_of_two_scripts_is_less_sure() -> None:
+    found = TextDetector(["en", "ru"]).detect("Привет from Москва")
+    assert found.tag == "ru"
+    assert 50 < found.confidence < 90
+
+
+def test_a_script_that_no_candidate_has_is_passed_over() -> None:
+    detector = TextDetector(["en", "zh-Hans"])
+    assert detector.detect("Привет") == Detection(tag="en", confidence=0)
+    assert detector.detect("Привет, 你好") == Detection(tag="zh-Hans", confidence=57)
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("これは本です", "ja"),
+        ("東京都知事選挙に立候補する", "ja"),
+        ("这是一本书", "zh-Hans"),
+        ("優の良品 我们今天去买很多东西吃吧好不好啊你说", "zh-Hans"),
+    ],
+)
+def test_kana_tell_japanese_from_chinese(text: str, tag: str) -> None:
+    assert TextDetector(["en", "ja", "zh-Hans"]).detect(text).tag == tag
+    assert TextDetector(["en", "ja"]).detect(text).tag == "ja"
+
+
+def test_few_chinese_characters_may_be_japanese() -> None:
+    sure, unsure = TextDetector(["en", "zh-Hans"]), TextDetector(["en", "ja", "zh-Hans"])
+    assert sure.detect("東京").confidence == 100
+    assert unsure.detect("東京").confidence == 50
+    assert TextDetector(["en", "zh-Hans"]).detect("こんにちは").confidence == 0
+
+
+def test_chinese_that_is_written_the_same_in_both_ways_is_half_sure() -> None:
+    detector = TextDetector(["en", "zh-Hans", "zh-Hant"])
+    assert detector.detect("你好") == Detection(tag="zh-Hans", confidence=50)
+    assert detector.detect("謝謝") == Detection(tag="zh-Hant", confidence=100)
+
+
+def test_candidates_are_ranked_by_their_confidence(detector: TextDetector) -> None:
+    ranked = detector.ranked("Hand")
+    assert ranked[0] == detector.detect("Hand")
+    confidences = [found.confidence for found in ranked]
+    assert confidences == sorted(confidences, reverse=True)
+    assert 98 <= sum(confidences) <= 102
+    assert len({found.tag for found in ranked}) == len(ranked) > 1
+    assert 0 not in confidences
+
+
+def test_fewer_statistics_recognise_sentences_too() -> None:
+    detector = TextDetector(SENTENCES, is_compact=True)
+    detector.read_statistics()
+    for tag, (sentence, *_) in SENTENCES.items():
+        assert detector.detect(sentence).tag == tag
+
+
+def test_statistics_that_were_forgotten_are_read_again() -> None:
+    detector = TextDetector(["en", "de"])
+    detector.read_statistics()
+    before = detector.ranked("Guten Tag")
+    forget_statistics(statistics_of(["en", "de"]))
+    assert detector.ranked("Guten Tag") == before
+    forget_statistics([])
 
 
 def test_no_candidate_at_all_is_refused() -> None:

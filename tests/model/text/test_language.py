@@ -8,6 +8,7 @@ from model.text.language import (
     Language,
     all_pairs,
     canonical_tag,
+    lenient_tag,
     lookup_tags,
     primary_language,
 )
@@ -92,13 +93,27 @@ def test_the_primary_language_is_what_stands_before_the_first_hyphen() -> None:
         ("zh-Hant-TW", ("zh-Hant-TW", "zh-Hant")),
         ("sr-Latn", ("sr-Latn",)),
         ("zh-yue", ("zh-yue",)),
+        ("zh", ("zh", "zh-Hans")),
         ("zh-CN", ("zh-CN", "zh-Hans")),
         ("zh-TW", ("zh-TW", "zh-Hant")),
         ("es-419", ("es-419", "es")),
+        ("no", ("no", "nb")),
+        ("nb-NO", ("nb-NO", "nb", "no")),
+        ("iw", ("iw", "he")),
     ],
 )
 def test_regions_may_be_left_out_and_scripts_may_not(tag: str, expected: tuple[str, ...]) -> None:
     assert lookup_tags(tag) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "tag"),
+    [("zh_Hans", "zh-Hans"), ("PT_br", "pt-BR"), ("EN", "en"), ("zh_hant_TW", "zh-Hant-TW")],
+)
+def test_a_code_may_have_underscores_and_any_case(code: str, tag: str) -> None:
+    assert lenient_tag(code) == tag
+    with pytest.raises(InputError):
+        lenient_tag("e n")
 
 
 def test_every_language_is_paired_with_every_other_in_their_order() -> None:

@@ -9,16 +9,19 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
+from model.text.detection import Detection
 from model.text.language import LanguagePair
 from service.access.access import Caller
 from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
 from service.models.routing import Hop, Route
-from service.models.translator import TranslationRequest
+from service.models.several_routes import unchanged
+from service.models.translator import TranslatedText, TranslationRequest
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
 
 ROUTE = Route(hops=(Hop(checkpoint="tiny", pair=LanguagePair(source="en", target="zh-Hans")),))
+BACK = Route(hops=(Hop(checkpoint="back", pair=LanguagePair(source="de", target="zh-Hans")),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,7 @@ class Third:
     takes_forms: bool = False
     key_name: str | None = None
     steps: list[str] = field(default_factory=list)
+    by_source: Mapping[str, Route] | None = None
 
     def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, str]:
         self.steps.append("parse")
@@ -36,6 +40,7 @@ class Third:
         job = TranslationRequest(
             texts=(str(values["text"]),),
             route=ROUTE,
+            by_source=self.by_source,
             beam_size=1,
             length_penalty=1.0,
             num_alternatives=0,
@@ -45,9 +50,11 @@ class Third:
         )
         return job, "asked"
 
-    def reply(self, results: Sequence[object], asked: str) -> Response:
+    def reply(self, results: Sequence[TranslatedText], asked: str) -> Response:
         self.steps.append("reply")
-        return PlainTextResponse(f"{asked}: {len(results)}")
+        origins = [result.origin for result in results]
+        shown = [(one.route.source, one.detected) for one in origins if one is not None]
+        return PlainTextResponse(f"{asked}: {shown}")
 
 
 class Parts:
@@ -105,8 +112,22 @@ class Parts:
         self.steps.append("values")
         return {**query, **self._body}
 
-    def served(self, _route: Route) -> None:
+    def served(self, *_routes: Route) -> None:
         return None
+
+    @property
+    def detection(self) -> "Parts":
+        return self
+
+    @property
+    def is_on(self) -> bool:
+        return True
+
+    async def detect(
+        self, texts: Sequence[str], tags: Sequence[str], priority: str
+    ) -> list[Detection]:
+        self.steps.append(f"detect {priority}")
+        return [Detection(tag=tags[-1], confidence=7) for _ in texts]
 
     @property
     def metrics(self) -> "Parts":
@@ -115,20 +136,22 @@ class Parts:
     def characters_accepted(self, num_characters: int, _served: None) -> None:
         self.steps.append(f"count {num_characters}")
 
-    def is_asleep(self, _route: Route) -> bool:
+    def is_asleep(self, *_routes: Route) -> bool:
         return self.has_to_load
 
-    async def wake(self, _route: Route) -> None:
+    async def wake(self, *_routes: Route) -> None:
         self.steps.append("wake")
 
     @contextmanager
-    def translator(self, _route: Route, priority: str) -> Iterator["Parts"]:
+    def translator(self, routes: Sequence[Route], priority: str) -> Iterator["Parts"]:
         self.steps.append(f"translator {priority}")
+        self.routes = list(routes)
         yield self
 
-    async def translate(self, _job: TranslationRequest) -> list[object]:
+    async def translate(self, job: TranslationRequest) -> list[TranslatedText]:
         self.steps.append("translate")
-        return []
+        self.job = job
+        return [unchanged(text) for text in job.texts]
 
 
 async def _never() -> dict[str, object]:
@@ -195,7 +218,7 @@ def test_any_contract_takes_the_same_steps_in_the_same_order(
 ) -> None:
     server = Parts(**parts)  # type: ignore[arg-type]
     reply = _answer(server, Third(steps=server.steps, **contract))  # type: ignore[arg-type]
-    assert bytes(reply.body) == b"asked: 0"
+    assert bytes(reply.body) == b"asked: [('en', None)]"
     assert server.steps == [*read, *TRANSLATED]
 
 
@@ -207,13 +230,23 @@ def test_a_full_server_refuses_before_it_reads_a_body() -> None:
     assert server.steps == ["admit", "room"]
 
 
+def test_a_source_that_is_not_named_is_detected_before_there_is_a_translator() -> None:
+    server = Parts(body=TEXT, query={})
+    reply = _answer(server, Third(steps=server.steps, by_source={"en": ROUTE, "de": BACK}))
+    assert server.steps[3:] == ["json", "parse", "detect interactive", *TRANSLATED[1:]]
+    assert (server.routes, server.job.route) == ([BACK], BACK)
+    assert 0 < server.job.spent_seconds < server.job.timeout_seconds
+    assert bytes(reply.body) == b"asked: [('de', Detection(tag='de', confidence=7))]"
+
+
+@pytest.mark.parametrize("by_source", [None, {"en": ROUTE, "de": BACK}])
 @pytest.mark.parametrize("body", [{}, {"text": "a" * 11}])
 def test_what_is_refused_by_its_values_is_neither_spent_nor_translated(
-    body: dict[str, object],
+    body: dict[str, object], by_source: dict[str, Route] | None
 ) -> None:
     server = Parts(body=body, query={})
     with pytest.raises(RequestError):
-        _answer(server, Third(steps=server.steps))
+        _answer(server, Third(steps=server.steps, by_source=by_source))
     assert server.steps == ["admit", "room", "reader False", "json", "parse"]
 
 

@@ -9,9 +9,10 @@ from service.api.languages import (
     ChosenRoute,
     choose_route,
     language_name,
+    languages_by_likelihood,
 )
 from service.errors import RequestError
-from service.models.routing import Offer, RoutingTable
+from service.models.routing import Offer, Route, RoutingTable
 
 EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")
@@ -63,23 +64,54 @@ def test_pb_is_brazilian_portuguese() -> None:
     assert _pair(chosen) == EN_BR
 
 
-def test_auto_is_the_only_loaded_source() -> None:
-    chosen = choose_route(_table(*PAIRS), source="Auto", target="zh-Hans", aliases=NO_ALIASES)
-    assert (_pair(chosen), chosen.is_detected) == (EN_ZH, True)
-
-
 @pytest.mark.parametrize("pair", [EN_ZH, ZH_EN])
-def test_auto_is_the_only_source_that_goes_to_the_target(pair: LanguagePair) -> None:
+def test_auto_is_any_language_that_goes_to_the_target_or_the_target_itself(
+    pair: LanguagePair,
+) -> None:
     chosen = choose_route(
-        _table(EN_ZH, ZH_EN), source="auto", target=pair.target, aliases=LIBRETRANSLATE_ALIASES
+        _table(EN_ZH, ZH_EN), source="Auto", target=pair.target, aliases=LIBRETRANSLATE_ALIASES
     )
-    assert (_pair(chosen), chosen.is_detected) == (pair, True)
+    assert _pair(chosen) == pair
+    assert chosen.is_detected
+    assert chosen.by_source == {
+        pair.source: chosen.route,
+        pair.target: Route(hops=(), stays_in=pair.target),
+    }
 
 
-def test_auto_with_two_sources_for_the_target_asks_for_a_name() -> None:
+def test_auto_may_be_any_of_several_languages() -> None:
     fr_zh = LanguagePair(source="fr", target="zh-Hans")
-    problem = _refusal("auto", "zh", (EN_ZH, fr_zh, ZH_EN)).problem
-    assert problem.limit == "en, fr"
+    chosen = choose_route(
+        _table(EN_ZH, fr_zh, ZH_EN), source="auto", target="zh", aliases=NO_ALIASES
+    )
+    assert chosen.by_source is not None
+    assert list(chosen.by_source) == ["en", "fr", "zh-Hans"]
+
+
+@pytest.mark.parametrize("model", [None, "one"])
+@pytest.mark.parametrize(
+    ("source", "target"), [("en", "en"), ("en-US", "EN"), ("zh_CN", "zh-Hans"), ("zt", "zt")]
+)
+def test_a_language_into_itself_stays_as_it_is(source: str, target: str, model: str | None) -> None:
+    hant = LanguagePair(source="en", target="zh-Hant")
+    chosen = choose_route(
+        _table(EN_ZH, hant),
+        source=source,
+        target=target,
+        aliases=LIBRETRANSLATE_ALIASES,
+        model=model,
+    )
+    assert (chosen.route.hops, chosen.is_detected) == ((), False)
+    assert chosen.route.source == chosen.route.target
+    assert chosen.route.checkpoints == ()
+
+
+def test_a_checkpoint_may_translate_a_language_into_a_variant_of_it() -> None:
+    variants = LanguagePair(source="en-US", target="en-GB")
+    chosen = choose_route(
+        _table(EN_ZH, variants), source="en-US", target="en_GB", aliases=NO_ALIASES
+    )
+    assert _pair(chosen) == variants
 
 
 def test_auto_to_a_language_that_no_pair_ends_in_names_what_is_missing() -> None:
@@ -109,9 +141,18 @@ def test_a_pair_that_is_not_loaded_names_both_languages() -> None:
     )
 
 
-def test_without_aliases_zh_is_not_zh_hans() -> None:
-    with pytest.raises(RequestError, match="zh is not supported"):
-        choose_route(_table(*PAIRS), source="en", target="zh", aliases=NO_ALIASES)
+def test_codes_of_libretranslate_alone_need_its_aliases() -> None:
+    with pytest.raises(RequestError, match="pb is not supported"):
+        choose_route(_table(*PAIRS), source="en", target="pb", aliases=NO_ALIASES)
+
+
+@pytest.mark.parametrize("aliases", [LIBRETRANSLATE_ALIASES, NO_ALIASES])
+@pytest.mark.parametrize("code", ["zh", "ZH", "zh_Hans", "zh_CN", "zh-hans_cn"])
+def test_chinese_is_simplified_where_nothing_else_is_said(
+    code: str, aliases: Mapping[str, str]
+) -> None:
+    chosen = choose_route(_table(*PAIRS), source="en_US", target=code, aliases=aliases)
+    assert _pair(chosen) == EN_ZH
 
 
 def test_a_language_without_a_name_is_called_by_its_tag() -> None:
@@ -196,9 +237,26 @@ def test_a_model_does_not_pivot_and_the_refusal_says_who_translates() -> None:
     assert (problem.code, problem.value, problem.limit) == ("unknown_model", "all", "back")
 
 
-def test_auto_goes_straight_whatever_a_pivot_could_reach() -> None:
+def test_auto_goes_by_the_pivot_where_a_named_language_would() -> None:
     chosen = choose_route(TABLE, source="auto", target="zh-Hans", aliases=NO_ALIASES)
     assert (chosen.route.source, chosen.is_detected) == ("en", True)
+    assert chosen.by_source is not None
+    found = {source: route.checkpoints for source, route in chosen.by_source.items()}
+    assert found == {"en": ("there",), "de": ("back", "there"), "zh-Hans": ()}
+
+
+def test_auto_by_a_named_model_goes_straight() -> None:
+    chosen = choose_route(TABLE, source="auto", target="zh-Hans", aliases=NO_ALIASES, model="all")
+    assert chosen.by_source is not None
+    found = {source: route.checkpoints for source, route in chosen.by_source.items()}
+    assert found == {"en": ("all",), "zh-Hans": ()}
+
+
+def test_without_a_word_a_text_is_taken_for_the_pivot() -> None:
+    assert languages_by_likelihood(TABLE) == ("en", "zh-Hans", "de")
+    assert languages_by_likelihood(_table(ZH_EN)) == ("zh-Hans", "en")
+    table = RoutingTable([Offer(name="a", pairs=(ZH_EN,))], pivot="en")
+    assert languages_by_likelihood(table) == ("en", "zh-Hans")
 
 
 def test_a_nearer_language_without_a_route_gives_way_to_one_with() -> None:
@@ -209,11 +267,22 @@ def test_a_nearer_language_without_a_route_gives_way_to_one_with() -> None:
 
 def test_a_refusal_lists_what_a_pivot_reaches_too() -> None:
     with pytest.raises(RequestError) as caught:
-        _chosen("de", "de")
-    assert caught.value.problem.limit == "en, zh-Hans"
-    with pytest.raises(RequestError) as caught:
         _chosen("zh-Hans", "de")
     assert caught.value.problem.limit is None
+    table = RoutingTable(
+        [Offer(name="back", pairs=(DE_EN,)), Offer(name="there", pairs=(EN_ZH, ZH_EN))],
+        pivot="en",
+    )
+    with pytest.raises(RequestError) as caught:
+        _chosen("en", "de", table=table)
+    assert caught.value.problem.limit == "zh-Hans"
+    pairs = (DE_EN, LanguagePair(source="fr", target="es"))
+    table = RoutingTable(
+        [Offer(name="back", pairs=pairs), Offer(name="there", pairs=(EN_ZH,))], pivot="en"
+    )
+    with pytest.raises(RequestError) as caught:
+        _chosen("de", "es", table=table)
+    assert caught.value.problem.limit == "en, zh-Hans"
 
 
 def test_of_very_many_languages_a_refusal_lists_the_first() -> None:

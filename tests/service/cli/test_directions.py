@@ -6,7 +6,7 @@ import pytest
 import service.checkpoint_folder
 from model.errors import CheckpointError, ConfigError
 from model.text.language import LanguagePair
-from service.cli.directions import chosen_direction, single_checkpoint
+from service.cli.directions import chosen_direction, chosen_or_same, single_checkpoint
 from service.models.checkpoints import load_checkpoints
 from service.models.routing import RoutingTable
 from service.settings import load_settings
@@ -48,6 +48,8 @@ def choose(
         ("EN", "de-AT", ("both", EN_DE)),
         ("de-DE", "EN", ("both", DE_EN)),
         ("de", None, ("both", DE_EN)),
+        ("de_DE", "en_US", ("both", DE_EN)),
+        ("zh_Hans", "en", ("back", ZH_EN)),
     ],
 )
 def test_the_languages_choose_one_of_several_checkpoints(
@@ -135,6 +137,27 @@ def test_of_two_checkpoints_with_one_name_the_first_counts_as_it_is_served(tmp_p
     for folder, pair in (("a", EN_ZH), ("b", ZH_EN)):
         write_tiny_checkpoint(tmp_path / folder, name="one", pairs=(pair,))
     assert choose(tmp_path) == ("a", EN_ZH)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("en", "en"), ("en-US", "EN"), ("zh_CN", "zh"), ("fr", "fr-CA")]
+)
+def test_a_language_into_itself_needs_no_direction(folder: Path, source: str, target: str) -> None:
+    flags = argparse.Namespace(source_language=source, target_language=target)
+    assert chosen_or_same(flags, folder) is None
+    with pytest.raises(ConfigError, match="0 language pairs fit"):
+        chosen_direction(flags, folder)
+
+
+def test_a_direction_goes_before_staying_in_a_language(folder: Path) -> None:
+    flags = argparse.Namespace(source_language="en", target_language="de")
+    found = chosen_or_same(flags, folder)
+    assert found is not None
+    assert found.pair == EN_DE
+    for target in (None, "zh-TW", "e n"):
+        flags = argparse.Namespace(source_language="en", target_language=target)
+        with pytest.raises(ConfigError):
+            chosen_or_same(flags, folder)
 
 
 def test_a_path_is_asked_before_the_environment_and_that_before_the_bundled_ones(

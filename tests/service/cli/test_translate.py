@@ -48,6 +48,19 @@ def test_line_n_of_the_output_is_line_n_of_the_input(
     assert lines[0] not in ("", LINES[0])
 
 
+@pytest.mark.parametrize("target", ["en-GB", "EN"])
+def test_a_language_into_itself_is_copied_byte_for_byte(
+    checkpoint: Path, source: Path, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--from", "en_US", "--to", target]
+    assert _output(capfd, str(source), *flags) == LINES
+    output = source.with_name("output.txt")
+    assert main(["translate", str(source), *flags, "--output", str(output)]) == 0
+    assert output.read_bytes() == source.read_bytes()
+    assert main(["translate", str(source), *flags, "--output", str(source)]) == 1
+    assert output.read_bytes() == source.read_bytes()
+
+
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
 def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_file(
     tmp_path: Path,

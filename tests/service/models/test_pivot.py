@@ -1,7 +1,7 @@
 import pytest
 
 from model.text.language import LanguagePair
-from service.models.pivot import find_route, reachable
+from service.models.pivot import find_route, reachable, sources
 from service.models.routing import Offer, RoutingTable
 
 
@@ -73,3 +73,15 @@ def test_what_is_reachable_is_what_there_is_a_route_to(source: str) -> None:
 
 def test_what_is_reached_straight_is_listed_first() -> None:
     assert reachable(TABLE, "de") == ["en", "fr", "zh"]
+
+
+@pytest.mark.parametrize("target", ["de", "en", "fr", "zh", "xx"])
+def test_the_sources_of_a_target_are_what_there_is_a_route_from(target: str) -> None:
+    found = [source for source in TABLE.all.languages if find_route(TABLE, source, target)]
+    assert sorted(sources(TABLE, target)) == sorted(found)
+
+
+def test_the_pivot_is_the_first_source_and_a_language_is_none_of_its_own() -> None:
+    assert sources(TABLE, "fr") == ["en", "zh", "de"]
+    table = RoutingTable([_offer("all", ("de", "en"), ("en", "de"), ("de", "de"))], pivot="en")
+    assert sources(table, "de") == ["en"]

@@ -176,7 +176,7 @@ def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recor
         pipeline=pipeline_of.pipeline,
         limits=TINY_LIMITS,
         engine=engine,
-        text_thread=pipeline_of._text_thread,
+        text_thread=pipeline_of._text_work._thread,
         bulk_turn=asyncio.Semaphore(1),
     )
     with pytest.raises(EngineUnavailableError):
@@ -206,7 +206,7 @@ def test_of_bulk_one_piece_of_text_is_worked_on_at_a_time(
     bulk = dataclasses.replace(_request([TEXT] * 2), priority="bulk")
 
     async def scenario() -> None:
-        async with translator._bulk_turn:  # a piece of bulk is at work
+        async with translator._text_work._bulk_turn:  # a piece of bulk is at work
             waiting = asyncio.create_task(translator.translate(bulk))
             assert len(await translator.translate(_request([TEXT]))) == 1
             assert not waiting.done()

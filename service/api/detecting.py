@@ -1,0 +1,85 @@
+"""Detection within a request: the languages of its texts, where it does not name one.
+
+Owns which languages are candidates, what a text is taken for where detection is off, and how the
+languages of several texts become one list. How a language is told is `service.models.detection`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from model.text.detection import Detection
+from service.api.languages import several_sources
+from service.errors import Problem, RequestError
+from service.models.detection import LanguageDetection
+from service.models.routing import Route
+from service.priority import Priority
+
+
+async def detected_sources(
+    detection: LanguageDetection,
+    texts: Sequence[str],
+    by_source: Mapping[str, Route],
+    priority: Priority,
+) -> list[Detection]:
+    """The language of each text, among those that there is a route from.
+
+    Args:
+        detection: Of the server.
+        texts: Of the request.
+        by_source: The routes of its "auto"; the first language wins where a text says nothing.
+        priority: The class of the request.
+
+    Raises:
+        RequestError: A 400: detection is off, and there are several languages.
+    """
+    if detection.is_on:
+        return await detection.detect(texts, tuple(by_source), priority)
+    translated = [tag for tag, route in by_source.items() if route.hops]
+    if len(translated) > 1:
+        raise several_sources(translated)
+    return [Detection(tag=translated[0], confidence=0)] * len(texts)
+
+
+async def ranked_languages(
+    detection: LanguageDetection,
+    texts: Sequence[str],
+    languages: Sequence[str],
+    priority: Priority,
+) -> list[Detection]:
+    """The languages that texts are in, taken together, the likeliest first; at least one.
+
+    The confidence of a language is its mean over the texts, by their characters.
+
+    Args:
+        detection: Of the server.
+        texts: At least one.
+        languages: Candidates; the first wins where a text says nothing.
+        priority: The class of the request.
+
+    Raises:
+        RequestError: A 403: detection is off.
+    """
+    if not detection.is_on:
+        raise RequestError(
+            Problem(
+                status=403,
+                code="detection_off",
+                message="Language detection is off on this server.",
+            )
+        )
+    ranked = await detection.ranked(texts, tuple(languages), priority)
+    if len(ranked) == 1:
+        return list(ranked[0])
+    return _together(texts, ranked)
+
+
+def _together(texts: Sequence[str], ranked: Sequence[Sequence[Detection]]) -> list[Detection]:
+    sums: dict[str, int] = {}
+    for text, found in zip(texts, ranked, strict=True):
+        for one in found:
+            sums[one.tag] = sums.get(one.tag, 0) + one.confidence * len(text)
+    total = sum(map(len, texts))
+    means = [
+        Detection(tag=tag, confidence=round(value / total) if total else 0)
+        for tag, value in sums.items()
+    ]
+    return sorted(means, key=lambda one: -one.confidence)
