@@ -177,7 +177,7 @@ class Asked:
             language=language,
             num_texts=len(lines),
             num_right=len(right),
-            mistaken_for=Counter(one.tag for one in found if one.tag != tag),
+            mistaken_for=dict(Counter(one.tag for one in found if one.tag != tag)),
             confidence=round(sum(right) / max(1, len(right)), 1),
             wrong_confidence=round(sum(wrong) / len(wrong), 1) if wrong else None,
             cpu_milliseconds=round(1000 * seconds / max(1, len(lines)), 3),

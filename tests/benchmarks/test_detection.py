@@ -26,7 +26,7 @@ def _write_sets(data: Path) -> None:
                 path = data / folder / "test" / f"{corpus}.{language}"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(f"{text}\n" * 3, encoding="utf-8")
-    (data / detection.PHRASES).write_text("en\tde\tzh\nHi\tHallo|Servus\t你好\n", encoding="utf-8")
+    (data / detection.PHRASES).write_text("en\tde\tzh\nHi\tHallo|Hello\t你好\n", encoding="utf-8")
 
 
 def test_every_set_is_detected_among_all_candidates_that_have_its_language(
@@ -45,6 +45,10 @@ def test_every_set_is_detected_among_all_candidates_that_have_its_language(
     assert {row["num_texts"] for row in rows if row["corpus"] != detection.PHRASES} == {2}
     german = [row for row in rows if row["language"] == "de"]
     assert {row["num_right"] for row in german if row["corpus"] == detection.FLORES} == {2}
+    assert [row["mistaken_for"] for row in german if row["corpus"] == detection.PHRASES] == [
+        {"en": 1},
+        {"en": 1},
+    ]
     assert [one["candidates"] for one in result["memory"]] == ["two", "three"] * 2
     assert result["memory"][0]["num_bytes"] < 2**20, "two scripts need no statistics"
     assert "| three | flores101-devtest | de | 2 | 100.0 % | 100.0 % |" in capsys.readouterr().out
