@@ -69,7 +69,7 @@ class TextDetector:
 
     Args:
         tags: Candidates, canonical; the first wins where nothing tells them apart.
-        is_compact: Use fewer statistics: a tenth of the memory, and worse on a few words.
+        is_compact: Use few statistics: 2 MB a language and not 30, and worse on a few words.
 
     Raises:
         ValueError: There is no candidate.

@@ -15,8 +15,8 @@ from service.models.text_work import TextWork
 from service.priority import Priority
 from service.settings import DetectionMode
 
-MAX_ACCURATE_LANGUAGES = 16
-"""Languages that "auto" reads all statistics of; of more, each needs a tenth of the memory."""
+MAX_ACCURATE_LANGUAGES = 8
+"""Languages that "auto" reads all statistics of, some 30 MB each; of more it reads few, 2 MB each."""
 
 _MAX_DETECTORS = 64
 

@@ -26,6 +26,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         "DRAGOMAN_API_KEYS_FILE": str(file),
         "DRAGOMAN_KEY_REQUIRED": "false",
         "DRAGOMAN_PREFERRED": "gone, both",
+        "DRAGOMAN_DETECTION": "compact",
     }
     checkpoints = write_several(folder / "checkpoints")
     with running_server(checkpoints, folder / "log.jsonl", **environment) as server:

@@ -56,6 +56,7 @@ class Served:
             load_seconds=load_seconds,
             stopping=stopping,
             num_threads=1,
+            detection="compact",
             log_level="error",
             max_pending_segments=max_pending_segments,
             max_requests=max_requests,
