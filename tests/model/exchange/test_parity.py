@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from transformers import MarianMTModel
+from transformers import AutoTokenizer, MarianMTModel
 
 from benchmarks.machine import describe_machine
 from model.checkpoint.weights import load_checkpoint
@@ -66,6 +66,7 @@ class Rivals:
     translator: Translator
     tokenizer: Tokenizer
     transformer: Transformer
+    exported: Path
     twin: MarianMTModel
     rival: "ctranslate2.Translator"
     pieces: list[str]
@@ -121,6 +122,7 @@ def rivals(tmp_path_factory: pytest.TempPathFactory) -> Rivals:
         translator=Translator(checkpoint),
         tokenizer=checkpoint.tokenizer,
         transformer=checkpoint.transformer,
+        exported=folder / "marian",
         twin=MarianMTModel.from_pretrained(folder / "marian").eval(),
         rival=ctranslate2.Translator(
             str(folder / "rival"), compute_type="float32", intra_threads=1
@@ -253,6 +255,20 @@ def test_twenty_sentences_agree(rivals: Rivals) -> None:
     for found in compare_all(rivals, sentences, translations).values():
         assert found["num_sentences"] == 20
         assert found["differences"] == []
+
+
+def test_the_tokenizer_that_is_exported_gives_our_ids_and_text(rivals: Rivals) -> None:
+    sentences = SENTENCES.read_text(encoding="utf-8").splitlines()
+    theirs, pair = (
+        AutoTokenizer.from_pretrained(rivals.exported),
+        rivals.translator.manifest.pairs[0],
+    )
+    assert theirs(sentences).input_ids == [
+        rivals.tokenizer.encode(sentence, pair) for sentence in sentences
+    ]
+    for found in rivals.translator.translate(sentences[:4], pair):
+        ids = rivals.tokenizer.encode_target(found.text)
+        assert theirs.decode(ids, skip_special_tokens=True) == found.text
 
 
 def real_lines(language: str) -> list[str]:

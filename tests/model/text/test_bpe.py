@@ -134,3 +134,10 @@ def test_a_file_with_more_than_any_has_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(bpe, "MAX_MERGES_BYTES", 11)
     with pytest.raises(ConfigError, match="has 12 bytes; merges have at most 11"):
         Merges(b"a b\nc d\ne f\n", "word-end")
+
+
+def test_merges_are_written_again_by_rank_and_once() -> None:
+    merges = Merges(b"#version: 0.2\nb c\na b\nd e 9\nb c\n", "word-end")
+    assert merges.data == b"a b\nd e\nb c\n"
+    again = Merges(merges.data, "word-end")
+    assert sorted(again.ranks, key=again.ranks.__getitem__) == [("a", "b"), ("d", "e"), ("b", "c")]

@@ -53,3 +53,16 @@ def test_a_file_that_says_anything_else_is_not(pieces: PieceModel) -> None:
         b"",
     ]
     assert not any(is_own_table(other, pieces) for other in others)
+
+
+def test_a_file_is_given_back_as_it_was(pieces: PieceModel) -> None:
+    assert PieceModel(pieces.data).table() == pieces.table()
+    assert pieces.data == tiny_spm()
+
+
+def test_pieces_that_were_joined_first_score_higher(pieces: PieceModel) -> None:
+    joined = [
+        pieces.own_score(index) for index in range(len(pieces)) if len(pieces.own_piece(index)) == 2
+    ]
+    assert joined == sorted(joined, reverse=True)
+    assert len(set(joined)) > 9

@@ -64,6 +64,6 @@ def family_of(network: ModelConfig) -> Family:
         return T5
     if network.position == "learned":
         return MBART
-    if network.position == "sinusoidal-m2m100":
+    if network.position == "sinusoidal-m2m100" and network.position_offset > 0:
         return M2M100 if network.norm_placement == "pre" else FSMT
     return MARIAN

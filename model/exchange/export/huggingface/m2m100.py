@@ -25,6 +25,7 @@ from model.exchange.export.huggingface.family import (
     one_sentencepiece_model,
     special_ids,
 )
+from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.export.output import num_positions
 from model.exchange.imports.huggingface.fsmt import SPECIALS
 from model.exchange.imports.huggingface.m2m100 import (
@@ -89,6 +90,9 @@ def m2m100_tokenizer(checkpoint: Checkpoint) -> TokenizerFiles:
         return files
     files.contents[SPM_FILE] = model.data
     is_nllb = all(flores_tag(tag) is not None for tag in tags)
+    if is_nllb:
+        header = read_header(model.data)
+        files.problems += header.problems("byte pairs", has_byte_fallback=False)
     known, settings = _nllb(checkpoint, model) if is_nllb else _m2m100(checkpoint, files)
     files.problems += numbering_problems(checkpoint, known)
     first = checkpoint.manifest.pairs[0]

@@ -26,6 +26,7 @@ from model.exchange.export.huggingface.family import (
     one_sentencepiece_model,
     special_ids,
 )
+from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.imports.huggingface.bart import FINAL_BIAS
 from model.exchange.imports.huggingface.mbart import (
     ACTIVATIONS,
@@ -96,6 +97,7 @@ def mbart_tokenizer(checkpoint: Checkpoint) -> TokenizerFiles:
         return files
     known = {index: piece for piece, index in mbart_table(model, CODES).items()}
     files.problems += numbering_problems(checkpoint, {0: "<s>", **known})
+    files.problems += read_header(model.data).problems("unigrams", has_byte_fallback=False)
     files.contents[SPM_FILE] = model.data
     first = manifest.pairs[0]
     settings = {

@@ -1,41 +1,16 @@
 """A SentencePiece file of unigrams as tokenizer.json, which the library `tokenizers` reads.
 
-Owns that description, and the few values of a SentencePiece file that its own library does not
-tell: how it normalises, and which kind it is (sentencepiece_model.proto).
+Owns that description. How the file normalises text is read by
+`model.exchange.export.huggingface.piece_header`.
 """
 
 import base64
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from model.exchange.export.huggingface.piece_header import read_header
 from model.text.pieces import PieceModel
 
-_TRAINER, _NORMALISER = 2, 3
-"""Fields of a file."""
-_MODEL_TYPE, _BYTE_FALLBACK = 3, 35
-"""Fields of what it says of its training."""
-_CHARSMAP, _ADD_DUMMY_PREFIX, _REMOVE_SPACES = 2, 3, 4
-"""Fields of what it says of its normalisation."""
-_UNIGRAM = 1
-_VARINT, _EIGHT_BYTES, _BYTES = 0, 1, 2
-"""Types on the wire of Protocol Buffers; the fourth, which is left, is of four bytes."""
-
 _SPACE = "\u2581"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
-    """What is asked of a file.
-
-    Attributes:
-        charsmap: Replacements of characters, compiled; empty for none.
-        has_byte_fallback: Characters without a piece become bytes.
-        problems: What tokenizer.json cannot say.
-    """
-
-    charsmap: bytes
-    has_byte_fallback: bool
-    problems: tuple[str, ...]
 
 
 def unigram_tokenizer(
@@ -49,7 +24,7 @@ def unigram_tokenizer(
         end: The one of them that ends every text.
         tags: Pieces that are cut out of a text before the rest becomes pieces.
     """
-    header = _read_header(model.data)
+    header = read_header(model.data)
     cut_out = dict.fromkeys([*specials, *tags])
     ids = {piece: model.own_id(piece) for piece in cut_out}
     space = {"type": "Metaspace", "replacement": _SPACE, "prepend_scheme": "always", "split": True}
@@ -72,7 +47,7 @@ def unigram_tokenizer(
             "byte_fallback": header.has_byte_fallback,
         },
     }
-    return described, list(header.problems)
+    return described, header.problems("unigrams", has_byte_fallback=header.has_byte_fallback)
 
 
 def _added(index: int | None, content: str) -> dict[str, object]:
@@ -105,53 +80,3 @@ def _decoder(space: dict[str, object], *, has_byte_fallback: bool) -> dict[str, 
     if not has_byte_fallback:
         return space
     return {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, space]}
-
-
-def _read_header(data: bytes) -> _Header:
-    """The values, with the defaults that a file leaves out."""
-    parts = dict(_fields(data))
-    trainer = dict(_fields(_bytes(parts.get(_TRAINER, b""))))
-    normaliser = dict(_fields(_bytes(parts.get(_NORMALISER, b""))))
-    problems = []
-    if trainer.get(_MODEL_TYPE, _UNIGRAM) != _UNIGRAM:
-        problems.append("the SentencePiece file is of another kind (only unigrams)")
-    if not normaliser.get(_ADD_DUMMY_PREFIX, 1) or not normaliser.get(_REMOVE_SPACES, 1):
-        problems.append("the SentencePiece file keeps spaces as they are (only one between words)")
-    return _Header(
-        charsmap=_bytes(normaliser.get(_CHARSMAP, b"")),
-        has_byte_fallback=bool(trainer.get(_BYTE_FALLBACK, 0)),
-        problems=tuple(problems),
-    )
-
-
-def _bytes(value: int | bytes) -> bytes:
-    assert isinstance(value, bytes)
-    return value
-
-
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of the fields of a message that SentencePiece itself has written."""
-    place = 0
-    while place < len(data):
-        key, place = _varint(data, place)
-        number, kind = key >> 3, key & 7
-        value: int | bytes
-        if kind == _VARINT:
-            value, place = _varint(data, place)
-        else:
-            size = 8 if kind == _EIGHT_BYTES else 4
-            if kind == _BYTES:
-                size, place = _varint(data, place)
-            value, place = data[place : place + size], place + size
-        yield number, value
-
-
-def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and the place behind it."""
-    value, shift = 0, 0
-    while True:
-        byte = data[place]
-        value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
-        if byte < 0x80:
-            return value, place

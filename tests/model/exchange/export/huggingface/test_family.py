@@ -55,6 +55,11 @@ def test_a_network_is_of_the_family_of_its_positions_and_norms(name: str) -> Non
     assert family_of(network).fields.by == name
 
 
+def test_marians_own_positions_are_those_of_no_other_family() -> None:
+    network = ModelConfig(vocab_size=9, d_model=16, num_heads=2, position="sinusoidal-m2m100")
+    assert family_of(network).fields.by == "Hugging Face Marian"
+
+
 def test_of_several_names_the_first_is_taken() -> None:
     assert inverse({"gelu": 1, "gelu_new": 2, "gelu_pytorch_tanh": 2}) == {1: "gelu", 2: "gelu_new"}
 
@@ -74,7 +79,7 @@ def test_both_exports_refuse_the_ssru_by_its_name(tmp_path: Path) -> None:
         ("Hugging Face M2M100", ["tokens.pad_id is 0 (only 1)", "pairs do not have one tag"]),
         ("Hugging Face mBART", ["tokens.eos_id is 1 (only 2)", "one of mBART-50's tags before"]),
         ("Hugging Face FSMT", ["network.pad_id is 0 (only 1)", "is not Moses' words and merges"]),
-        ("Hugging Face T5", ["the SentencePiece file is of another kind (only unigrams)"]),
+        ("Hugging Face T5", ["the SentencePiece file has byte pairs (only unigrams)"]),
     ],
 )
 def test_a_tokenizer_that_the_family_does_not_have_is_refused(

@@ -64,6 +64,16 @@ def test_activations_are_those_of_the_config(tmp_path: Path, activation: str) ->
     check_logits(reference, imported)
 
 
+def test_a_bias_of_zeros_is_none(folder: Path) -> None:
+    assert MBartImporter().read(folder, OPTIONS).network.output_bias
+    weights = load_file(folder / "model.safetensors")
+    weights["final_logits_bias"].zero_()
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    imported = MBartImporter().read(folder, OPTIONS)
+    assert not imported.network.output_bias
+    assert imported.unused == ()
+
+
 @pytest.mark.parametrize("beam_size", [1, 5])
 def test_hypotheses_and_scores_are_those_of_generate(
     written: tuple[Path, PreTrainedModel], beam_size: int

@@ -283,6 +283,14 @@ def test_all_problems_are_told_together(folder: Path) -> None:
         assert any(part in problem for problem in found), part
 
 
+def test_an_empty_file_of_pieces_and_an_odd_end_are_told(folder: Path) -> None:
+    (folder / "spiece.model").write_bytes(b"")
+    assert problems(folder) == ("spiece.model is a SentencePiece model without pieces",)
+    (folder / "spiece.model").write_bytes(madlad_spm())
+    change_json(folder / "config.json", eos_token_id="</s>")
+    assert problems(folder) == ("config.json: eos_token_id is '</s>'; it must be an integer",)
+
+
 def test_more_pieces_than_rows_are_refused(folder: Path) -> None:
     (folder / "spiece.model").write_bytes(trained_spm(vocabulary_size=300, symbols=MADLAD_SYMBOLS))
     assert any("has 300 pieces; vocab_size is 264" in problem for problem in problems(folder))

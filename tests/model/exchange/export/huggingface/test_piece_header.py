@@ -1,0 +1,53 @@
+"""Values of SentencePiece files against the settings that they were trained with."""
+
+import io
+
+import pytest
+import sentencepiece
+
+from model.exchange.export.huggingface.piece_header import read_header
+from model.text.pieces import PieceModel
+from support.huggingface_folders import SENTENCES
+
+
+def trained(**settings: object) -> bytes:
+    output = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=output,
+        vocab_size=320,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+        **settings,  # type: ignore[arg-type]  # any of the trainer's
+    )
+    return PieceModel(output.getvalue()).data
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("unigram", "unigrams"), ("bpe", "byte pairs"), ("char", "characters")]
+)
+def test_the_kind_is_that_of_the_training(kind: str, name: str) -> None:
+    header = read_header(trained(model_type=kind))
+    assert header.kind == name
+    assert header.has_usual_spaces
+    assert not header.has_byte_fallback
+    assert len(header.charsmap) > 10_000
+    assert header.problems(name, has_byte_fallback=False) == []
+
+
+def test_what_is_otherwise_is_told_at_once() -> None:
+    header = read_header(
+        trained(
+            byte_fallback=True,
+            remove_extra_whitespaces=False,
+            normalization_rule_name="identity",
+        )
+    )
+    assert header.charsmap == b""
+    assert header.problems("byte pairs", has_byte_fallback=False) == [
+        "the SentencePiece file has unigrams (only byte pairs)",
+        "the SentencePiece file falls back to bytes (only one that does not)",
+        "the SentencePiece file keeps spaces (only one between words)",
+    ]
+    assert not read_header(trained(add_dummy_prefix=False)).has_usual_spaces
