@@ -2,7 +2,8 @@
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import sentencepiece
@@ -35,7 +36,8 @@ _STACKS: Mapping[str, object] = {
 }
 
 
-def trained_spm(*, vocabulary_size: int = 260, symbols: Sequence[str] = (), **ids: int) -> bytes:
+@cache
+def trained_spm(*, vocabulary_size: int = 260, symbols: tuple[str, ...] = (), **ids: int) -> bytes:
     """A unigram SentencePiece model of real lines; `ids` are the trainer's `pad_id` and so on."""
     output = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

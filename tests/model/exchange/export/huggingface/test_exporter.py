@@ -30,7 +30,7 @@ from support.huggingface_folders import ODD_LINES, SENTENCES, m2m100_folder, mar
 from support.learned_merges import real_lines
 from support.made_imports import all_reads
 
-MAX_LENGTH = 12
+MAX_LENGTH = 8
 EN_DE = (("en", "de"),)
 MADLAD = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
 T5 = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
@@ -207,7 +207,7 @@ def scores(trip: RoundTrip) -> Callable[[Sequence[int]], float] | None:
 @torch.inference_mode()
 def test_the_folder_alone_translates_as_we_do(trip: RoundTrip) -> None:
     ours, num_forced = trip.checkpoint.tokenizer, len(trip.pair.target_prefix)
-    lines = [line for line in SENTENCES[:4] if "<" not in line]
+    lines = [line for line in SENTENCES[:3] if "<" not in line]
     search = SearchConfig(beam_size=1, max_length=MAX_LENGTH)
     requests = [
         DecodeRequest(
