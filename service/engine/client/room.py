@@ -79,8 +79,8 @@ class Room:
         if owner is not None:
             own = self._by_owner[owner]
             taken.append(Excess(own, self._part(self.limit - self.num + own), "owner"))
-        taken.append(Excess(self.num, self.limit))
-        for num, limit, of in taken:
+        parts = [part for part in taken if part.limit < self.limit]
+        for num, limit, of in (*parts, Excess(self.num, self.limit)):
             if num + number > math.ceil(share * limit):
                 return Excess(num + number, math.ceil(share * limit), of)
         return None

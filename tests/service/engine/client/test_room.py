@@ -102,3 +102,9 @@ def test_places_of_an_owner_are_given_back() -> None:
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_there_is_a_place_for_any_owner_however_small_the_whole(limit: int) -> None:
     assert Room(limit, reserved_share=0.99).excess(1, "interactive", owner="a") is None
+
+
+def test_a_part_that_is_the_whole_is_told_as_such() -> None:
+    room = Room(2, reserved_share=0.25)
+    room.take(2, "bulk", owner="a")
+    assert room.excess(1, "bulk", owner="a") == Excess(3, 2, "whole")
