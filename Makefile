@@ -50,9 +50,10 @@ test-gpu: install ## Run the tests that need a CUDA device
 test-monitoring: install ## Ask a live Prometheus every expression of dashboard and alerts
 	.ci/monitoring
 
-test-parity: install ## Compare with Hugging Face and with every family's reference on 500 sentences; DRAGOMAN_DATA names the text
+test-parity: install ## Compare with every family's reference on 500 sentences and 10,000 lines; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity $(PARITY_FLAGS)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity.tokenizers
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py

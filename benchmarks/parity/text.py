@@ -3,7 +3,9 @@
 Owns their choice; no line of real text is written anywhere.
 """
 
+import gzip
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
@@ -39,3 +41,35 @@ def varied(lines: Sequence[str], count: int) -> list[str]:
 def told_text(data: str | None) -> list[str]:
     """Names of the files, for the results."""
     return list(REAL_TEXT) if data else [SENTENCES.name]
+
+
+def spread_lines(
+    data: str | None, count: int, *, split: str, languages: Sequence[str]
+) -> list[str]:
+    """Lines of all corpora of a split, as many of each as there are, up to `count` together.
+
+    Args:
+        data: What DRAGOMAN_DATA says; without it, the bundled sentences are varied.
+        count: How many.
+        split: "train", "dev" or "test".
+        languages: Ends of files' names, such as "de".
+    """
+    if not data:
+        return varied(SENTENCES.read_text(encoding="utf-8").splitlines(), count)
+    paths = sorted(
+        path
+        for path in Path(data).glob(f"*/{split}/*")
+        if path.name.removesuffix(".gz").rpartition(".")[2] in languages
+    )
+    found: list[str] = []
+    for number, path in enumerate(paths):
+        wanted = (count - len(found)) // (len(paths) - number)
+        found += _first_lines(path, wanted)
+    return found
+
+
+def _first_lines(path: Path, count: int) -> list[str]:
+    """So many lines that are not empty, without spaces around them."""
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+        return list(islice(filter(None, (line.strip() for line in file)), count))

@@ -75,6 +75,7 @@ class Language:
         tag: BCP-47 tag in canonical case.
         source_prefix: Pieces before the source when the source is of this language.
         wanted_prefix: Pieces before the source, after those, when the target is (SMaLL-100).
+        wanted_prompt: Pieces before all of these, that text has too, when the target is.
         target_prefix: Pieces after the start token, forced, when the target is.
     """
 
@@ -82,6 +83,7 @@ class Language:
     source_prefix: tuple[str, ...] = ()
     wanted_prefix: tuple[str, ...] = ()
     target_prefix: tuple[str, ...] = ()
+    wanted_prompt: tuple[str, ...] = ()
 
 
 def all_pairs(languages: Iterable[Language]) -> tuple[LanguagePair, ...]:
@@ -93,6 +95,7 @@ def all_pairs(languages: Iterable[Language]) -> tuple[LanguagePair, ...]:
             target=target.tag,
             source_prefix=source.source_prefix + target.wanted_prefix,
             target_prefix=target.target_prefix,
+            source_prompt=target.wanted_prompt,
         )
         for source in languages
         for target in languages

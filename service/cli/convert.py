@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from model.errors import ConfigError, ForeignModelError, InputError
+from model.exchange.imports.language_tokens import FAMILIES
 from model.text.language import lenient_tag
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
@@ -40,6 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--to", dest="target_languages", metavar="TAGS", help="target languages, likewise"
+    )
+    add_family_argument(parser)
+
+
+def add_family_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says what the files of a multilingual network do not."""
+    parser.add_argument(
+        "--family",
+        choices=tuple(FAMILIES),
+        help="of a multilingual CTranslate2 directory whose files do not say how it is asked for a"
+        " language",
     )
 
 
@@ -74,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
             compute=arguments.compute,
             name=arguments.name,
             licence=arguments.licence,
-            options=ImportOptions(pairs=pairs),
+            options=ImportOptions(pairs=pairs, family=arguments.family),
             command=_command(arguments),
             progress=show,
         )
@@ -125,6 +137,7 @@ def _command(arguments: argparse.Namespace) -> str:
         ("--licence", arguments.licence),
         ("--from", arguments.source_languages),
         ("--to", arguments.target_languages),
+        ("--family", arguments.family),
     ):
         words += [] if value is None else [flag, value]
     return shlex.join(words)

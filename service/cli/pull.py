@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE:TARGET",
         help="a direction, where the model does not say it or not all are wanted; may be repeated",
     )
+    conversion.add_family_argument(parser)
     parser.add_argument("--yes", action="store_true", help="ask nothing before the download")
     parser.add_argument(
         "--accept-licence",
@@ -238,7 +239,7 @@ def _converted(
             compute=arguments.compute,
             name=called,
             licence=None if listing is None else listing.licence,
-            options=ImportOptions(pairs=pairs),
+            options=ImportOptions(pairs=pairs, family=arguments.family),
             command=_command(arguments, arguments.name if listing is None else listing.name),
             progress=show,
         )
@@ -268,4 +269,5 @@ def _command(arguments: argparse.Namespace, name: str) -> str:
     words = ["dragoman", "pull", name, "--compute", arguments.compute]
     for pair in arguments.pairs:
         words += ["--pair", pair]
+    words += [] if arguments.family is None else ["--family", arguments.family]
     return shlex.join(words)

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -75,9 +75,9 @@ def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None
     reference.eval()
 
 
-def write_mbart(folder: Path, **settings: object) -> PreTrainedModel:
+def write_mbart(folder: Path, *, spm: bytes | None = None, **settings: object) -> PreTrainedModel:
     """mBART-50 with all its tags; its SentencePiece file has its own <unk>, <s> and </s> first."""
-    spm = trained_spm(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    spm = spm or trained_spm(unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
     num_pieces = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
     shape = {
         **_STACKS,
@@ -127,12 +127,19 @@ def write_t5(folder: Path, *, spm: bytes, head: str = "own", **settings: object)
     return reference
 
 
-def write_fsmt(folder: Path, *, is_joint: bool, **settings: object) -> PreTrainedModel:
+def write_fsmt(
+    folder: Path,
+    *,
+    is_joint: bool,
+    lines: Sequence[str] = (),
+    num_merges: int = 60,
+    **settings: object,
+) -> PreTrainedModel:
     """FSMT with vocabularies of its own lines; split ones differ in their order and their size."""
     rules = MosesBpe(source_language="en", target_language="de", marks="word-end")
     moses = MosesPieces(b"a b\n", rules, "en")
-    words = [word for line in real_lines()[:200] for word in moses.words(line)]
-    merges = learned_merges(words, 60)
+    words = [word for line in lines or real_lines()[:200] for word in moses.words(line)]
+    merges = learned_merges(words, num_merges)
     source = dict(fairseq_vocabulary(words, merges))
     target = source if is_joint else dict(fairseq_vocabulary(words[:1500], reversed(merges)))
     shape = {

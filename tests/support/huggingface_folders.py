@@ -103,11 +103,12 @@ def marian_folder(
     is_separate: bool = False,
     activation: str = "swish",
     languages: tuple[str, str] | None = ("en", "zh"),
+    spms: tuple[bytes, bytes] | None = None,
     **more: object,
 ) -> Path:
     """A folder of `MarianMTModel`; with separate vocabularies both have the same special ids."""
     folder.mkdir(parents=True)
-    source, target = trained_spm(260), trained_spm(140, is_chinese=True)
+    source, target = spms or (trained_spm(260), trained_spm(140, is_chinese=True))
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     vocabulary = marian_vocabulary([source, target], tags, seed=1)
@@ -151,10 +152,12 @@ def marian_folder(
     return folder
 
 
-def m2m100_folder(folder: Path, *, kind: str = "m2m100", **more: object) -> Path:
+def m2m100_folder(
+    folder: Path, *, kind: str = "m2m100", spm: bytes | None = None, **more: object
+) -> Path:
     """A folder of M2M100, "wmt21", "small100" or "nllb"."""
     folder.mkdir(parents=True)
-    spm = trained_spm(260, kind="bpe")
+    spm = spm or trained_spm(260, kind="bpe")
     (folder / "sentencepiece.bpe.model").write_bytes(spm)
     pieces = [piece for piece in pieces_of(spm) if piece not in {"<s>", "</s>", "<unk>"}]
     num_tags = {"m2m100": 100, "small100": 100, "wmt21": 8, "nllb": 202}[kind]

@@ -24,7 +24,12 @@ from model.checkpoint.weights import publish, tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
-from model.exchange.imports.imported import ImportedModel, Importer, ImportOptions
+from model.exchange.imports.imported import (
+    FamilyImporter,
+    ImportedModel,
+    Importer,
+    ImportOptions,
+)
 from model.exchange.imports.unfinished import (
     DONE_FILE,
     add_done,
@@ -139,6 +144,9 @@ def _read(
     importer: Importer, content: Path, options: ImportOptions, *, source: Path
 ) -> ImportedModel:
     """What an importer makes of it, with errors that name the source and not an unpacked copy."""
+    if options.family is not None and not isinstance(importer, FamilyImporter):
+        problem = f"{importer.name}: its files say of which family it is; --family does not apply"
+        raise ForeignModelError(source, [problem])
     try:
         return importer.read(content, options)
     except ForeignModelError as error:

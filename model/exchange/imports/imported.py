@@ -8,7 +8,7 @@ for, one by one, so that a network is converted without ever being in memory as 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -19,7 +19,14 @@ from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.shortlist import Shortlist
 from model.text.language import Language, LanguagePair
 
-__all__ = ["ForeignTensor", "ImportOptions", "ImportedModel", "Importer", "QuantisedRows"]
+__all__ = [
+    "FamilyImporter",
+    "ForeignTensor",
+    "ImportOptions",
+    "ImportedModel",
+    "Importer",
+    "QuantisedRows",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +89,12 @@ class ImportOptions:
 
     Attributes:
         pairs: Source and target tags, canonical; empty takes what the files say.
+        family: Of multilingual networks (`model.exchange.imports.language_tokens.FAMILIES`), for
+            files that do not tell; None takes what they say.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
+    family: str | None = None
 
 
 class Importer(Protocol):
@@ -107,3 +117,14 @@ class Importer(Protocol):
                 are missing or have other shapes.
         """
         ...
+
+
+@runtime_checkable
+class FamilyImporter(Protocol):
+    """An importer of files that may not tell of which family a network is.
+
+    Attributes:
+        families: Those that a person may name.
+    """
+
+    families: tuple[str, ...]

@@ -5,7 +5,7 @@ Foreign programs have a padding token or none, lists whose two sides number thei
 apart, and decoders that start from a zero vector. Where a list fits as it is, no row is moved.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -103,11 +103,23 @@ class Numbering:
     target_table: Mapping[str, int]
 
 
-def number_pieces(source: Sequence[str], target: Sequence[str], names: TokenNames) -> Numbering:
+def number_pieces(
+    source: Sequence[str],
+    target: Sequence[str],
+    names: TokenNames,
+    *,
+    nameless: Set[str] = frozenset(),
+) -> Numbering:
     """Number two lists of pieces; row i of a foreign table is piece i of its list.
 
     Padding is `<blank>` or `<pad>` where both lists have it, and a row of zeros after the last one
     otherwise; a decoder that starts from a zero vector starts from such a row too.
+
+    Args:
+        source: Pieces of the source, by foreign row.
+        target: Those of the target.
+        names: Of the special tokens.
+        nameless: Pieces that stand for no text, and are never generated.
 
     Raises:
         ConfigError: A list lacks a special token; all are listed.
@@ -122,19 +134,19 @@ def number_pieces(source: Sequence[str], target: Sequence[str], names: TokenName
     target_rows: list[int | None] = [*range(len(target)), *([None] if pad is None else [])]
     is_shared = list(source) == list(target)
     source_rows = target_rows if is_shared else _rows_around(source_ids, len(source), slots)
-    source_table = _table(source, source_rows)
-    target_table = source_table if is_shared else _table(target, target_rows)
+    source_table = _table(source, source_rows, nameless)
+    target_table = source_table if is_shared else _table(target, target_rows, nameless)
     start_id = pad_id if names.start is None else target_ids[names.start]
     bos_id = target_ids.get(names.bos, start_id)
     silent = {pad_id, start_id, bos_id, slots[names.unk]} - {slots[names.eos]}
-    nameless = set(range(len(target_rows))).difference(target_table.values())
+    without_piece = set(range(len(target_rows))).difference(target_table.values())
     return Numbering(
         tokens=SpecialTokens(
             pad_id=pad_id,
             eos_id=slots[names.eos],
             unk_id=slots[names.unk],
             start_id=start_id,
-            suppressed_ids=tuple(sorted(silent | nameless)),
+            suppressed_ids=tuple(sorted(silent | without_piece)),
             has_source_eos=names.has_source_eos,
         ),
         source=Rows(old=tuple(source_rows), num_old=len(source)),
@@ -196,10 +208,11 @@ def _rows_around(
     return [placed[index] if index in placed else next(others, None) for index in range(size)]
 
 
-def _table(pieces: Sequence[str], rows: Sequence[int | None]) -> dict[str, int]:
+def _table(pieces: Sequence[str], rows: Sequence[int | None], nameless: Set[str]) -> dict[str, int]:
     """Piece → id for the rows in use; of pieces that are alike only the first row is."""
     table: dict[str, int] = {}
     ids = {row: index for index, row in enumerate(rows) if row is not None}
     for row, piece in enumerate(pieces):
-        table.setdefault(piece, ids[row])
+        if piece not in nameless:
+            table.setdefault(piece, ids[row])
     return table

@@ -22,6 +22,8 @@ _SHARED = (
     *("tokenizer.model", "vocab.spm", "spm.128k.model", "bpe.model"),
 )
 
+_FAST_TOKENIZER = "tokenizer.json"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceFiles:
@@ -38,18 +40,20 @@ class PieceFiles:
     moses: MosesBpe | None = None
 
     def problems(self, source: Collection[str], target: Collection[str]) -> list[str]:
-        """Files that have fewer than half of their side's pieces, and so belong to other text.
+        """Files that lack most of their side's pieces, and so belong to other text.
 
-        Merges do not list their pieces.
+        One of two files has a part of a vocabulary that both sides share. Merges do not list their
+        pieces.
         """
         if self.moses is not None:
             return []
         sides = {"source": (self.source, source), "target": (self.target or self.source, target)}
+        is_part = self.target is not None and source == target
         found = []
         for side, (data, pieces) in sides.items():
             model = PieceModel(data)
             num_known = sum(model.own_id(piece) is not None for piece in pieces)
-            if 2 * num_known < len(pieces):
+            if (4 if is_part else 2) * num_known < len(pieces):
                 found.append(
                     f"the {side}'s SentencePiece file has {num_known} of the {len(pieces)} pieces"
                     " of its vocabulary; it belongs to another model"
@@ -70,7 +74,13 @@ def find_piece_files(folder: Path) -> PieceFiles:
         if is_file(folder / name, _unusable):
             return PieceFiles(source=_read(folder / name))
     names = ", ".join(["source.spm with target.spm", *_SHARED])
-    raise ForeignModelError(folder, [f"it lacks a SentencePiece file ({names})"])
+    problem = f"it lacks a SentencePiece file ({names})"
+    if is_file(folder / _FAST_TOKENIZER, _unusable):
+        problem += (
+            f"; {_FAST_TOKENIZER} does not stand for it: copy it from the model that this one was"
+            " made of"
+        )
+    raise ForeignModelError(folder, [problem])
 
 
 def read_merges(path: Path, rules: MosesBpe) -> PieceFiles:

@@ -2,38 +2,11 @@
 
 import random
 import shutil
-import subprocess
 
 import pytest
 
 from model.text.normalisation import NormalisedPieces, normalised
-
-SINGLE = dict(
-    zip(
-        "，、”“∶：？《》）！（；１」「０３２５６９７８４～’━〈〉【】％",
-        ',,""::?"")!(;"""03256978' + "4~'-<>[]%",
-        strict=True,
-    )
-)
-LONGER = {"。 *": ". ", "． *": ". ", "…": "..."}
-
-
-def by_other_programs(lines: list[str]) -> list[str]:
-    """The same by sed and perl, as preprocess.sh has it."""
-    rules = {**SINGLE, **LONGER}
-    expressions = [f"s/{found}/{put}/g" for found, put in rules.items()]
-    text = "".join(line + "\n" for line in lines).encode()
-    sed = ["sed", *(part for expression in expressions for part in ("-e", expression))]
-    for command in (
-        sed,
-        ["perl", "-C", "-pe", r"s/(?!\n)\p{C}/ /g;"],
-        ["sed", "s/  */ /g;s/^ *//g;s/ *$//g"],
-    ):
-        environment = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
-        text = subprocess.run(
-            command, input=text, stdout=subprocess.PIPE, check=True, env=environment
-        ).stdout
-    return text.decode().removesuffix("\n").split("\n")
+from support.opus_cleaning import SINGLE, cleaned
 
 
 @pytest.mark.skipif(shutil.which("perl") is None, reason="compares with perl")
@@ -54,7 +27,7 @@ def test_a_hundred_lines_are_those_of_sed_and_perl() -> None:
         "猫",
     ]
     lines = ["".join(choices.choices(alphabet, k=40)) for _ in range(100)]
-    assert [normalised(line, "opus-mt") for line in lines] == by_other_programs(lines)
+    assert [normalised(line, "opus-mt") for line in lines] == cleaned(lines)
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,16 @@ def test_several_problems_have_a_line_each(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == (
         "dragoman: model cannot be converted:\n  a is missing\n  b is missing\n"
     )
+
+
+@pytest.mark.usefixtures("importer")
+def test_a_family_is_said_only_of_files_that_may_not_tell_it(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["convert", str(source), str(tmp_path / "out"), "--family", "nllb"]
+    assert main(words) == 1
+    assert capsys.readouterr().err == (
+        f"dragoman: {source}: the made format: its files say of which family it is; --family does"
+        " not apply\n"
+    )
+    assert not (tmp_path / "out").exists()

@@ -30,12 +30,12 @@ from model.exchange.export.huggingface.piece_header import read_header
 from model.exchange.imports.huggingface.bart import FINAL_BIAS
 from model.exchange.imports.huggingface.mbart import (
     ACTIVATIONS,
-    CODES,
     OFFSET,
     POSITIONS,
     SPM_FILE,
     mbart_table,
 )
+from model.exchange.imports.language_tokens import MBART_CODES
 from model.honoured import Condition, HonouredFields
 
 MBART_FIELDS = HonouredFields(
@@ -88,14 +88,14 @@ def mbart_tokenizer(checkpoint: Checkpoint) -> TokenizerFiles:
     files = TokenizerFiles(problems=fairseq_problems(manifest.tokens))
     model = one_sentencepiece_model(checkpoint, files)
     tags = {(*pair.source_start, "|", *pair.target_prefix) for pair in manifest.pairs}
-    if any(len(tag) != 3 or not {tag[0], tag[2]} <= set(CODES) for tag in tags):
+    if any(len(tag) != 3 or not {tag[0], tag[2]} <= set(MBART_CODES) for tag in tags):
         files.problems.append(
             "pairs do not have one of mBART-50's tags before the source and one before the target"
         )
         return files
     if model is None:
         return files
-    known = {index: piece for piece, index in mbart_table(model, CODES).items()}
+    known = {index: piece for piece, index in mbart_table(model, MBART_CODES).items()}
     files.problems += numbering_problems(checkpoint, {0: "<s>", **known})
     files.problems += read_header(model.data).problems("unigrams", has_byte_fallback=False)
     files.contents[SPM_FILE] = model.data

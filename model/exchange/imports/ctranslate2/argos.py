@@ -13,6 +13,11 @@ from types import MappingProxyType
 from model.checkpoint.checksums import read_limited
 from model.checkpoint.strict_json import parse_json
 from model.errors import CheckpointError, ConfigError, ForeignModelError, InputError, shown
+from model.exchange.imports.ctranslate2.directions import (
+    Directions,
+    Facts,
+    language_token_problem,
+)
 from model.exchange.imports.ctranslate2.file import WEIGHTS_FILE, specification_of
 from model.exchange.imports.ctranslate2.importer import read_directory
 from model.exchange.imports.imported import ImportedModel, ImportOptions
@@ -63,7 +68,7 @@ class ArgosImporter:
         found = read_directory(
             source / _NETWORK_FOLDER,
             read_pieces=lambda: _piece_files(source, metadata),
-            pairs=() if pair is None else (pair,),
+            choose=lambda facts: _directions(facts, pair),
             problems=problems,
         )
         assert pair is not None
@@ -132,6 +137,14 @@ def _pair(metadata: Mapping[str, object], options: ImportOptions) -> LanguagePai
         target=target,
         target_prefix=(prefix,) if isinstance(prefix, str) and prefix else (),
     )
+
+
+def _directions(facts: Facts, pair: LanguagePair | None) -> Directions:
+    if pair is None:
+        return Directions()
+    has_prefix = bool(pair.target_prefix)
+    problems = () if has_prefix else language_token_problem(facts.source)
+    return Directions(pairs=(pair,), problems=tuple(problems))
 
 
 def _tag(metadata: Mapping[str, object], name: str) -> str:

@@ -1,11 +1,10 @@
 """Importer of CTranslate2 directories: model.bin, config.json, vocabularies, SentencePiece beside.
 
 Owns what of such a directory becomes which part of a checkpoint, and what is said of one that
-cannot be converted. The files are read by `file.py`, `directory.py` and
-`piece_files.py`; the network is found by `network.py`.
+cannot be converted. The files are read by `file.py`, `directory.py` and `piece_files.py`; the
+network is found by `network.py`, the directions by `directions.py`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import ForeignModelError, shown
+from model.exchange.imports.ctranslate2.directions import Directions, Facts, find_directions
 from model.exchange.imports.ctranslate2.directory import (
     SHORTLIST_FILE,
     Settings,
@@ -21,13 +21,20 @@ from model.exchange.imports.ctranslate2.directory import (
     read_vocabularies,
 )
 from model.exchange.imports.ctranslate2.file import WEIGHTS_FILE, VariableFile, specification_of
-from model.exchange.imports.ctranslate2.network import Description, describe
+from model.exchange.imports.ctranslate2.network import (
+    Description,
+    depths,
+    describe,
+    has_relative_positions,
+)
 from model.exchange.imports.imported import ForeignTensor, ImportedModel, ImportOptions
+from model.exchange.imports.language_tokens import FAMILIES
 from model.exchange.imports.numbering import Numbering, TokenNames, number_pieces
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
-from model.text.language import LanguagePair
+from model.text.language import Language, LanguagePair
+from model.text.pieces import PieceModel
 
 MAX_LENGTH = 256
 """Tokens of a sentence: what the engine writes at most by itself."""
@@ -36,8 +43,7 @@ _SPECIFICATIONS = frozenset({"TransformerSpec", "TransformerBase", "TransformerB
 _OLDEST_REVISION = 2
 _ZERO_START = "decoder/start_from_zero_embedding"
 _OPENNMT_PAD = "<blank>"
-_PAD = "<pad>"
-_LANGUAGE_TOKEN = re.compile(r"__[a-z]{2,3}__|>>[A-Za-z_]+<<|<2[A-Za-z_]+>|[a-z]{3}_[A-Z][a-z]{3}")
+_PADS = frozenset({_OPENNMT_PAD, "<pad>"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +51,17 @@ class ReadDirectory:
     """A directory whose network, ids and tokenizer fit each other.
 
     Attributes:
-        is_marian: Its decoder starts from a zero vector, as Marian's do.
+        family: For people.
     """
 
+    family: str
     network: ModelConfig
     tensors: Mapping[str, ForeignTensor]
     tokens: SpecialTokens
     tokenizer: TokenizerParts
     pairs: tuple[LanguagePair, ...]
+    languages: tuple[Language, ...]
     limits: LengthLimits
-    is_marian: bool
     notes: tuple[str, ...]
 
 
@@ -62,6 +69,7 @@ class CTranslate2Importer:
     """Directories of the encoder-decoder specification, in any quantisation."""
 
     name = "CTranslate2 directory"
+    families = tuple(FAMILIES)
 
     def __repr__(self) -> str:
         return f"<{self.name} importer>"
@@ -76,15 +84,13 @@ class CTranslate2Importer:
         Raises:
             ForeignModelError: With every problem.
         """
-        problems: list[str] = []
-        pairs = tuple(LanguagePair(source=one, target=two) for one, two in options.pairs)
-        if not pairs:
-            problems.append("its files do not say which languages it translates; name them")
         found = read_directory(
-            source, read_pieces=lambda: find_piece_files(source), pairs=pairs, problems=problems
+            source,
+            read_pieces=lambda: find_piece_files(source),
+            choose=lambda facts: find_directions(facts, options),
         )
         return ImportedModel(
-            family="Marian" if found.is_marian else "Transformer",
+            family=found.family,
             format="CTranslate2",
             name=source.resolve().name,
             description=f"Converted from the CTranslate2 directory {source.resolve().name}",
@@ -97,6 +103,7 @@ class CTranslate2Importer:
             tokenizer=found.tokenizer,
             tensors=found.tensors,
             notes=found.notes,
+            languages=found.languages,
         )
 
 
@@ -104,7 +111,7 @@ def read_directory(
     directory: Path,
     *,
     read_pieces: Callable[[], PieceFiles],
-    pairs: tuple[LanguagePair, ...],
+    choose: Callable[[Facts], Directions],
     problems: Sequence[str] = (),
 ) -> ReadDirectory:
     """A CTranslate2 directory, whoever made it.
@@ -112,7 +119,7 @@ def read_directory(
     Args:
         directory: With model.bin.
         read_pieces: Finds what makes pieces of text; its problems are listed too.
-        pairs: Its directions; one that has a target prefix says itself which language is asked for.
+        choose: Says what it translates, and how it is asked.
         problems: What is known to be wrong already.
 
     Raises:
@@ -123,23 +130,28 @@ def read_directory(
     parts = _parts(directory, file, read_pieces, found)
     if parts is None:
         raise ForeignModelError(directory, found)
-    names, pairs = _names(parts), _with_source_bos(parts.settings, pairs)
-    found += _token_problems(parts, pairs)
-    described = attempted(found, lambda: _described(file, parts, names))
+    directions = attempted(found, lambda: choose(_facts(directory, file, parts)))
+    if directions is None:
+        raise ForeignModelError(directory, found)
+    pairs = _with_source_bos(parts.settings, directions.pairs)
+    names, found = _names(parts, directions), [*found, *directions.problems]
+    found += _token_problems(parts, names, pairs)
+    described = attempted(found, lambda: _described(file, parts, names, directions))
     found += described[1].problems if described is not None else ()
     if found or described is None:
         raise ForeignModelError(directory, found)
     numbering, description = described
     assert description.network is not None
     return ReadDirectory(
+        family=_family(parts, directions),
         network=description.network,
         tensors=description.tensors,
         tokens=numbering.tokens,
         tokenizer=_tokenizer(parts.pieces, numbering),
         pairs=pairs,
+        languages=directions.languages if pairs == directions.pairs else (),
         limits=_limits(description, pairs),
-        is_marian=parts.is_marian,
-        notes=tuple(_notes(directory, names)),
+        notes=(*_notes(directory, names), *directions.notes),
     )
 
 
@@ -180,29 +192,72 @@ def _parts(
     return _Parts(settings=settings, vocabularies=vocabularies, pieces=pieces, is_marian=is_marian)
 
 
+def _facts(directory: Path, file: VariableFile, parts: _Parts) -> Facts:
+    return Facts(
+        directory=directory,
+        source=parts.vocabularies.source,
+        pieces=None if parts.pieces.moses is not None else PieceModel(parts.pieces.source),
+        is_marian=parts.is_marian,
+        is_relative=has_relative_positions(file),
+        depths=depths(file),
+    )
+
+
 def _described(
-    file: VariableFile, parts: _Parts, names: TokenNames
+    file: VariableFile, parts: _Parts, names: TokenNames, directions: Directions
 ) -> tuple[Numbering, Description]:
     vocabularies, epsilon = parts.vocabularies, parts.settings.layer_norm_epsilon
-    numbering = number_pieces(vocabularies.source, vocabularies.target, names)
+    numbering = number_pieces(
+        vocabularies.source,
+        vocabularies.target,
+        names,
+        nameless=_nameless(parts, names, directions),
+    )
     return numbering, describe(file, numbering, layer_norm_epsilon=epsilon)
 
 
-def _names(parts: _Parts) -> TokenNames:
+def _family(parts: _Parts, directions: Directions) -> str:
+    if directions.family is not None:
+        return directions.family.title
+    return "Marian" if parts.is_marian else "Transformer"
+
+
+def _names(parts: _Parts, directions: Directions) -> TokenNames:
     """The special tokens. Where config.json adds no EOS, callers of the engine may have done so.
 
     Marian's sources always end with EOS, and those of Hugging Face's networks, whose tokenizers
-    add it and which have a `<pad>`. OpenNMT's do not; its padding is `<blank>`.
+    add it and which have a `<pad>`. OpenNMT's do not; its padding is `<blank>`. Decoders of
+    multilingual families start with EOS where their caller could choose.
     """
     settings, source = parts.settings, parts.vocabularies.source
-    is_huggingface = _PAD in source and _OPENNMT_PAD not in source
+    is_huggingface = "<pad>" in source and _OPENNMT_PAD not in source
+    is_multilingual = directions.family is not None
+    start = settings.start or (settings.eos if is_multilingual else None)
     return TokenNames(
         unk=settings.unk,
         bos=settings.bos,
         eos=settings.eos,
-        start=None if parts.is_marian else settings.start,
-        has_source_eos=settings.has_source_eos or parts.is_marian or is_huggingface,
+        start=None if parts.is_marian else start,
+        has_source_eos=(
+            settings.has_source_eos or parts.is_marian or is_huggingface or is_multilingual
+        ),
     )
+
+
+def _nameless(parts: _Parts, names: TokenNames, directions: Directions) -> frozenset[str]:
+    """Fillers of a multilingual vocabulary, which no text has, and tokens that no direction uses.
+
+    What SentencePiece does not know is one, but for special tokens and the tokens of directions.
+    """
+    if directions.family is None or parts.is_marian:
+        return frozenset()
+    model = PieceModel(parts.pieces.source)
+    prefixes = {
+        each for pair in directions.pairs for each in (pair.source_start, pair.target_prefix)
+    }
+    kept = {names.unk, names.bos, names.eos, names.start, *_PADS}.union(*prefixes)
+    pieces = {*parts.vocabularies.source, *parts.vocabularies.target} - kept
+    return frozenset(piece for piece in pieces if model.own_id(piece) is None)
 
 
 def _tokenizer(pieces: PieceFiles, numbering: Numbering) -> TokenizerParts:
@@ -220,20 +275,16 @@ def _with_source_bos(
 ) -> tuple[LanguagePair, ...]:
     if not settings.has_source_bos:
         return pairs
-    return tuple(replace(pair, source_prefix=(settings.bos,)) for pair in pairs)
+    return tuple(replace(pair, source_prefix=(settings.bos, *pair.source_prefix)) for pair in pairs)
 
 
-def _token_problems(parts: _Parts, pairs: Sequence[LanguagePair]) -> Iterator[str]:
+def _token_problems(
+    parts: _Parts, names: TokenNames, pairs: Sequence[LanguagePair]
+) -> Iterator[str]:
     """Tokens that a caller of the engine would give it, and that no file names."""
     vocabularies = parts.vocabularies
-    if parts.settings.start is None and not parts.is_marian:
+    if names.start is None and not parts.is_marian:
         yield "its first target token is chosen by its callers, which is not supported"
-    tags = [piece for piece in vocabularies.target if _LANGUAGE_TOKEN.fullmatch(piece)]
-    if tags and not any(pair.target_prefix for pair in pairs):
-        yield (
-            f"its vocabulary has language tokens ({len(tags)}, the first is {shown(tags[0])}), and"
-            " no file says where they stand; convert the model that this one was made of"
-        )
     for side in ("source", "target"):
         known = frozenset(getattr(vocabularies, side))
         prefixes = dict.fromkeys(

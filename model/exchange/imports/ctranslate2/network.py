@@ -30,6 +30,7 @@ from model.exchange.imports.ctranslate2.tensors import (
 from model.exchange.imports.imported import ForeignTensor
 from model.exchange.imports.numbering import Numbering
 from model.exchange.imports.position_tables import recognised_table
+from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 
 _ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu-tanh", "silu", "gelu", "gelu-sigmoid")
 _SIDES = ("encoder", "decoder")
@@ -44,6 +45,10 @@ _TOKEN_VARIABLES = (
     *("unk_token", "bos_token", "eos_token", "with_source_bos", "with_source_eos"),
     *("with_target_bos", "user_decoder_start_tokens", "start_from_zero_embedding"),
 )
+_RELATIVE = "{}/self_attention/relative_attention_bias"
+_MAX_DISTANCE = "{}/self_attention/relative_attention_max_distance"
+_SCALE = "{}/{}/queries_scale"
+_OUTPUT_SCALE = "decoder/scale_outputs"
 _DEFAULT_HEADS: Mapping[str, int] = {"TransformerBig": 16}
 
 Settings = dict[str, object]
@@ -64,6 +69,21 @@ class Description:
     tensors: Mapping[str, ForeignTensor] = field(default_factory=dict)
     num_positions: int | None = None
     problems: tuple[str, ...] = ()
+
+
+def has_relative_positions(file: VariableFile) -> bool:
+    """Whether scores of attention depend on distances, in the buckets of T5."""
+    return _RELATIVE.format(LAYER.format("encoder", 0)) in file.variables
+
+
+def depths(file: VariableFile) -> tuple[int, int]:
+    """Layers of the encoder and of the decoder."""
+    prefixes = {"/".join(name.split("/")[:2]) for name in file.variables}
+    encoder, decoder = (
+        len(list(takewhile(prefixes.__contains__, (LAYER.format(side, each) for each in count()))))
+        for side in _SIDES
+    )
+    return encoder, decoder
 
 
 def describe(
@@ -90,8 +110,9 @@ def describe(
         **_norms(layout, tensors, shape, layer_norm_epsilon),
         **_layers(layout, tensors, shape, num_heads),
         **_tables(layout, tensors, numbering),
+        **_scales(layout, shape),
     }
-    positions, num_positions = _positions(layout, tensors, shape)
+    positions, num_positions = _positions(layout, tensors, shape, num_heads)
     layout.ignore(*_UNREAD, *_TOKEN_VARIABLES)
     layout.refuse_rest()
     network = _network(layout, settings | positions, numbering) if not layout.problems else None
@@ -219,11 +240,8 @@ def _norms(layout: Layout, tensors: Tensors, shape: LayerShape, epsilon: float |
 
 def _layers(layout: Layout, tensors: Tensors, shape: LayerShape, num_heads: int) -> Settings:
     """All layers of both stacks."""
-    numbers = {}
+    numbers = dict(zip(_SIDES, depths(layout.file), strict=True))
     for side in _SIDES:
-        prefixes = {"/".join(name.split("/")[:2]) for name in layout.file.variables}
-        layers = (LAYER.format(side, number) for number in count())
-        numbers[side] = len(list(takewhile(prefixes.__contains__, layers)))
         for number in range(numbers[side]):
             tensors.layer(side, number)
             _check_heads(layout, LAYER.format(side, number), shape, num_heads)
@@ -268,8 +286,45 @@ def _is_same(layout: Layout, one: str, other: str) -> bool:
     return layout.has(one) and layout.has(other) and layout.is_same(one, other)
 
 
-def _positions(layout: Layout, tensors: Tensors, shape: LayerShape) -> tuple[Settings, int | None]:
+def _scales(layout: Layout, shape: LayerShape) -> Settings:
+    """Factors that T5 leaves out of its attention, and has at its output."""
+    if not has_relative_positions(layout.file):
+        return {}
+    for side, depth in zip(_SIDES, depths(layout.file), strict=True):
+        attentions = ("self_attention", "attention")[: 1 + (side == "decoder")]
+        for number in range(depth):
+            for attention in attentions:
+                path = _SCALE.format(LAYER.format(side, number), attention)
+                if layout.number(path, 0.0) != 1.0:
+                    layout.problems.append(f"{path} is not 1, which is not supported")
+    factor = layout.number(_OUTPUT_SCALE, 1.0)
+    is_scaled = math.isclose(factor, shape.width**-0.5, rel_tol=1e-3)
+    if not is_scaled and factor != 1.0:
+        layout.problems.append(f"{_OUTPUT_SCALE} is {factor:g}; it must be 1 or {shape.width}^-0.5")
+    return {"scale_attention": False, "scale_output": is_scaled}
+
+
+def _relative_positions(layout: Layout, tensors: Tensors, num_heads: int) -> Settings:
+    """One table of biases a stack, which every layer has again."""
+    for side, depth in zip(_SIDES, depths(layout.file), strict=True):
+        first = _RELATIVE.format(LAYER.format(side, 0))
+        for number in range(depth):
+            path = _RELATIVE.format(LAYER.format(side, number))
+            distance = _MAX_DISTANCE.format(LAYER.format(side, number))
+            if layout.number(distance, 0) != MAX_DISTANCE:
+                layout.problems.append(f"{distance} is not {MAX_DISTANCE}")
+            if layout.use(path, (NUM_BUCKETS, num_heads)) and not _is_same(layout, first, path):
+                layout.problems.append(f"{path} is another table than {first}")
+        tensors.biases(side, first, (NUM_BUCKETS, num_heads))
+    return {"position": "relative"}
+
+
+def _positions(
+    layout: Layout, tensors: Tensors, shape: LayerShape, num_heads: int
+) -> tuple[Settings, int | None]:
     """The positions of both stacks, and how many rows their tables have."""
+    if has_relative_positions(layout.file):
+        return _relative_positions(layout, tensors, num_heads), None
     paths = {side: POSITIONS.format(side) for side in _SIDES}
     stored = [path for path in paths.values() if layout.has(path)]
     if not stored:

@@ -99,6 +99,11 @@ class Tensors:
         read = partial(self._layout.file.values, path, 0, num_rows)
         self.found[f"{side}_positions.vectors.weight"] = ForeignTensor(shape=shape, read=read)
 
+    def biases(self, side: str, path: str, shape: tuple[int, int]) -> None:
+        """Biases of T5 by distance, (buckets, heads)."""
+        read = partial(self._layout.file.values, path)
+        self.found[f"{side}.position_bias.scores.weight"] = ForeignTensor(shape=shape, read=read)
+
     def layer(self, side: str, number: int) -> None:
         """One layer of a stack: self-attention, the decoder's attention, feed-forward."""
         ours, theirs = f"{side}.layers.{number}", LAYER.format(side, number)

@@ -5,7 +5,7 @@ pieces tell the languages, where their ids are, and on which side they stand. NL
 experts are refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,8 +23,9 @@ from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_t
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
 from model.exchange.imports.huggingface.whole import whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.languages import FLORES_CODES, first_of_each, flores_tag, language_tag
-from model.text.language import Language, LanguagePair, all_pairs
+from model.exchange.imports.language_tokens import FAMILIES, TokenFamily, chosen_directions
+from model.exchange.imports.languages import FLORES_CODES, flores_tag
+from model.text.language import Language
 from model.text.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
@@ -87,7 +88,10 @@ class HuggingFaceM2M100:
         tensors.drop(*(name for name in weights if ".embed_positions." in name))
         spm, pieces = folder.pieces(SPM_FILE)
         vocabulary = _vocabulary(folder, pieces)
-        languages, pairs = _directions(folder, vocabulary.languages, options)
+        languages, pairs, problems = chosen_directions(
+            vocabulary.languages, options.pairs, name=folder.name
+        )
+        folder.problems += problems
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
         return whole_model(
             folder,
@@ -109,43 +113,30 @@ def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabu
     if kind.startswith("Nllb"):
         return _nllb(folder, pieces)
     if kind == "SMALL100Tokenizer":
-        return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
+        return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
     if folder.tokenizer.get("language_codes") == "wmt21":
-        return _tagged_pieces(folder, "WMT21", _WMT21_CODES, _m2m100_language)
+        return _tagged_pieces(folder, _WMT21_CODES, FAMILIES["m2m100"], title="WMT21")
     if not kind.startswith("M2M100"):
         if not folder.has("vocab.json"):
             return _nllb(folder, pieces)
         if folder.has("tokenization_small100.py") or "small100" in folder.name.lower():
-            return _tagged_pieces(folder, "SMaLL-100", _M2M100_CODES, _small100_language)
-    return _tagged_pieces(folder, "M2M100", _M2M100_CODES, _m2m100_language)
+            return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["small100"])
+    return _tagged_pieces(folder, _M2M100_CODES, FAMILIES["m2m100"])
 
 
 def _tagged_pieces(
-    folder: HuggingFaceFolder, family: str, codes: str, language: Callable[[str, str], Language]
+    folder: HuggingFaceFolder, codes: str, family: TokenFamily, *, title: str | None = None
 ) -> _Vocabulary:
     """A table in vocab.json, and a tag a language behind it, in the order of the codes."""
     table = dict(folder.vocabulary("vocab.json"))
-    size, tags = len(table), {code: code_piece(code) for code in codes.split()}
-    table |= {piece: size + number for number, piece in enumerate(tags.values())}
-    named = {code: language_tag({"ns": "nso"}.get(code, code)) or code for code in tags}
-    return _Vocabulary(
-        family=family,
-        table=table,
-        languages=tuple(language(named[code], piece) for code, piece in tags.items()),
-    )
+    size, tags = len(table), [code_piece(code) for code in codes.split()]
+    table |= {piece: size + number for number, piece in enumerate(tags)}
+    return _Vocabulary(family=title or family.title, table=table, languages=family.languages(tags))
 
 
 def code_piece(code: str) -> str:
     """The tag of one of M2M100's codes."""
     return f"__{code}__"
-
-
-def _m2m100_language(tag: str, piece: str) -> Language:
-    return Language(tag=tag, source_prefix=(piece,), target_prefix=(piece,))
-
-
-def _small100_language(tag: str, piece: str) -> Language:
-    return Language(tag=tag, wanted_prefix=(piece,))
 
 
 def _nllb(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
@@ -157,12 +148,8 @@ def _nllb(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:
     table |= _stated_codes(folder) or {
         code: first + number for number, code in enumerate(FLORES_CODES)
     }
-    codes = first_of_each((piece, flores_tag(piece)) for piece in table)
-    return _Vocabulary(
-        family="NLLB",
-        table=table,
-        languages=tuple(_m2m100_language(tag, code) for tag, code in codes.items()),
-    )
+    family = FAMILIES["nllb"]
+    return _Vocabulary(family=family.title, table=table, languages=family.languages(table))
 
 
 def nllb_pieces(pieces: PieceModel) -> dict[str, int]:
@@ -180,23 +167,3 @@ def _stated_codes(folder: HuggingFaceFolder) -> dict[str, int]:
         if isinstance(content, str) and flores_tag(content) and index.isdecimal():
             found[content] = int(index)
     return found
-
-
-def _directions(
-    folder: HuggingFaceFolder, languages: tuple[Language, ...], options: ImportOptions
-) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
-    """All languages with all their pairs; or no languages, and the pairs that are wanted."""
-    if not options.pairs:
-        return languages, all_pairs(languages)
-    known = {language.tag: language for language in languages}
-    missing = {tag for pair in options.pairs for tag in pair} - known.keys()
-    if missing:
-        folder.problems.append(
-            f"does not have {', '.join(sorted(missing))}; it has {', '.join(sorted(known))}"
-        )
-        return (), ()
-    wanted = set(options.pairs)
-    chosen = all_pairs(
-        known[tag] for tag in dict.fromkeys(tag for pair in options.pairs for tag in pair)
-    )
-    return (), tuple(pair for pair in chosen if (pair.source, pair.target) in wanted)

@@ -6,8 +6,7 @@ a piece `>>xx<<` before the source. The table of positions differs a little from
 itself (exponent 2i/d), and a network is converted as transformers runs it.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,14 +26,13 @@ from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_t
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
 from model.exchange.imports.huggingface.whole import whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.exchange.imports.languages import first_of_each, language_tag
+from model.exchange.imports.language_tokens import opus_directions, opus_name_pairs, opus_pairs
 from model.nn.positions import sinusoidal_table
 from model.text.language import LanguagePair
 
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _POSITION_TOLERANCE = 1e-3
 """Of tables that were stored in 16 bits."""
-_NAME = re.compile(r"opus-mt-(?:tc-\w+-|tiny-)?([A-Za-z_]+)-([A-Za-z_]+)")
 _UNKNOWN_FLAGS = ("normalize_before", "normalize_embedding", "add_final_layer_norm")
 _NOTES = (
     "Positions are those of transformers, whose exponent differs from Marian's own.",
@@ -68,7 +66,7 @@ class HuggingFaceMarian:
         tokenizer, vocabulary, target = _tokenizer(folder)
         tokens = bart_tokens(folder, unk_id=vocabulary.get("<unk>", 0))
         _check_specials(folder, tokens.eos_id, vocabulary, target)
-        pairs = _pairs(folder, vocabulary, options)
+        pairs = _pairs(folder, sorted(vocabulary, key=vocabulary.__getitem__), options)
         return whole_model(
             folder,
             tensors,
@@ -157,45 +155,24 @@ def _check_specials(
 
 
 def _pairs(
-    folder: HuggingFaceFolder, vocabulary: Mapping[str, int], options: ImportOptions
+    folder: HuggingFaceFolder, pieces: Sequence[str], options: ImportOptions
 ) -> tuple[LanguagePair, ...]:
-    pieces = sorted(
-        (piece for piece in vocabulary if re.fullmatch(r">>[^<>]+<<", piece)),
-        key=vocabulary.__getitem__,
-    )
-    tags = [(piece, language_tag(piece[2:-2])) for piece in pieces]
-    with_script = [(piece, tag) for piece, tag in tags if "_" in piece]  # more than >>cmn<< says
-    tokens = first_of_each(tags) | first_of_each(with_script)
-    wanted = options.pairs or _stated_pairs(folder, tokens)
-    missing = sorted({target for _, target in wanted} - tokens.keys()) if tokens else []
-    if missing:
-        folder.problems.append(
-            f"has no token for the target {', '.join(missing)}; it has {', '.join(sorted(tokens))}"
-        )
-        return ()
-    return tuple(
-        LanguagePair(
-            source=source,
-            target=target,
-            source_prefix=(tokens[target],) if target in tokens else (),
-        )
-        for source, target in wanted
-    )
-
-
-def _stated_pairs(
-    folder: HuggingFaceFolder, tokens: Mapping[str, str]
-) -> tuple[tuple[str, str], ...]:
-    """What tokenizer_config.json says, or the name of the model."""
-    stated = [str(folder.tokenizer.get(key) or "") for key in ("source_lang", "target_lang")]
-    match = _NAME.fullmatch(folder.name)
-    if not all(stated) and match is not None:
-        stated = [match[1], match[2]]
-    source, target = map(language_tag, stated)
-    targets = list(tokens) or ([] if target is None else [target])
-    if source is None or not targets:
+    wanted = options.pairs or _stated_pairs(folder, pieces)
+    if not wanted:
         folder.problems.append(
             "its files do not say from which language to which it translates; --from and --to do"
         )
-        return ()
-    return tuple((source, tag) for tag in targets if tag != source)
+    pairs, problems = opus_directions(pieces, wanted)
+    folder.problems += problems
+    return pairs
+
+
+def _stated_pairs(folder: HuggingFaceFolder, pieces: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """What tokenizer_config.json says, or the name of the model."""
+    stated = (
+        str(folder.tokenizer.get("source_lang") or ""),
+        str(folder.tokenizer.get("target_lang") or ""),
+    )
+    if all(stated):
+        return opus_pairs(stated, pieces)
+    return opus_name_pairs(folder.name, pieces)

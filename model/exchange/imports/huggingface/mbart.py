@@ -5,12 +5,10 @@ go. Its layers are `model.exchange.imports.huggingface.bart`'.
 """
 
 from collections.abc import Collection, Mapping
-from itertools import product
 from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
-from model.errors import shown
 from model.exchange.imports.huggingface.bart import (
     DECODER_TABLE,
     ENCODER_TABLE,
@@ -32,19 +30,11 @@ from model.exchange.imports.huggingface.weights import (
 )
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
-from model.text.language import LanguagePair
+from model.exchange.imports.language_tokens import FAMILIES, MBART_CODES, chosen_directions
+from model.text.language import Language, LanguagePair
 from model.text.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
-_CODES = """
-ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV
-my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID
-ka_GE km_KH mk_MK ml_IN mn_MN mr_IN pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA
-ur_PK xh_ZA gl_ES sl_SI
-"""
-CODES: tuple[str, ...] = tuple(_CODES.split())
-"""Its language tags, in the order of their ids."""
-
 _NUM_FIRST_CODES = 25
 """How many of them the first mBART (cc25) has."""
 _BOS, _PAD, _EOS, _UNK = range(4)
@@ -82,7 +72,7 @@ class MBartImporter:
         network = _network(folder, has_output_bias=has_output_bias)
         if pieces is not None:
             _check_vocabulary(folder, len(pieces))
-        pairs = _pairs(folder, options, 0 if pieces is None else len(pieces))
+        languages, pairs = _directions(folder, options, 0 if pieces is None else len(pieces))
         network, tensors = checked_tensors(folder, weights, network, _tensors)
         assert pieces is not None
         table = mbart_table(pieces, {code for pair in pairs for code in pair.source_prefix})
@@ -100,12 +90,8 @@ class MBartImporter:
             tokenizer=TokenizerParts(
                 source_pieces=spm, source_table=table, target_table=target_table
             ),
+            languages=languages,
         )
-
-
-def mbart_tag(code: str) -> str:
-    """The BCP-47 tag of one of mBART's codes: `en_XX` → `en`, `zh_CN` → `zh-Hans`."""
-    return "zh-Hans" if code == "zh_CN" else code.partition("_")[0]
 
 
 def _network(folder: HuggingFaceFolder, *, has_output_bias: bool) -> ModelConfig | None:
@@ -146,46 +132,35 @@ def _check_vocabulary(folder: HuggingFaceFolder, num_pieces: int) -> None:
             "is the first mBART (cc25), whose language tags stand behind sentences; only mBART-50"
             " can be converted"
         )
-    elif rows < tags + len(CODES):
+    elif rows < tags + len(MBART_CODES):
         folder.problems.append(
-            f"config.json: vocab_size is {rows}; {num_pieces} pieces and {len(CODES)} language"
-            f" tags need {tags + len(CODES)}"
+            f"config.json: vocab_size is {rows}; {num_pieces} pieces and {len(MBART_CODES)}"
+            f" language tags need {tags + len(MBART_CODES)}"
         )
 
 
-def _pairs(
+def _directions(
     folder: HuggingFaceFolder, options: ImportOptions, num_pieces: int
-) -> tuple[LanguagePair, ...]:
+) -> tuple[tuple[Language, ...], tuple[LanguagePair, ...]]:
     """Those asked for, or all that the network was trained for."""
-    codes = {mbart_tag(code): code for code in CODES}
-    sources, targets = list(codes), list(codes)
-    forced = folder.setting("forced_bos_token_id")
-    if isinstance(forced, int) and 0 <= forced - num_pieces - 1 < len(CODES):
-        targets = [mbart_tag(CODES[forced - num_pieces - 1])]
-    if "one-to-many" in folder.name:
-        sources = ["en"]
-    for pair in options.pairs:
-        folder.problems += [
-            f"{shown(tag)} is no language of mBART-50" for tag in pair if tag not in codes
-        ]
-    wanted = options.pairs or [pair for pair in product(sources, targets) if pair[0] != pair[1]]
-    return tuple(
-        LanguagePair(
-            source=source,
-            target=target,
-            source_prefix=(codes[source],),
-            target_prefix=(codes[target],),
-        )
-        for source, target in wanted
-        if source in codes and target in codes
+    family = FAMILIES["mbart-50"]
+    languages, pairs, problems = chosen_directions(
+        family.languages(MBART_CODES), options.pairs, name=folder.name
     )
+    folder.problems += problems
+    forced = folder.setting("forced_bos_token_id")
+    place = forced - num_pieces - 1 if isinstance(forced, int) else -1
+    if options.pairs or not 0 <= place < len(MBART_CODES):
+        return languages, pairs
+    only = (MBART_CODES[place],)
+    return (), tuple(pair for pair in pairs if pair.target_prefix == only)
 
 
 def mbart_table(pieces: PieceModel, codes: Collection[str]) -> dict[str, int]:
     """Fairseq's numbering: one above SentencePiece's, then the tags, of which one side has some."""
     size = len(pieces)
     table = {pieces.own_piece(index): index + 1 for index in range(_NUM_OWN_SPECIALS, size)}
-    tags = {code: size + 1 + number for number, code in enumerate(CODES) if code in codes}
+    tags = {code: size + 1 + number for number, code in enumerate(MBART_CODES) if code in codes}
     return table | tags
 
 

@@ -1,7 +1,7 @@
 """T5 (Raffel et al. 2020) and MADLAD-400 (Kudugunta et al. 2023) in Hugging Face's layout.
 
 Owns what their config.json means and where their tensors go. How they are asked for a direction is
-`model.exchange.imports.huggingface.t5_prompts`'.
+`model.exchange.imports.t5_prompts`'.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,6 @@ from model.exchange.imports.huggingface.folder import (
     HuggingFaceFolder,
     model_type,
 )
-from model.exchange.imports.huggingface.t5_prompts import prompted_pairs
 from model.exchange.imports.huggingface.weights import (
     HuggingFaceWeights,
     TensorMap,
@@ -24,6 +23,7 @@ from model.exchange.imports.huggingface.weights import (
 )
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
+from model.exchange.imports.t5_prompts import prompted_directions
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
 from model.text.pieces import PieceModel
 
@@ -78,8 +78,8 @@ class T5Importer:
         is_tied, is_scaled = _head(folder, weights)
         network = _network(folder, is_tied=is_tied, is_scaled=is_scaled)
         added = _added_pieces(folder)
-        pairs, problems, notes = prompted_pairs(pieces, options.pairs, added=added)
-        folder.problems += problems
+        asked = prompted_directions(pieces, options.pairs, added=added)
+        folder.problems += asked.problems
         if pieces is not None and network is not None and len(pieces) > network.vocab_size:
             folder.problems.append(
                 f"{spm_file} has {len(pieces)} pieces; vocab_size is {network.vocab_size}"
@@ -90,15 +90,16 @@ class T5Importer:
             folder,
             tensors,
             family="t5",
-            description=f"{folder.name}, a T5, in {len(pairs)} directions",
+            description=f"{folder.name}, a T5, in {len(asked.pairs)} directions",
             network=network,
             tokens=_tokens(folder, network, pieces),
-            pairs=pairs,
+            pairs=asked.pairs,
             limits=LengthLimits(
                 max_source_length=MAX_TRAINED_LENGTH, max_target_length=MAX_TRAINED_LENGTH
             ),
             tokenizer=TokenizerParts(source_pieces=spm),
-            notes=(_HALF_PRECISION, *notes),
+            notes=(_HALF_PRECISION, *asked.notes),
+            languages=asked.languages,
         )
 
 

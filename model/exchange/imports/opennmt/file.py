@@ -1,9 +1,10 @@
 """Checkpoints of OpenNMT-py (`.pt`), unpickled without running anything, with SentencePiece beside.
 
-Owns which files are such checkpoints, what they hold and how it is read: tensors, lists, numbers
-and `argparse.Namespace`, and nothing else. Vocabularies that torchtext pickled (OpenNMT-py 1 and 2)
-would need its code, and are refused. It does not own what the tensors mean
-(`model.exchange.imports.opennmt.importer`).
+Owns which files are such checkpoints, and what they hold in the forms of OpenNMT-py 0 to 3. What
+their pickles may make are tensors, lists, numbers and `argparse.Namespace`; objects of torchtext
+and of OpenNMT-py itself, in which older versions keep vocabularies, become stand-ins that hold
+values and do nothing (`model.exchange.imports.opennmt.stand_ins`). It does not own what the tensors
+mean (`model.exchange.imports.opennmt.importer`).
 """
 
 import argparse
@@ -17,10 +18,15 @@ import torch
 from torch import Tensor
 
 from model.errors import ForeignModelError, shown
+from model.exchange.imports.opennmt.stand_ins import StandIn, asked_globals, stand_ins
 from model.system.paths import is_file, is_folder
 
 _MAX_PICKLE_BYTES = 64 * 2**20
 _PARTS = ("model", "generator", "vocab", "opt")
+_OLD_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
+"""How files of PyTorch before 1.6 begin, which are no archives: a number, pickled."""
+_NUM_OLD_PICKLES = 4
+"""Pickles before the tensors of such a file: magic, version, system, and then the checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +35,8 @@ class OpenNMTFile:
 
     Attributes:
         path: The file.
-        tensors: Of the network, mapped from the file; the generator's begin with "generator.".
+        tensors: Of the network, mapped from the file, or read if it is older than PyTorch 1.6; the
+            generator's begin with "generator.".
         source: Pieces of the source by id.
         target: Pieces of the target by id.
         options: Of the training run, by name.
@@ -76,27 +83,44 @@ def read_opennmt(path: Path) -> OpenNMTFile:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    """Whether it is an archive of PyTorch whose pickle names the parts of a checkpoint."""
+    """Whether it is a file of PyTorch whose pickle names the parts of a checkpoint."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            (name,) = (each for each in archive.namelist() if each.endswith("/data.pkl"))
-            if archive.getinfo(name).file_size > _MAX_PICKLE_BYTES:
-                return False
-            data = archive.read(name)
+        data = _pickle_of(path)
     except (OSError, ValueError, RuntimeError, zipfile.BadZipFile):
         return False
     return all(part.encode() in data for part in _PARTS)
 
 
+def _pickle_of(path: Path) -> bytes:
+    """The pickle in a file of PyTorch; of an old file, its first bytes, and pickles among them.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is another file, or its pickle is longer than any such file's.
+        RuntimeError: It is a damaged or encrypted archive.
+        zipfile.BadZipFile: It is a damaged archive.
+    """
+    with path.open("rb") as file:
+        if file.read(len(_OLD_MAGIC)) == _OLD_MAGIC:
+            file.seek(0)
+            return file.read(_MAX_PICKLE_BYTES)
+    with zipfile.ZipFile(path) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith("/data.pkl"))
+        if archive.getinfo(name).file_size > _MAX_PICKLE_BYTES:
+            raise ValueError(f"{name} is too long")
+        return archive.read(name)
+
+
 def _unpickled(path: Path) -> object:
+    asked: frozenset[str] = frozenset()
     try:
-        with torch.serialization.safe_globals([argparse.Namespace]):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        is_archive = zipfile.is_zipfile(path)
+        asked = asked_globals(_pickle_of(path), num_pickles=1 if is_archive else _NUM_OLD_PICKLES)
+        with torch.serialization.safe_globals([argparse.Namespace, *stand_ins(asked)]):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=is_archive or None)
     except pickle.UnpicklingError as error:
-        problem = (
-            "is damaged, or wants to run code, and is not read; vocabularies of OpenNMT-py 1 and 2"
-            " do, which CTranslate2's converter can turn into a directory that is read"
-        )
+        names = ", ".join(sorted(name for name in asked if not name.startswith("torch.")))
+        problem = f"is damaged, or wants to run code, and is not read; it asks for {names or '–'}"
         raise ForeignModelError(path, [problem]) from error
     except Exception as error:  # whatever a file from elsewhere makes it raise
         raise ForeignModelError(path, [f"cannot be read ({type(error).__name__})"]) from error
@@ -114,11 +138,36 @@ def _tensors(value: object, prefix: str, problems: list[str]) -> dict[str, Tenso
 
 def _pieces(value: object, side: str, problems: list[str]) -> tuple[str, ...]:
     """The pieces of one side, by id."""
-    pieces = value.get(side) if isinstance(value, dict) else None
-    if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+    if isinstance(value, dict):
+        stored = value.get(side)
+    else:  # of version 0: pairs of a name and torchtext's vocabulary
+        pairs = value if isinstance(value, list) else []
+        stored = next((each[1] for each in pairs if _is_pair_of(each, side)), None)
+    if isinstance(stored, StandIn):
+        stored = _old_pieces(stored, side, problems)
+    if not isinstance(stored, list) or not all(isinstance(piece, str) for piece in stored):
         problems.append(f"its vocabulary has no list of pieces as {side!r}")
         return ()
-    return tuple(pieces)
+    return tuple(stored)
+
+
+def _is_pair_of(value: object, name: str) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and value[0] == name
+
+
+def _old_pieces(stored: StandIn, side: str, problems: list[str]) -> object:
+    """The list `itos` of torchtext's vocabulary, in the first of OpenNMT-py's fields if in one."""
+    fields = stored.values.get("fields")
+    if isinstance(fields, list):
+        if len(fields) != 1:
+            problems.append(
+                f"the {side} vocabulary has {len(fields)} fields a token; only one is supported"
+            )
+        first = fields[0] if fields else None
+        field = first[1] if isinstance(first, tuple) and len(first) == 2 else None
+        stored = field if isinstance(field, StandIn) else StandIn()
+    vocabulary = stored.values.get("vocab", stored)
+    return vocabulary.values.get("itos") if isinstance(vocabulary, StandIn) else None
 
 
 def _unusable(path: Path, problem: str) -> ForeignModelError:

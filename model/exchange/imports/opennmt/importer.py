@@ -41,6 +41,8 @@ _MAX_LENGTH = 256
 """Tokens of a sentence: no option says how long those were that a network learned."""
 _EMBEDDINGS = "{}.embeddings.make_embedding.emb_luts.0.weight"
 _POSITIONS = "{}.embeddings.make_embedding.pe.pe"
+_MASK = ".mask"
+"""Of what comes later, which versions before 2 kept beside the weights of each layer."""
 _LAYERS = {"encoder": "encoder.transformer", "decoder": "decoder.transformer_layers"}
 _NORMS = {
     "encoder": {"self_attention_norm": "layer_norm"},
@@ -75,7 +77,7 @@ what a checkpoint without the option has."""
 
 
 class OpenNMTImporter:
-    """Checkpoints of OpenNMT-py 3; of older ones, what torchtext did not pickle."""
+    """Checkpoints of OpenNMT-py, of all its versions."""
 
     name = "OpenNMT-py checkpoint"
 
@@ -133,7 +135,9 @@ class _Network:
         self.problems: list[str] = []
         self.tensors: dict[str, ForeignTensor] = {}
         self._file = file
-        self._left = dict(file.tensors)
+        self._left = {
+            name: value for name, value in file.tensors.items() if not name.endswith(_MASK)
+        }
         source = self._left.get(_EMBEDDINGS.format("encoder"))
         self._width = source.shape[1] if source is not None and source.dim() == 2 else 0
         settings = {**_numbers(file.options, self.problems), **self._tables(numbering)}

@@ -302,24 +302,14 @@ def test_all_that_is_missing_beside_the_file_is_told_at_once(tmp_path: Path) -> 
     (directory / "sentencepiece.model").unlink()
     (directory / "shared_vocabulary.json").unlink()
     (directory / "config.json").write_text('{"unk_token": 3, "layer_norm_epsilon": -1}')
-    found = "; ".join(problems_of(directory, ImportOptions()))
+    found = "; ".join(problems_of(directory))
     for problem in (
-        "do not say which languages",
         "config.json: unk_token is 3; it must be a string",
         "config.json: layer_norm_epsilon is -1",
         "source_vocabulary.json, and shared_vocabulary.json, are missing",
         "it lacks a SentencePiece file (source.spm with target.spm, sentencepiece.model",
     ):
         assert problem in found
-
-
-@pytest.mark.parametrize("tag", ["__de__", ">>deu<<", "<2de>", "deu_Latn"])
-def test_a_multilingual_vocabulary_is_refused(tmp_path: Path, tag: str) -> None:
-    pieces = opennmt_pieces()
-    pieces[77] = tag
-    directory = random_directory(tmp_path / "engine", RandomSpec(source=pieces))
-    (problem,) = problems_of(directory)
-    assert f"language tokens (1, the first is '{tag}')" in problem
 
 
 def test_pieces_of_another_model_are_refused(tmp_path: Path) -> None:

@@ -11,9 +11,7 @@ from transformers import PreTrainedModel, T5Tokenizer
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
-from model.exchange.imports.huggingface import t5_prompts
 from model.exchange.imports.huggingface.t5 import T5Importer
-from model.exchange.imports.huggingface.t5_prompts import prompted_pairs, tagged_languages
 from model.exchange.imports.imported import ImportOptions
 from model.text.pieces import PieceModel
 from support.foreign_folders import MADLAD_SYMBOLS, change_json, trained_spm, write_t5
@@ -198,14 +196,10 @@ def test_a_tag_that_people_type_is_no_tag(
     assert ids.count(pieces.own_id("▁")) >= 1
 
 
-def test_languages_are_the_tags_among_the_pieces() -> None:
-    pieces = PieceModel(madlad_spm())
-    found = {"en": "<2en>", "de": "<2de>", "zh-Hans": "<2zh>", "he": "<2iw>"}
-    assert tagged_languages(pieces) == found
-    pairs, in_the_way, notes = prompted_pairs(pieces, ())
-    assert len({(pair.source, pair.target) for pair in pairs}) == len(pairs) == 12
-    assert (in_the_way, notes) == ((), ())
-    assert {pair.source_start for pair in pairs if pair.target == "he"} == {("<2iw>",)}
+def test_all_directions_are_there_without_a_flag(folder: Path) -> None:
+    imported = T5Importer().read(folder, ImportOptions())
+    assert (len(imported.languages), len(imported.pairs)) == (4, 12)
+    assert any("no direction uses: <2nonsense>" in note for note in imported.notes)
 
 
 def test_a_tag_that_sentencepiece_sees_has_a_space_before_it(
@@ -219,20 +213,9 @@ def test_a_tag_that_sentencepiece_sees_has_a_space_before_it(
     assert T5Importer().read(folder, TO_GERMAN).pairs[0].source_start == ("▁", "<2de>")
 
 
-def test_more_directions_than_a_checkpoint_lists_are_those_of_english(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(t5_prompts, "MAX_PAIRS", 11)
-    pairs, in_the_way, notes = prompted_pairs(PieceModel(madlad_spm()), ())
-    assert len(pairs) == 6
-    assert all("en" in (pair.source, pair.target) for pair in pairs)
-    assert in_the_way == ()
-    assert "12 directions between 4 languages are more than a checkpoint lists" in notes[0]
-
-
 def test_a_language_without_a_tag_is_refused(folder: Path) -> None:
     options = ImportOptions(pairs=(("en", "fr"), ("de", "en")))
-    assert problems(folder, options) == ("'fr' has no tag among the 4 languages of the pieces",)
+    assert problems(folder, options) == ("does not have fr; it has de, en, he, zh-Hans",)
 
 
 def test_a_t5_without_tags_must_be_told_what_it_translates(

@@ -1,24 +1,25 @@
 """OpenNMT-py checkpoints of random networks, against CTranslate2's own converter of them."""
 
-import argparse
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from model.checkpoint.weights import load_checkpoint
+from model.config import SearchConfig
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
-from model.exchange.imports.imported import ImportOptions
+from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.opennmt.importer import OpenNMTImporter
-from model.nn.positions import sinusoidal_table
+from model.offline.translator import Translator
+from model.request import DecodeRequest
 from model.text.pieces import PieceModel
-from support.imported_models import imported_checkpoint
+from support.imported_models import imported_checkpoint, imported_state
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import tiny_spm
 
@@ -26,91 +27,27 @@ ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not inst
 
 from ctranslate2.converters import OpenNMTPyConverter  # noqa: E402  # needs CTranslate2
 
-from support.ctranslate2_models import (  # noqa: E402  # same
-    opennmt_pieces,
-    real_looking_sentences,
+from support.ctranslate2_models import real_looking_sentences  # noqa: E402  # same
+from support.opennmt_checkpoints import (  # noqa: E402  # stands on those
+    WIDTH,
+    Parts,
+    old_libraries,
+    random_parts,
+    saved,
+    with_old_vocabulary,
 )
 
 PAIRS = ImportOptions(pairs=(("en", "de"),))
-WIDTH, INNER = 32, 48
-Parts = dict[str, Any]
+MAX_LENGTH = 30
 
 
-def random_parts(*, is_shared: bool = True, is_gated: bool = False, is_old: bool = False) -> Parts:
-    """What `torch.save` is given by OpenNMT-py: a Transformer of two layers a side."""
-    generator = torch.Generator().manual_seed(6)
-    weight_name, bias_name = ("a_2", "b_2") if is_old else ("weight", "bias")
-    pieces = opennmt_pieces()
-    model: dict[str, Tensor] = {}
-
-    def values(*shape: int, width: float = 0.3) -> Tensor:
-        return torch.randn(shape, generator=generator) * width
-
-    def linear(name: str, outputs: int, inputs: int) -> None:
-        model[f"{name}.weight"] = values(outputs, inputs, width=2.4 / inputs**0.5)
-        model[f"{name}.bias"] = values(outputs)
-
-    def norm(name: str) -> None:
-        model[f"{name}.{weight_name}"] = 1 + values(WIDTH)
-        model[f"{name}.{bias_name}"] = values(WIDTH)
-
-    def attention(name: str) -> None:
-        for part in ("linear_query", "linear_keys", "linear_values", "final_linear"):
-            linear(f"{name}.{part}", WIDTH, WIDTH)
-
-    def feed_forward(name: str) -> None:
-        norm(f"{name}.layer_norm")
-        linear(f"{name}.w_1", INNER, WIDTH)
-        linear(f"{name}.w_2", WIDTH, INNER)
-        if is_gated:
-            linear(f"{name}.w_3", INNER, WIDTH)
-
-    table = values(len(pieces), WIDTH, width=0.35)
-    positions = sinusoidal_table("sinusoidal-interleaved", torch.arange(300), WIDTH)[:, None]
-    for side in ("encoder", "decoder"):
-        embeddings = f"{side}.embeddings.make_embedding"
-        model[f"{embeddings}.emb_luts.0.weight"] = table if is_shared else values(*table.shape)
-        model[f"{embeddings}.pe.pe"] = positions
-        norm(f"{side}.layer_norm")
-    for number in range(2):
-        layer = f"encoder.transformer.{number}"
-        norm(f"{layer}.layer_norm")
-        attention(f"{layer}.self_attn")
-        feed_forward(f"{layer}.feed_forward")
-        layer = f"decoder.transformer_layers.{number}"
-        norm(f"{layer}.layer_norm_1")
-        norm(f"{layer}.layer_norm_2")
-        attention(f"{layer}.self_attn")
-        attention(f"{layer}.context_attn")
-        feed_forward(f"{layer}.feed_forward")
-    projection = table.clone() if is_shared else values(*table.shape)
-    prefix = "0." if is_old else ""
-    return {
-        "model": model,
-        "generator": {f"{prefix}weight": projection, f"{prefix}bias": values(len(pieces))},
-        "vocab": {"src": pieces, "tgt": pieces, "src_feats": {}, "data_task": "seq2seq"},
-        "opt": argparse.Namespace(
-            encoder_type="transformer",
-            decoder_type="transformer",
-            enc_layers=2,
-            dec_layers=2,
-            heads=4,
-            position_encoding=True,
-            max_relative_positions=0,
-            self_attn_type="scaled-dot",
-            pos_ffn_activation_fn="silu" if is_gated else "relu",
-            save_model="run/model",
-        ),
-        "optim": {"state": {}, "training_step": 100},
-    }
-
-
-def saved(folder: Path, parts: Parts) -> Path:
-    folder.mkdir(exist_ok=True)
-    path = folder / "model_step_100.pt"
-    torch.save(parts, path)
-    (folder / "sentencepiece.model").write_bytes(tiny_spm())
-    return path
+def converted(path: Path, directory: Path) -> "ctranslate2.Translator":
+    """What CTranslate2's converter makes of a checkpoint, in its engine."""
+    OpenNMTPyConverter(str(path), unsafe_deserialization=True).convert(str(directory))
+    config = json.loads((directory / "config.json").read_text())
+    config["layer_norm_epsilon"] = 1e-6  # OpenNMT-py's own, which the conversion forgets
+    (directory / "config.json").write_text(json.dumps(config))
+    return ctranslate2.Translator(str(directory), compute_type="float32", intra_threads=1)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +59,7 @@ def test_every_piece_has_the_log_probability_of_ctranslate2s_conversion(
     path = saved(tmp_path / "opennmt", random_parts(**shape))
     checkpoint = imported_checkpoint(OpenNMTImporter().read(path, PAIRS))
     assert checkpoint.manifest.network.norm_epsilon == 1e-6
-    OpenNMTPyConverter(str(path), unsafe_deserialization=True).convert(str(tmp_path / "engine"))
-    config = json.loads((tmp_path / "engine" / "config.json").read_text())
-    config["layer_norm_epsilon"] = 1e-6  # OpenNMT-py's own, which the conversion forgets
-    (tmp_path / "engine" / "config.json").write_text(json.dumps(config))
-    engine = ctranslate2.Translator(str(tmp_path / "engine"), compute_type="float32")
+    engine = converted(path, tmp_path / "engine")
     model, pair = PieceModel(tiny_spm()), checkpoint.manifest.pairs[0]
     sentences = real_looking_sentences(12)
     references = sentences[::-1]
@@ -141,6 +74,100 @@ def test_every_piece_has_the_log_probability_of_ctranslate2s_conversion(
             checkpoint.tokenizer.encode_target(reference),
         )
         assert theirs.log_probs == pytest.approx(ours, abs=1e-4)
+
+
+def test_translations_are_those_of_ctranslate2s_conversion(tmp_path: Path) -> None:
+    parts = random_parts()
+    parts["generator"]["bias"][parts["vocab"]["tgt"].index("</s>")] += 6  # so that they end
+    path = saved(tmp_path / "opennmt", parts)
+    checkpoint = imported_checkpoint(OpenNMTImporter().read(path, PAIRS))
+    # The engine takes suppressed pieces out before the softmax, and we after it: here nobody does.
+    manifest = checkpoint.manifest
+    tokens = replace(manifest.tokens, suppressed_ids=())
+    checkpoint = replace(checkpoint, manifest=replace(manifest, tokens=tokens))
+    sentences, pair = real_looking_sentences(100), manifest.pairs[0]
+    search = SearchConfig(beam_size=4, stopping="first", max_length=MAX_LENGTH + 1)
+    requests = [
+        DecodeRequest(
+            source_ids=tuple(checkpoint.tokenizer.encode(sentence, pair)),
+            prefix_ids=tuple(checkpoint.tokenizer.target_prefix(pair)),
+            search=search,
+        )
+        for sentence in sentences
+    ]
+    ours = [hypotheses[0] for hypotheses in Translator(checkpoint).search(requests)]
+    theirs = converted(path, tmp_path / "engine").translate_batch(
+        list(map(PieceModel(tiny_spm()).pieces, sentences)),
+        beam_size=4,
+        length_penalty=1.0,
+        return_scores=True,
+        max_decoding_length=MAX_LENGTH,
+        min_decoding_length=0,
+    )
+    pieces, num_ended = parts["vocab"]["tgt"], 0
+    for mine, other in zip(ours, theirs, strict=True):
+        if mine.is_truncated or len(other.hypotheses[0]) >= MAX_LENGTH:
+            continue
+        num_ended += 1
+        assert [pieces[index] for index in mine.token_ids] == other.hypotheses[0]
+        assert mine.score == pytest.approx(other.scores[0], abs=1e-4)
+    assert num_ended > 50
+    assert len({mine.token_ids for mine in ours}) > 20
+
+
+def same_model(one: ImportedModel, other: ImportedModel) -> bool:
+    """Whether two imports say the same: settings, tables and every weight."""
+    assert one.tokenizer.tables() == other.tokenizer.tables()
+    ours, theirs = imported_state(one), imported_state(other)
+    assert ours.keys() == theirs.keys()
+    is_equal = all(torch.equal(value, theirs[name]) for name, value in ours.items())
+    return is_equal and (one.network, one.tokens) == (other.network, other.tokens)
+
+
+@pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "before PyTorch 1.6"])
+@pytest.mark.parametrize("version", [0, 1])
+def test_older_forms_are_read_without_their_libraries(
+    tmp_path: Path, version: int, is_archive: bool
+) -> None:
+    parts = random_parts(is_old=True)
+    newest = OpenNMTImporter().read(saved(tmp_path / "new", parts), PAIRS)
+    with old_libraries() as made:
+        old = with_old_vocabulary(parts, made, version=version)
+        path = saved(tmp_path / "old", old, is_archive=is_archive)
+        converted(path, tmp_path / "engine")
+    assert OpenNMTImporter().recognises(path)
+    assert same_model(OpenNMTImporter().read(path, PAIRS), newest)
+    vocabulary = json.loads((tmp_path / "engine" / "shared_vocabulary.json").read_text())
+    assert vocabulary == parts["vocab"]["src"]
+
+
+class Command:
+    """What a pickle can ask for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("is_archive", [True, False])
+def test_code_beside_an_old_vocabulary_is_not_run(tmp_path: Path, is_archive: bool) -> None:
+    with old_libraries() as made:
+        parts = with_old_vocabulary(random_parts(), made, version=1)
+        parts["vocab"]["src"].stop_words = Command(tmp_path / "run")
+        path = saved(tmp_path / "opennmt", parts, is_archive=is_archive)
+    (problem,) = problems_of(path).split("; it asks for ")[:1]
+    assert problem.endswith("wants to run code, and is not read")
+    assert not (tmp_path / "run").exists()
+
+
+def test_several_fields_a_token_are_refused(tmp_path: Path) -> None:
+    with old_libraries() as made:
+        parts = with_old_vocabulary(random_parts(), made, version=1)
+        parts["vocab"]["src"].fields *= 2
+        path = saved(tmp_path / "opennmt", parts)
+    assert "the src vocabulary has 2 fields a token; only one is supported" in problems_of(path)
 
 
 def test_a_folder_with_a_checkpoint_is_converted(tmp_path: Path) -> None:
