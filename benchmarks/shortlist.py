@@ -54,7 +54,8 @@ class Row:
     def ratio(self) -> float:
         """How many times as fast the shortlist is: the median of the rounds."""
         pairs = zip(*(self.seconds[way] for way in WAYS), strict=True)
-        return statistics.median(plain / listed for plain, listed in pairs)
+        quotients: list[float] = [plain / listed for plain, listed in pairs]
+        return statistics.median(quotients)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

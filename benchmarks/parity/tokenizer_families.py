@@ -86,7 +86,7 @@ class Reference:
         encode_target: Of a target, without what the decoder is fed first.
         decode: Of a target's ids.
         num_before: Language tokens before a source, which are not compared: their ids are a
-            vocabulary's own.
+            vocabulary's own. Targets are without theirs.
         pieces: Whose scores tell whether two ways to cut a text are equally likely; None where a
             text is cut in one way only.
         skips: Texts in which the reference sees tokens of its own.
@@ -111,7 +111,7 @@ class TokenizerFamily:
         reference: Whose tokenizer speaks for it.
         write: Writes its files below an empty folder, or names those that are there.
         open: Its own tokenizer, from those files.
-        pairs: What the files do not say.
+        says_directions: Its files say what it translates, English to German among it.
         is_moses: Its text is cut into words by the rules of its languages, English and German.
     """
 
@@ -119,15 +119,15 @@ class TokenizerFamily:
     reference: str
     write: Callable[[Path, Learned], Path]
     open: Callable[[Path], Reference]
-    pairs: tuple[tuple[str, str], ...] = (("en", "de"),)
+    says_directions: bool = False
     is_moses: bool = False
 
     def ours(self, source: Path, folder: Path) -> tuple[Tokenizer, LanguagePair]:
         """Our tokenizer of the same files, by a conversion into `folder`, and the first pair."""
-        options = ImportOptions(pairs=self.pairs)
+        options = ImportOptions(pairs=() if self.says_directions else (("en", "de"),))
         convert(source, folder, importers=IMPORTERS, options=options)
         checkpoint = load_checkpoint(folder)
-        pair = checkpoint.manifest.pair(*self.pairs[0])
+        pair = checkpoint.manifest.pair("en", "de")
         assert pair is not None
         return checkpoint.tokenizer, pair
 
@@ -135,11 +135,12 @@ class TokenizerFamily:
 def _of_transformers(tokenizer: Any, *, prompt: str = "", spm: Path | None = None) -> Reference:
     """A tokenizer of transformers, which takes its special tokens out of texts."""
     tokens = {*tokenizer.all_special_tokens, *tokenizer.get_added_vocab()}
+    num_before = 1 if getattr(tokenizer, "src_lang", None) else 0
     return Reference(
         encode=lambda line: tokenizer(prompt + line).input_ids,
-        encode_target=lambda line: tokenizer(text_target=line).input_ids,
+        encode_target=lambda line: tokenizer(text_target=line).input_ids[num_before:],
         decode=lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
-        num_before=1 if getattr(tokenizer, "src_lang", None) else 0,
+        num_before=num_before,
         pieces=None if spm is None else _processor(spm.read_bytes()),
         skips=lambda line: any(token in line for token in tokens),
     )
@@ -322,17 +323,29 @@ TOKENIZERS: Sequence[TokenizerFamily] = (
         name="M2M100",
         reference="transformers",
         write=_m2m100("m2m100"),
+        says_directions=True,
         open=lambda folder: _open_m2m100(folder, source="en"),
     ),
     TokenizerFamily(
         name="SMaLL-100",
         reference="transformers",
         write=_m2m100("small100"),
+        says_directions=True,
         open=lambda folder: _open_m2m100(folder, source="de"),
     ),
-    TokenizerFamily(name="NLLB", reference="transformers", write=_m2m100("nllb"), open=_open_nllb),
     TokenizerFamily(
-        name="mBART-50", reference="transformers", write=_write_mbart, open=_open_mbart
+        name="NLLB",
+        reference="transformers",
+        write=_m2m100("nllb"),
+        says_directions=True,
+        open=_open_nllb,
+    ),
+    TokenizerFamily(
+        name="mBART-50",
+        reference="transformers",
+        write=_write_mbart,
+        says_directions=True,
+        open=_open_mbart,
     ),
     TokenizerFamily(
         name="T5",
@@ -344,6 +357,7 @@ TOKENIZERS: Sequence[TokenizerFamily] = (
         name="MADLAD-400",
         reference="transformers",
         write=_write_madlad,
+        says_directions=True,
         open=_open_t5("<2de> "),
     ),
     TokenizerFamily(

@@ -43,6 +43,8 @@ OTHERS = ("de", "es", "fr", "ja", "zh")
 _COLUMNS = "{:20} {:25} {:>7} {:>9} {:>6} {:>9} {:>8} {:>8}"
 _HEAD = ("family", "reference", "lines", "encoded", "ties", "decoded", "skipped", "differ")
 _TIE = 1e-3
+_NUM_LEARNED = 10_000
+"""Lines that pieces are learned from, of English and of the others each."""
 _MAX_NAMED = 20
 
 
@@ -74,8 +76,8 @@ class Text:
         targets = spread_lines(data, count, split="test", languages=others)
         half = [] if is_moses else targets[: count // 2]
         training = [
-            *spread_lines(data, 2 * count, split="train", languages=("en",)),
-            *spread_lines(data, 2 * count, split="train", languages=others),
+            *spread_lines(data, _NUM_LEARNED, split="train", languages=("en",)),
+            *spread_lines(data, _NUM_LEARNED, split="train", languages=others),
         ]
         return cls(
             training=training,
@@ -223,5 +225,6 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    logging.disable_progress_bar()
     logging.set_verbosity_error()
     sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,7 @@ pieces tell the languages, where their ids are, and on which side they stand. NL
 experts are refused.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from model.exchange.imports.huggingface.whole import whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, TokenFamily, chosen_directions
 from model.exchange.imports.languages import FLORES_CODES, flores_tag
-from model.text.language import Language
+from model.text.language import Language, LanguagePair
 from model.text.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
@@ -93,19 +93,33 @@ class HuggingFaceM2M100:
         )
         folder.problems += problems
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
+        target_table = vocabulary.table if languages else _written(vocabulary, pairs)
         return whole_model(
             folder,
             tensors,
             family=vocabulary.family,
             description=f"{folder.name}, converted from Hugging Face",
             network=network,
-            tokens=with_nameless(tokens, vocabulary.table, network.output_size),
+            tokens=with_nameless(tokens, target_table, network.output_size),
             pairs=pairs,
             limits=bart_limits(folder),
-            tokenizer=TokenizerParts(source_pieces=spm, source_table=vocabulary.table),
+            tokenizer=TokenizerParts(
+                source_pieces=spm, source_table=vocabulary.table, target_table=target_table
+            ),
             notes=_NOTES,
             languages=languages,
         )
+
+
+def _written(vocabulary: _Vocabulary, pairs: Sequence[LanguagePair]) -> dict[str, int]:
+    """The table without tags that ask for none of the directions, which are never written."""
+    tags = {
+        tag
+        for language in vocabulary.languages
+        for tag in (*language.source_prefix, *language.wanted_prefix)
+    }
+    unused = tags.difference(*(pair.target_prefix for pair in pairs))
+    return {piece: index for piece, index in vocabulary.table.items() if piece not in unused}
 
 
 def _vocabulary(folder: HuggingFaceFolder, pieces: PieceModel | None) -> _Vocabulary:

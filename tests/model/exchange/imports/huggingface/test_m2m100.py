@@ -121,6 +121,10 @@ def test_directions_can_be_narrowed(tmp_path: Path) -> None:
         ("en", "zh-Hans"): ("zho_Hans",),
         ("de", "en"): ("eng_Latn",),
     }
+    source, target = model.tokenizer.tables()
+    assert {code for code in NLLB_CODES if code in target} == {"zho_Hans", "eng_Latn"}
+    assert set(NLLB_CODES) < set(source)
+    assert source["deu_Latn"] in model.tokens.suppressed_ids
     with pytest.raises(ForeignModelError, match="does not have tlh; it has ace, "):
         imported(folder, ("en", "tlh"))
 
