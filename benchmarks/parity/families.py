@@ -14,6 +14,7 @@ from support.ctranslate2_models import RandomSpec, random_directory
 from support.foreign_folders import MADLAD_SYMBOLS, trained_spm, write_fsmt, write_mbart, write_t5
 from support.huggingface_folders import m2m100_folder, marian_folder
 from support.marian_oracle import FIXTURES
+from support.opennmt_checkpoints import converted_checkpoint, random_parts, saved
 
 Reference = Literal["transformers", "ctranslate2", "marian"]
 # Settings of configurations, by their names: transformers says their types.
@@ -40,6 +41,34 @@ _M2M100_418M: Mapping[str, Any] = {
     "encoder_ffn_dim": 4096,
     "decoder_ffn_dim": 4096,
 }
+_NLLB_600M: Mapping[str, Any] = {**_M2M100_418M, "vocab_size": 256_206}
+_MBART_LARGE: Mapping[str, Any] = {
+    **_M2M100_418M,
+    "vocab_size": 250_054,
+    "max_position_embeddings": 1024,
+}
+_FSMT_WMT19: Mapping[str, Any] = {
+    "src_vocab_size": 42_024,
+    "tgt_vocab_size": 42_024,
+    "d_model": 1024,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 8192,
+    "decoder_ffn_dim": 4096,
+    "max_position_embeddings": 1024,
+}
+_T5_BASE: Mapping[str, Any] = {
+    **_T5,
+    "vocab_size": 32_128,
+    "d_model": 768,
+    "d_kv": 64,
+    "d_ff": 3072,
+    "num_layers": 12,
+    "num_decoder_layers": 12,
+    "num_heads": 12,
+}
 _OPUS_BASE: Mapping[str, Any] = {
     "d_model": 512,
     "encoder_layers": 6,
@@ -49,6 +78,17 @@ _OPUS_BASE: Mapping[str, Any] = {
     "encoder_ffn_dim": 2048,
     "decoder_ffn_dim": 2048,
     "max_position_embeddings": 512,
+}
+_TC_BIG: Mapping[str, Any] = {
+    **_OPUS_BASE,
+    "vocab_size": 58_101,
+    "decoder_vocab_size": 58_101,
+    "d_model": 1024,
+    "encoder_attention_heads": 16,
+    "decoder_attention_heads": 16,
+    "encoder_ffn_dim": 4096,
+    "decoder_ffn_dim": 4096,
+    "activation": "relu",
 }
 
 
@@ -60,12 +100,14 @@ class Family:
         name: Of the family, and of the shape if it has several.
         reference: Who made it and runs it.
         write: Writes it below an empty folder and returns what `convert` is given.
+        engine: What the reference's engine is given, made of that if need be.
         pairs: What the files do not say of themselves; the first pair is translated.
     """
 
     name: str
     reference: Reference
     write: Callable[[Path], Path]
+    engine: Callable[[Path], Path] = lambda source: source
     pairs: tuple[tuple[str, str], ...] = (("en", "de"),)
 
 
@@ -75,6 +117,10 @@ def _opus(folder: Path) -> Path:
 
 def _opus_base(folder: Path) -> Path:
     return marian_folder(folder / "opus-mt-en-de", languages=("en", "de"), **_OPUS_BASE)
+
+
+def _tc_big(folder: Path) -> Path:
+    return marian_folder(folder / "opus-mt-tc-big-en-de", languages=("en", "de"), **_TC_BIG)
 
 
 def _m2m100(folder: Path) -> Path:
@@ -87,6 +133,15 @@ def _m2m100_418m(folder: Path) -> Path:
 
 def _nllb(folder: Path) -> Path:
     return m2m100_folder(folder / "nllb", kind="nllb")
+
+
+def _nllb_600m(folder: Path) -> Path:
+    return m2m100_folder(folder / "nllb", kind="nllb", **_NLLB_600M)
+
+
+def _mbart_large(folder: Path) -> Path:
+    write_mbart(folder / "mbart-large-50", **_MBART_LARGE)
+    return folder / "mbart-large-50"
 
 
 def _mbart(folder: Path) -> Path:
@@ -106,6 +161,17 @@ def _t5(folder: Path) -> Path:
     return folder / "t5"
 
 
+def _t5_base(folder: Path) -> Path:
+    spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    write_t5(folder / "t5-base", spm=spm, head="tied", **_T5_BASE)
+    return folder / "t5-base"
+
+
+def _fsmt_wmt19(folder: Path) -> Path:
+    write_fsmt(folder / "wmt19-en-de", is_joint=True, **_FSMT_WMT19)
+    return folder / "wmt19-en-de"
+
+
 def _fsmt(folder: Path) -> Path:
     write_fsmt(folder / "wmt19-en-de", is_joint=False)
     return folder / "wmt19-en-de"
@@ -113,6 +179,12 @@ def _fsmt(folder: Path) -> Path:
 
 def _ctranslate2(folder: Path) -> Path:
     return random_directory(folder / "directory", RandomSpec())
+
+
+def _opennmt(folder: Path) -> Path:
+    parts = random_parts()
+    parts["generator"]["bias"][parts["vocab"]["tgt"].index("</s>")] += 6  # so that some end
+    return saved(folder / "opennmt", parts)
 
 
 def _fixture(name: str) -> Callable[[Path], Path]:
@@ -128,6 +200,12 @@ REDUCED: Sequence[Family] = (
     Family(name="MADLAD, untied", reference="transformers", write=_madlad),
     Family(name="FSMT", reference="transformers", write=_fsmt),
     Family(name="CTranslate2", reference="ctranslate2", write=_ctranslate2),
+    Family(
+        name="OpenNMT-py",
+        reference="ctranslate2",
+        write=_opennmt,
+        engine=lambda source: converted_checkpoint(source, source.parent / "engine"),
+    ),
     Family(name="Marian, SSRU student", reference="marian", write=_fixture("student")),
     Family(name="Marian, shallow", reference="marian", write=_fixture("int8/model.npz")),
     Family(
@@ -140,6 +218,11 @@ REDUCED: Sequence[Family] = (
 """Every family, of a size that takes seconds."""
 FULL: Sequence[Family] = (
     Family(name="OPUS-MT base", reference="transformers", write=_opus_base),
+    Family(name="OPUS-MT tc-big", reference="transformers", write=_tc_big),
     Family(name="M2M100 418M", reference="transformers", write=_m2m100_418m),
+    Family(name="NLLB 600M", reference="transformers", write=_nllb_600m),
+    Family(name="mBART-50 large", reference="transformers", write=_mbart_large),
+    Family(name="T5 base", reference="transformers", write=_t5_base),
+    Family(name="FSMT WMT19", reference="transformers", write=_fsmt_wmt19),
 )
-"""Layers, widths and heads of released networks; the tokenizers stay small."""
+"""Layers, widths, heads and rows of released networks; the tokenizers stay small."""

@@ -110,7 +110,7 @@ class Engine:
         """On the directory that was converted."""
         tokenizer, tokens = subject.checkpoint.tokenizer, subject.checkpoint.manifest.tokens
         return cls(
-            subject.source,
+            subject.engine,
             source=tokenizer.source_pieces(),
             target=tokenizer.target_pieces(),
             tokens=tokens,

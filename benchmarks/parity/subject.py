@@ -81,12 +81,14 @@ class Subject:
 
     Attributes:
         source: What was converted.
+        engine: What the reference's engine runs.
         checkpoint: In float32.
         int8: The packed network of the int8 checkpoint.
         pair: What it translates.
     """
 
     source: Path
+    engine: Path
     checkpoint: Checkpoint
     int8: Int8Network
     pair: LanguagePair
@@ -153,7 +155,13 @@ def converted(family: Family, folder: Path) -> Subject:
     checkpoint = load_checkpoint(folders["float32"])
     pair = checkpoint.manifest.pair(*family.pairs[0])
     assert pair is not None
-    return Subject(source=source, checkpoint=checkpoint, int8=packed, pair=pair)
+    return Subject(
+        source=source,
+        engine=family.engine(source),
+        checkpoint=checkpoint,
+        int8=packed,
+        pair=pair,
+    )
 
 
 def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:

@@ -57,6 +57,8 @@ def trained_spm(*, vocabulary_size: int = 260, symbols: tuple[str, ...] = (), **
 def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None) -> None:
     """Draw every weight, biases and norms included, so that whatever is mapped wrongly shows.
 
+    Wide matrices are drawn narrower, so that networks of released sizes stay within float32.
+
     Args:
         reference: A network of transformers.
         likely: Row of EOS in the output projection, made three times as long, so that some
@@ -67,7 +69,8 @@ def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None
     for name, parameter in reference.named_parameters():
         if not (has_sinusoids and "embed_positions" in name):
             is_norm = "norm" in name and name.endswith("weight")
-            parameter.normal_(float(is_norm), 0.3, generator=generator)
+            spread = 0.3 if parameter.dim() < 2 else min(0.3, 1.6 / parameter.shape[-1] ** 0.5)
+            parameter.normal_(float(is_norm), spread, generator=generator)
     if hasattr(reference, "final_logits_bias"):
         reference.final_logits_bias.normal_(0.0, 0.3, generator=generator)
     if likely is not None:

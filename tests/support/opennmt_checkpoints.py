@@ -1,6 +1,7 @@
 """Checkpoints as OpenNMT-py saves them, of random networks, in the forms of its versions."""
 
 import argparse
+import json
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from ctranslate2.converters import OpenNMTPyConverter
 from torch import Tensor
 
 from model.nn.positions import sinusoidal_table
@@ -160,3 +162,12 @@ def with_old_vocabulary(parts: Parts, made: dict[str, Any], *, version: int) -> 
         for number in range(2)
     }
     return {**parts, "vocab": of_version[version], "model": {**parts["model"], **masks}}
+
+
+def converted_checkpoint(path: Path, directory: Path) -> Path:
+    """The directory that CTranslate2's own converter makes of a checkpoint."""
+    OpenNMTPyConverter(str(path), unsafe_deserialization=True).convert(str(directory))
+    config = json.loads((directory / "config.json").read_text())
+    config["layer_norm_epsilon"] = 1e-6  # OpenNMT-py's own, which the conversion forgets
+    (directory / "config.json").write_text(json.dumps(config))
+    return directory

@@ -25,12 +25,11 @@ from support.tiny_checkpoint import tiny_spm
 
 ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
-from ctranslate2.converters import OpenNMTPyConverter  # noqa: E402  # needs CTranslate2
-
 from support.ctranslate2_models import real_looking_sentences  # noqa: E402  # same
 from support.opennmt_checkpoints import (  # noqa: E402  # stands on those
     WIDTH,
     Parts,
+    converted_checkpoint,
     old_libraries,
     random_parts,
     saved,
@@ -43,10 +42,7 @@ MAX_LENGTH = 30
 
 def converted(path: Path, directory: Path) -> "ctranslate2.Translator":
     """What CTranslate2's converter makes of a checkpoint, in its engine."""
-    OpenNMTPyConverter(str(path), unsafe_deserialization=True).convert(str(directory))
-    config = json.loads((directory / "config.json").read_text())
-    config["layer_norm_epsilon"] = 1e-6  # OpenNMT-py's own, which the conversion forgets
-    (directory / "config.json").write_text(json.dumps(config))
+    converted_checkpoint(path, directory)
     return ctranslate2.Translator(str(directory), compute_type="float32", intra_threads=1)
 
 
