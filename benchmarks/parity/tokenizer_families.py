@@ -277,12 +277,18 @@ def _open_mbart(folder: Path) -> Reference:
     return _of_transformers(tokenizer, spm=folder / _SPM)
 
 
-def _open_t5(prompt: str) -> Callable[[Path], Reference]:
-    return lambda folder: _of_transformers(
+def _open_t5(folder: Path) -> Reference:
+    return _of_transformers(
         T5Tokenizer.from_pretrained(folder, extra_ids=0),
-        prompt=prompt,
+        prompt="translate English to German: ",
         spm=folder / "spiece.model",
     )
+
+
+def _open_madlad(folder: Path) -> Reference:
+    """SentencePiece: of a file alone, transformers takes 2 for unknown, which here is EOS."""
+    data = (folder / "spiece.model").read_bytes()
+    return _of_sentencepiece(data, data, _own_table(data), unk="<unk>", end="</s>", before="<2de>")
 
 
 def _open_ctranslate2(_folder: Path) -> Reference:
@@ -307,9 +313,12 @@ def _open_release(folder: Path) -> Reference:
 def _open_student(folder: Path) -> Reference:
     (path,) = folder.glob("*.spm")
     data = path.read_bytes()
+    return _of_sentencepiece(data, data, _own_table(data), unk="<unk>", end="</s>")
+
+
+def _own_table(data: bytes) -> dict[str, int]:
     model = _processor(data)
-    table = {model.id_to_piece(index): index for index in range(len(model))}
-    return _of_sentencepiece(data, data, table, unk="<unk>", end="</s>")
+    return {model.id_to_piece(index): index for index in range(len(model))}
 
 
 TOKENIZERS: Sequence[TokenizerFamily] = (
@@ -351,14 +360,14 @@ TOKENIZERS: Sequence[TokenizerFamily] = (
         name="T5",
         reference="transformers",
         write=_write_t5,
-        open=_open_t5("translate English to German: "),
+        open=_open_t5,
     ),
     TokenizerFamily(
         name="MADLAD-400",
-        reference="transformers",
+        reference="SentencePiece",
         write=_write_madlad,
         says_directions=True,
-        open=_open_t5("<2de> "),
+        open=_open_madlad,
     ),
     TokenizerFamily(
         name="FSMT",

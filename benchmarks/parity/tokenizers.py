@@ -164,7 +164,7 @@ def compared(family: TokenizerFamily, text: Text) -> Agreement:
 
 
 def _is_tie(reference: Reference, names: dict[int, str], ours: Ids, theirs: Ids) -> bool:
-    """Whether SentencePiece scores both alike."""
+    """Whether both are the same text, which SentencePiece scores alike in both ways."""
     pieces = reference.pieces
     if pieces is None:
         return False
@@ -173,7 +173,10 @@ def _is_tie(reference: Reference, names: dict[int, str], ours: Ids, theirs: Ids)
         known = (pieces.piece_to_id(names[index]) for index in ids if index in names)
         return float(sum(map(pieces.get_score, known)))
 
-    return abs(score(ours) - score(theirs)) < _TIE
+    def spelled(ids: Ids) -> str:
+        return "".join(names.get(index, f"<{index}>") for index in ids)
+
+    return spelled(ours) == spelled(theirs) and abs(score(ours) - score(theirs)) < _TIE
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
