@@ -8,7 +8,7 @@ DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel is for every machine.
 import os
 from pathlib import Path
 
-from pybind11.setup_helpers import Pybind11Extension, build_ext
+from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
 from setuptools import setup
 
 SOURCES = sorted(str(path) for path in Path("model/native/src").glob("*.cpp"))
@@ -32,7 +32,8 @@ KERNELS = Pybind11Extension(
     optional=True,
 )
 
-setup(
-    ext_modules=[] if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1" else [KERNELS],
-    cmdclass={"build_ext": build_ext},
-)
+with ParallelCompile(max=8):  # as many files at once as there are processors
+    setup(
+        ext_modules=[] if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1" else [KERNELS],
+        cmdclass={"build_ext": build_ext},
+    )

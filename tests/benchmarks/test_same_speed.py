@@ -30,7 +30,8 @@ def test_a_checkout_is_compared_with_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tiny_checkpoint(tmp_path / "tiny")
-    monkeypatch.setattr(same_speed, "SETTINGS", {"float32": ("--compute-type", "float32")})
+    short = ("--compute-type", "float32", "--threads", "1", "--sentences", "1", "--max-length", "4")
+    monkeypatch.setattr(same_speed, "SETTINGS", {"float32": short})
     flags = ["--checkpoint", tmp_path / "tiny", "--rounds", "1", "--ways", "library"]
     flags += ["--results", tmp_path / "results"]
     monkeypatch.setattr(sys, "argv", ["same_speed", str(ROOT), str(ROOT), *map(str, flags)])

@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import subprocess
 import sys
 import tarfile
 from collections.abc import Sequence
@@ -18,10 +17,10 @@ from model.nn.transformer import Transformer
 from model.text.language import LanguagePair
 from model.train.config.experiment import read_experiment
 from model.train.data.parallel import read_lines
+from support import commands_in_process
 from support.tiny_checkpoint import TINY_LICENCES, TINY_LIMITS, generated_pairs
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-SCRIPT = EXPERIMENTS / "bundled.py"
 REAL_PIECES_BYTES = 500_000
 """What a trained vocabulary has above `synthetic_spm`: rules of normalisation, longer pieces."""
 
@@ -33,7 +32,7 @@ def write_corpus(folder: Path, name: str, pairs: list[tuple[str, str]]) -> None:
         (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(lines))
 
 
-def test_teacher_text_and_students(tmp_path: Path) -> None:
+def test_teacher_text_and_students(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     pairs = list(generated_pairs(6))
     student, other = (
@@ -45,9 +44,12 @@ def test_teacher_text_and_students(tmp_path: Path) -> None:
     for direction in (student, other):
         for item in (*direction.dev_corpora, *direction.report_corpora):
             write_corpus(data / item.folder / item.split, item.corpus, pairs[:2])
-    command = [sys.executable, str(SCRIPT), "data", "--quick", "--keep", "kept", "--threads", "1"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bundled, "run_all", commands_in_process.run_all)
+    for key, value in (("max_updates", 20), ("snapshot_every_updates", 10)):
+        monkeypatch.setitem(bundled.QUICK["run"], key, value)
 
-    subprocess.run(command, cwd=tmp_path, check=True)
+    run_stages(monkeypatch, "--keep", "kept", "--threads", "1")
 
     text = tmp_path / "runs" / "bundled" / "text"
     for corpus in student.train:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import multi30k
 from model.text.language import LanguagePair
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -33,13 +34,13 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def run(*words: object) -> str:
-    command = [sys.executable, str(SCRIPT), *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def run(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["multi30k.py", *map(str, words)])
+    multi30k.main()
 
 
 def test_text_is_lower_case_normalised_and_tokenised(data: Path, tmp_path: Path) -> None:
-    run("text", data, tmp_path / "text")
+    subprocess.run([sys.executable, SCRIPT, "text", data, tmp_path / "text"], check=True)
 
     folder = tmp_path / "text" / "multi30k"
     assert (folder / "train" / "multi30k.en").read_text(encoding="utf-8") == (
@@ -51,38 +52,39 @@ def test_text_is_lower_case_normalised_and_tokenised(data: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("flags", [(), ("--tokenised",)])
-def test_every_set_has_three_scores(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_every_set_has_three_scores(
+    data: Path,
+    tmp_path: Path,
+    flags: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     checkpoint = tmp_path / "tiny"
     write_tiny_checkpoint(checkpoint, pairs=(LanguagePair(source="en", target="de"),))
 
-    rows = run("score", data, checkpoint, *flags, "--beam-size", 2).splitlines()[2:]
+    run(monkeypatch, "score", data, checkpoint, *flags, "--beam-size", 2)
 
+    rows = capsys.readouterr().out.splitlines()[2:]
     assert [row.split(" | ")[1] for row in rows] == NAMES["dev"] + NAMES["test"]
     assert all(re.fullmatch(r"\| tiny \| \S+( \| \d+\.\d\d){3} \|", row) for row in rows)
 
 
 def test_scores_of_the_references_themselves() -> None:
-    code = (
-        "from multi30k import PlainLine, two_scores\n"
-        f"line = {LINES['de'].strip()!r}\n"
-        "print(two_scores([line], [line]))\n"
-        "print(two_scores([PlainLine('de')('zwei junge weiße männer sind hier .')],"
-        " ['Zwei junge weiße Männer sind hier.']))\n"
-    )
-    command = [sys.executable, "-c", code]
-    same, lower = subprocess.run(
-        command, check=True, capture_output=True, text=True, cwd=SCRIPT.parent
-    ).stdout.splitlines()
-    assert [round(float(value)) for value in same.strip("()").split(",")] == [100, 100]
-    cased, uncased = (float(value) for value in lower.strip("()").split(","))
+    line = LINES["de"].strip()
+    assert [round(value) for value in multi30k.two_scores([line], [line])] == [100, 100]
+    plain = multi30k.PlainLine("de")("zwei junge weiße männer sind hier .")
+    cased, uncased = multi30k.two_scores([plain], ["Zwei junge weiße Männer sind hier."])
     assert cased < 50
     assert round(uncased) == 100
 
 
 @pytest.mark.parametrize("words", [("text", "data", "text"), ("score", "data", "checkpoint")])
-def test_what_is_missing_is_one_line(tmp_path: Path, words: tuple[str, ...]) -> None:
-    command = [sys.executable, str(SCRIPT), *words]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path)
-    assert ended.returncode == 1
-    assert len(ended.stderr.splitlines()) == 1
+def test_what_is_missing_is_one_line(
+    tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, *words)
+    assert isinstance(caught.value.code, str)  # printed, and the status is 1
+    assert len(caught.value.code.splitlines()) == 1
     assert not [*tmp_path.iterdir()]

@@ -1,15 +1,27 @@
 """A server on the wire, for the tests of the protocol."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import uvloop
 
+from service.engine.client import process
+from support.quick_engines import QuickEngines
 from support.wire import Served, serving_app
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 Scenario = Callable[[Served], Awaitable[None]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_engines() -> Iterator[QuickEngines]:
+    """Fronts of this process start their engines from one that has torch."""
+    engines = QuickEngines()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "_start_process", engines.start)
+        yield engines
+    engines.close()
 
 
 @pytest.fixture(params=LOOPS)

@@ -17,11 +17,19 @@ import torch
 from model.train.loop.distributed import Group, joined_group
 
 Send = Callable[[object], None]
+_PRELOADED = [
+    "model.train.run",
+    "model.train.records.curves",
+    "model.train.records.events",
+    "support.training",
+    "torch._dynamo",  # by every optimiser
+]
+"""What the processes would take seconds to import, each for itself."""
 
 
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["model.train.run", "support.training"])
+    context.set_forkserver_preload(_PRELOADED)
     return context
 
 

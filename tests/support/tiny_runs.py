@@ -1,5 +1,6 @@
 """Whole runs of a tiny network on generated text, for tests to stop, resume and look at."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from model.train.config.schedule import ScheduleConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.loop.distributed import Group
 from model.train.loop.trainer import Observer, Trainer
+from model.train.records.recorder import RunRecorder
 from model.train.run import train
 from model.train.saved.state import snapshot_path
 from model.train.stopping import ShouldStop, never
@@ -107,15 +109,22 @@ def run(
     cache: Path | None = None,
     group: Group | None = None,
     places: KeyPlaces | None = None,
+    draws_curves: bool = False,
 ) -> bool:
-    """Train, no more than so many updates; whether the run came to its end."""
+    """Train, no more than so many updates; whether the run came to its end.
+
+    Curves take longer than all the rest, so they are drawn where they are asked for.
+    """
     is_enough = StopAfter(num_updates)
 
     class Stopped(Trainer):
         def train(self, observer: Observer, *, should_stop: ShouldStop = never) -> None:
             super().train(observer, should_stop=lambda: is_enough() or should_stop())
 
-    with patch.object(run_module, "Trainer", Stopped):
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(run_module, "Trainer", Stopped))
+        if not draws_curves:
+            patches.enter_context(patch.object(RunRecorder, "draw", return_value=False))
         return train(
             experiment,
             data_folder=data_folder,

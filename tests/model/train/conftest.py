@@ -15,5 +15,5 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def whole_run(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("runs") / "whole"
-    assert run(data_folder, output)
+    assert run(data_folder, output, draws_curves=True)
     return output

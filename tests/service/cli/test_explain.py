@@ -1,11 +1,12 @@
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from model.errors import ConfigError
 from service.cli.main import build_parser, main
-from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, tiny_network, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +73,13 @@ def test_an_output_folder_that_is_none_or_the_checkpoint_is_refused(
 
 
 def test_the_languages_choose_one_of_several_checkpoints(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "several").mkdir()
-    write_tiny_checkpoint(tmp_path / "several" / "back", name="back", pairs=(ZH_EN,))
-    (tmp_path / "several" / "there").symlink_to(checkpoint)
+    few = replace(tiny_network(), num_heads=1, num_encoder_layers=1, num_decoder_layers=1)
+    for name, pair in (("back", ZH_EN), ("there", EN_ZH)):
+        directory = tmp_path / "several" / name
+        write_tiny_checkpoint(directory, name=name, pairs=(pair,), network=few)
     output = tmp_path / "out"
     words = ["explain", str(tmp_path / "several"), "She waits.", "--output", str(output)]
     assert main([*words, "--to", "zh"]) == 0

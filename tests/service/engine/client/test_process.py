@@ -5,8 +5,16 @@ import signal
 import msgspec
 import pytest
 
+from service.engine.client import process
 from service.engine.client.process import EngineLink, engine_environment, start_engine
 from service.engine.errors import EngineStartError
+
+START = process._start_process
+
+
+@pytest.fixture(autouse=True)
+def real_start(monkeypatch):
+    monkeypatch.setattr(process, "_start_process", START)
 
 
 def is_running(process_id: int) -> bool:
