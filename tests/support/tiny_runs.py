@@ -1,6 +1,7 @@
 """Whole runs of a tiny network on generated text, for tests to stop, resume and look at."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -97,6 +98,13 @@ class StopInScores:
         return self._path.stat().st_mtime_ns if self._path.exists() else None
 
 
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """No curves are drawn of runs in this process: that takes longer than all the rest."""
+    with patch.object(RunRecorder, "draw", return_value=False):
+        yield
+
+
 def run(
     data_folder: Path,
     output: Path,
@@ -111,20 +119,15 @@ def run(
     places: KeyPlaces | None = None,
     draws_curves: bool = False,
 ) -> bool:
-    """Train, no more than so many updates; whether the run came to its end.
-
-    Curves take longer than all the rest, so they are drawn where they are asked for.
-    """
+    """Train, no more than so many updates; whether the run came to its end."""
     is_enough = StopAfter(num_updates)
 
     class Stopped(Trainer):
         def train(self, observer: Observer, *, should_stop: ShouldStop = never) -> None:
             super().train(observer, should_stop=lambda: is_enough() or should_stop())
 
-    with ExitStack() as patches:
-        patches.enter_context(patch.object(run_module, "Trainer", Stopped))
-        if not draws_curves:
-            patches.enter_context(patch.object(RunRecorder, "draw", return_value=False))
+    drawing = nullcontext() if draws_curves else undrawn()
+    with drawing, patch.object(run_module, "Trainer", Stopped):
         return train(
             experiment,
             data_folder=data_folder,

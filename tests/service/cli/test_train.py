@@ -14,6 +14,7 @@ import pytest
 from model.train.loop.distributed import FirstWorkerError
 from service.cli.main import main
 from support.tiny_checkpoint import generated_pairs
+from support.tiny_runs import undrawn
 
 EXPERIMENT = """
 name: tiny
@@ -34,6 +35,12 @@ run:
   log_every_updates: 1
   snapshot_every_updates: 100000
 """
+
+
+@pytest.fixture(autouse=True)
+def no_curves() -> Iterator[None]:
+    with undrawn():
+        yield
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import gzip
 import os
 import pty
+import signal
 import subprocess
 import sys
 import termios
@@ -14,7 +15,9 @@ from model.decode import footprint
 from model.errors import CheckpointError, ConfigError, DataError
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
+from service.cli.line_output import LineOutput
 from service.cli.main import build_parser, main
+from support.forked import Forked, Send
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 LINES = ["The cat sees the river.", "", "  7.30\t", "She paints a letter.\r", "7.30 \u2028 8"]
@@ -155,30 +158,39 @@ def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_p
 
 SENTENCES = [f"The cat sees {number} rivers." for number in range(7)]
 KEPT_BEFORE_THE_END = 3
-DYING = """
-import os, sys
-from service.cli.line_output import LineOutput
-from service.cli.main import main
 
-keep = LineOutput.keep
 
-def dying(output, number, line):
-    keep(output, number, line)
-    if output.num_lines == {num_kept}:
-        {end}
+def dying(
+    send: Send, words: list[str], end: signal.Signals | None, source: Path, errors: Path
+) -> None:
+    """A command that ends itself when so many lines are kept, by a signal or as Ctrl-C would.
 
-LineOutput.keep = dying
-sys.exit(main(sys.argv[1:]))
-"""
+    `source` is its standard input, `errors` gets its standard error.
+    """
+    with source.open("rb") as stream, errors.open("wb") as said:
+        os.dup2(stream.fileno(), 0)
+        os.dup2(said.fileno(), 2)
+    sys.stdin, sys.stderr = open(0, closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    keep = LineOutput.keep
+
+    def keep_and_die(output: LineOutput, number: int, line: str) -> None:
+        keep(output, number, line)
+        if output.num_lines == KEPT_BEFORE_THE_END:
+            if end is None:
+                raise KeyboardInterrupt
+            os.kill(os.getpid(), end)
+
+    LineOutput.keep = keep_and_die
+    raise SystemExit(main(words))
 
 
 @pytest.mark.parametrize(
     ("source", "end", "status"),
     [
-        ("source.txt", "os.kill(os.getpid(), 9)", -9),
-        ("source.txt.gz", "os.kill(os.getpid(), 9)", -9),
-        ("-", "os.kill(os.getpid(), 15)", 143),
-        ("source.txt", "raise KeyboardInterrupt", 130),
+        ("source.txt", signal.SIGKILL, -9),
+        ("source.txt.gz", signal.SIGKILL, -9),
+        ("-", signal.SIGTERM, 143),
+        ("source.txt", None, 130),
     ],
 )
 def test_whatever_ends_a_command_its_lines_are_kept_and_the_same_one_goes_on(
@@ -187,25 +199,24 @@ def test_whatever_ends_a_command_its_lines_are_kept_and_the_same_one_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     *,
     source: str,
-    end: str,
+    end: signal.Signals | None,
     status: int,
 ) -> None:
     text = "".join(f"{line}\n" for line in SENTENCES).encode()
-    path = tmp_path / ("source.txt" if source == "-" else source)
+    folder = tmp_path / "work"
+    folder.mkdir()
+    path = folder / ("source.txt" if source == "-" else source)
     path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
-    whole, output = tmp_path / "whole.txt", tmp_path / "output.txt"
+    whole, output, errors = folder / "whole.txt", folder / "output.txt", tmp_path / "errors"
     flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
     assert main(["translate", str(path), *flags, "--output", str(whole)]) == 0
     name = source if source == "-" else str(path)
     words = ["translate", name, *flags, "--output", str(output)]
-    code = DYING.format(num_kept=KEPT_BEFORE_THE_END, end=end)
-    with path.open("rb") as stream:
-        ended = subprocess.run(
-            [sys.executable, "-c", code, *words], stdin=stream, capture_output=True, check=False
-        )
-    assert ended.returncode == status
+    command = Forked(dying, words, end, path, errors)
+    command.rest()
+    assert command.process.exitcode == status
     told = f"dragoman: interrupted; {KEPT_BEFORE_THE_END} lines are kept beside {output}; "
-    assert ended.stderr.decode().startswith(told if status > 0 else "")
+    assert errors.read_text().startswith(told if status > 0 else "")
     assert not output.exists()
 
     translated: list[str] = []
@@ -223,7 +234,7 @@ def test_whatever_ends_a_command_its_lines_are_kept_and_the_same_one_goes_on(
         assert main(words) == 0
     assert len(translated) == len(SENTENCES) - KEPT_BEFORE_THE_END
     assert output.read_bytes() == whole.read_bytes()
-    assert sorted(tmp_path.iterdir()) == sorted([path, whole, output])
+    assert sorted(folder.iterdir()) == sorted([path, whole, output])
 
 
 @pytest.mark.parametrize("change", ["beam", "checkpoint", "reference"])
@@ -243,9 +254,10 @@ def test_lines_of_another_command_are_not_gone_on_from(
         flags = ["--checkpoint", str(chosen), "--beam-size", beam]
         return ["translate", str(source), *flags, "--nearest-to", str(reference)]
 
-    code = DYING.format(num_kept=KEPT_BEFORE_THE_END, end="os._exit(9)")
-    command = [sys.executable, "-c", code, *words(is_changed=False), "--output", str(output)]
-    assert subprocess.run(command, check=False).returncode == 9
+    arguments = [*words(is_changed=False), "--output", str(output)]
+    command = Forked(dying, arguments, signal.SIGKILL, source, tmp_path / "errors")
+    command.rest()
+    assert command.process.exitcode == -9
     (ahead,) = tmp_path.glob(".output.*.partial.ahead")
     ahead.write_text("".join(f"{number}\tforeign\n" for number in range(len(SENTENCES))))
     assert main([*words(is_changed=True), "--output", str(output)]) == 0
@@ -255,7 +267,20 @@ def test_lines_of_another_command_are_not_gone_on_from(
 def test_an_interrupted_command_says_that_a_pipe_is_not_gone_on_from(
     checkpoint: Path, tmp_path: Path
 ) -> None:
-    code = DYING.format(num_kept=1, end="raise KeyboardInterrupt")
+    code = """
+import sys
+from service.cli.line_output import LineOutput
+from service.cli.main import main
+
+keep = LineOutput.keep
+
+def keep_and_interrupt(output, number, line):
+    keep(output, number, line)
+    raise KeyboardInterrupt
+
+LineOutput.keep = keep_and_interrupt
+sys.exit(main(sys.argv[1:]))
+"""
     words = ["translate", "--checkpoint", str(checkpoint), "--output", str(tmp_path / "output")]
     ended = subprocess.run(
         [sys.executable, "-c", code, *words], input=b"A cat.\n", capture_output=True, check=False
