@@ -12,20 +12,23 @@ from typing import Literal
 
 import torch
 
-from model.checkpoint.checksums import unreplaced
+from model.checkpoint.checksums import fingerprint, unreplaced
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
+from model.checkpoint.mapped import mapped_weights
 from model.checkpoint.shortlist import read_shortlist
-from model.checkpoint.stored import open_weights
 from model.checkpoint.tokenizer import load_tokenizer
-from model.checkpoint.weights import Checkpoint, empty_network, load_checkpoint
+from model.checkpoint.weights import Checkpoint, check_tensors, load_checkpoint
 from model.config import ComputeReason, ComputeType, ModelConfig
 from model.decode.backends.opening import Network, slow_reason
 from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields
 from model.native import kernels
+from model.native.matrices import Matrices, PackedHere
 from model.native.network import INT8_FIELDS, Int8Network, pack, pack_transformer
+from model.native.packed_folder import PackedFolder
 from model.shortlist import Shortlist
+from model.system.allocator import give_back_freed_memory
 from model.text.tokenizer import Tokenizer
 
 LOGGER = logging.getLogger("dragoman")
@@ -67,6 +70,7 @@ def load_for_decoding(
     compute_type: ComputeType = "auto",
     num_threads: int | None = None,
     with_shortlist: bool = False,
+    packed_folder: PackedFolder | None = None,
 ) -> Runnable:
     """Load a checkpoint for decoding.
 
@@ -78,6 +82,8 @@ def load_for_decoding(
             has torch's.
         with_shortlist: Whether sentences choose from the lists that the checkpoint has of their
             source tokens; on a CPU only.
+        packed_folder: Where int8 weights are kept packed, for all processes that use this
+            checkpoint; None packs them for this one.
 
     Raises:
         CheckpointError: A file is missing, damaged or inconsistent, or there is no shortlist.
@@ -86,16 +92,25 @@ def load_for_decoding(
     with unreplaced(directory):
         manifest = read_manifest(directory)
         shortlist = read_shortlist(directory, manifest) if with_shortlist else None
-        runnable = _load(directory, manifest, torch.device(device), compute_type, num_threads)
+        runnable = _load(
+            directory,
+            manifest,
+            device=torch.device(device),
+            compute_type=compute_type,
+            num_threads=num_threads,
+            packed_folder=packed_folder,
+        )
     return replace(runnable, shortlist=shortlist)
 
 
 def _load(
     directory: Path,
     manifest: Manifest,
+    *,
     device: torch.device,
     compute_type: ComputeType,
     num_threads: int | None,
+    packed_folder: PackedFolder | None,
 ) -> Runnable:
     problem = _find_int8_problem(manifest, device)
     if compute_type == "int8" and problem is not None:
@@ -120,21 +135,46 @@ def _load(
             compute_problem=problem or "" if is_in_the_way else "",
         )
     tokenizer = load_tokenizer(directory, manifest)
-    empty_network(directory, manifest)
-    with open_weights(directory / manifest.files.weights, manifest.tensors) as weights:
-        packed = pack(
-            manifest.network,
-            weights,
-            max_positions=_max_positions(manifest),
-            suppressed_ids=manifest.tokens.suppressed_ids,
-            num_threads=num_threads or torch.get_num_threads(),
-        )
+    check_tensors(directory, manifest)
+    packed = _packed(directory, manifest, num_threads or torch.get_num_threads(), packed_folder)
+    give_back_freed_memory()  # holes of several megabytes that nobody fills again
     return Runnable(
         manifest=manifest,
         network=packed,
         tokenizer=tokenizer,
         compute_reason="best" if compute_type == "auto" else "asked_for",
     )
+
+
+def _packed(
+    directory: Path, manifest: Manifest, num_threads: int, folder: PackedFolder | None
+) -> Int8Network:
+    """The network with matrices of a folder; they are put there if they are not there yet."""
+    module = kernels.load()
+
+    def packed(matrices: Matrices) -> Int8Network:
+        with mapped_weights(directory / manifest.files.weights, manifest.tensors) as weights:
+            return pack(
+                manifest.network,
+                weights,
+                max_positions=_max_positions(manifest),
+                suppressed_ids=manifest.tokens.suppressed_ids,
+                num_threads=num_threads,
+                matrices=matrices,
+            )
+
+    own = PackedHere(module)
+    if folder is None:
+        return packed(own)
+    checkpoint = fingerprint(directory)
+    kept = folder.find(checkpoint, module)
+    if kept is not None:
+        return packed(kept)
+    network = packed(own)
+    if fingerprint(directory) == checkpoint:  # nobody has replaced it meanwhile
+        folder.keep(checkpoint, own, module)
+        kept = folder.find(checkpoint, module)
+    return network if kept is None else packed(kept)
 
 
 def automatic_compute_type(

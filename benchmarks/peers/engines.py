@@ -77,6 +77,7 @@ class Dragoman:
         self, models: Path, *, compute_type: Literal["int8", "float32"], num_threads: int
     ) -> None:
         import torch  # noqa: PLC0415  # the other engines' processes must not hold it
+        from pydantic import TypeAdapter  # noqa: F401, PLC0415  # what reads a manifest imports it
 
         import model.offline.translator  # noqa: F401, PLC0415  # imported before memory is looked at
 

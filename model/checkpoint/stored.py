@@ -1,21 +1,20 @@
 """An open weight file: its header checked against the manifest, its tensors read one by one.
 
-Owns the reading of model.safetensors, for whoever wants floats and for whoever wants the stored
-int8 rows. Nothing is ever unpickled.
+Owns the check of model.safetensors, and its reading as tensors of floats. Int8 rows as they are
+stored are `model.checkpoint.mapped`. Nothing is ever unpickled.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
-from model.checkpoint.quantisation import MAX_QUANTUM, dequantise_rows, quantise_rows
+from model.checkpoint.quantisation import dequantise_rows
+from model.checkpoint.shapes import differences
 from model.checkpoint.verification import MAX_HEADER_BYTES
 from model.errors import CheckpointError
 from model.system.paths import utf8_name
@@ -39,17 +38,29 @@ def open_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator["St
     Raises:
         CheckpointError: It does not, or the file is not readable.
     """
+    with checked_weights(path, entries):
+        yield StoredWeights(path, entries)
+
+
+@contextmanager
+def checked_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator[None]:
+    """Context for reading a weight file whose header agrees with the manifest's entries.
+
+    Raises:
+        CheckpointError: It does not, or the file is not readable.
+    """
     _check_header_size(path)
     try:
-        with utf8_name(path) as opened, safe_open(opened, framework="pt", device="cpu") as file:
+        with utf8_name(path) as opened, safe_open(opened, framework="np") as file:
             slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
             found = {
                 name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
             }
+            del slices  # they keep the file mapped
         problems = differences(_layout(entries), found)
         if problems:
             raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
-        yield StoredWeights(path, entries)
+        yield
     except SafetensorError as error:
         raise CheckpointError(path, f"is not a readable safetensors file: {error}") from error
 
@@ -98,31 +109,6 @@ class StoredWeights:
         self._check_finite(name, value)
         return value
 
-    def rows(self, name: str) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
-        """A matrix as int8 rows, (rows, columns), and the scale of each, (rows,).
-
-        Stored rows come as they are, whatever their scales; a float matrix is quantised.
-
-        Raises:
-            CheckpointError: It has values that are not finite.
-        """
-        if self._entries[name].quantisation is None:
-            value = self._read(name)
-            self._check_finite(name, value)
-            quanta, scale = quantise_rows(value)
-        else:
-            quanta, scale = self._read(name), self._read(name + SCALE_SUFFIX)
-            self._check_finite(name, scale * MAX_QUANTUM)
-        return quanta.numpy(), scale.numpy()
-
-    def floats(self, name: str) -> npt.NDArray[np.float32]:
-        """A tensor of any shape as floats.
-
-        Raises:
-            CheckpointError: It has values that are not finite.
-        """
-        return self.tensor(name).numpy()
-
     def _check_finite(self, name: str, value: Tensor) -> None:
         num_blocks = -(-value.numel() // _BLOCK)
         blocks = torch.chunk(value.flatten(), max(1, num_blocks))
@@ -138,18 +124,6 @@ def _layout(entries: Mapping[str, TensorEntry]) -> dict[str, str]:
         if entry.quantisation is not None:
             layout[name + SCALE_SUFFIX] = f"F32 {[entry.shape[0]]}"
     return layout
-
-
-def differences(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """Everything that is missing, unexpected or different, on one line; empty if nothing is."""
-    problems = [f"{name} is missing" for name in expected if name not in found]
-    problems += [f"{name} is unexpected" for name in found if name not in expected]
-    problems += [
-        f"{name} is {found[name]}, expected {expected[name]}"
-        for name in expected
-        if name in found and found[name] != expected[name]
-    ]
-    return "; ".join(problems)
 
 
 def _check_header_size(path: Path) -> None:

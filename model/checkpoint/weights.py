@@ -25,7 +25,8 @@ from model.checkpoint.manifest import (
     TensorEntry,
 )
 from model.checkpoint.safetensors_file import TYPE_NAMES, write_weight_file
-from model.checkpoint.stored import differences, open_weights
+from model.checkpoint.shapes import tensor_problems
+from model.checkpoint.stored import open_weights
 from model.checkpoint.strict_json import format_json
 from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
 from model.config import LengthLimits, SpecialTokens
@@ -213,7 +214,9 @@ def load_checkpoint(
     with unreplaced(directory):
         manifest = read_manifest(directory)
         tokenizer = load_tokenizer(directory, manifest)
-        transformer = empty_network(directory, manifest)
+        check_tensors(directory, manifest)
+        with torch.device("meta"):
+            transformer = Transformer(manifest.network)
         state = _read_tensors(directory / manifest.files.weights, manifest.tensors, dtype=dtype)
         transformer.load_state_dict(
             {name: tensor.to(device) for name, tensor in state}, strict=True, assign=True
@@ -230,22 +233,16 @@ def _read_tensors(
             yield name, weights.tensor(name, dtype=dtype)
 
 
-def empty_network(directory: Path, manifest: Manifest) -> Transformer:
-    """The network a manifest describes, with names and shapes but no memory.
+def check_tensors(directory: Path, manifest: Manifest) -> None:
+    """Refuse a manifest that lists other tensors than its network has.
 
     Raises:
-        CheckpointError: The manifest lists other tensors than its network has.
+        CheckpointError: It does; the message lists all of them.
     """
-    with torch.device("meta"):
-        transformer = Transformer(manifest.network)
-    shapes = {name: tuple(value.shape) for name, value in transformer.state_dict().items()}
-    problems = differences(
-        {name: str(list(shape)) for name, shape in shapes.items()},
-        {name: str(list(entry.shape)) for name, entry in manifest.tensors.items()},
-    )
+    found = {name: entry.shape for name, entry in manifest.tensors.items()}
+    problems = tensor_problems(manifest.network, found)
     if problems:
         raise CheckpointError(directory / CONFIG_FILE, f"tensors do not fit network: {problems}")
-    return transformer
 
 
 def _entry(name: str, weight: Tensor, *, quantise: bool) -> TensorEntry:

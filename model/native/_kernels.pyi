@@ -3,6 +3,7 @@ from typing import overload
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Buffer
 
 from model.request import DecodeRequest, FinishedSentence
 
@@ -10,6 +11,9 @@ _Int8 = npt.NDArray[np.int8]
 _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
 _Float = npt.NDArray[np.float32]
+
+LAYOUT: int
+INSTRUCTION_SET: str
 
 def rank(logits: list[float], tokens: list[int], size: int) -> list[int]: ...
 
@@ -28,10 +32,34 @@ class Team:
     @property
     def num_alone(self) -> int: ...
 
+class WeightMemory:
+    @overload
+    def __init__(self) -> None: ...
+    @overload
+    def __init__(self, packed: Buffer) -> None: ...
+    def trim(self) -> None: ...
+    @property
+    def parts(self) -> list[memoryview]: ...
+
 class Matrix:
     def __init__(
-        self, quanta: _Int8, scale: _Float, bias: _Float | None, padding: float = ...
+        self,
+        quanta: _Int8,
+        scale: _Float,
+        bias: _Float | None,
+        padding: float = ...,
+        memory: WeightMemory | None = ...,
     ) -> None: ...
+    @staticmethod
+    def packed_in(
+        memory: WeightMemory, offset: int, num_outputs: int, num_inputs: int
+    ) -> Matrix: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def num_outputs(self) -> int: ...
+    @property
+    def num_inputs(self) -> int: ...
 
 class Norm:
     def __init__(

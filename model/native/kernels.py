@@ -24,14 +24,20 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """The compiled classes; what they are stands in `_kernels.pyi` and in `src/`."""
+    """The compiled classes; what they are stands in `_kernels.pyi` and in `src/`.
+
+    Attributes:
+        layout: Name of how matrices are packed: the instruction set and a number.
+    """
 
     team: "type[_kernels.Team]"
+    weight_memory: "type[_kernels.WeightMemory]"
     matrix: "type[_kernels.Matrix]"
     norm: "type[_kernels.Norm]"
     network: "type[_kernels.Network]"
     shortlist: "type[_kernels.Shortlist]"
     session: "type[_kernels.Session]"
+    layout: str
 
 
 def find_problem(*, cpu_info: Path = CPU_INFO) -> str | None:
@@ -64,11 +70,13 @@ def load() -> Kernels:
     module = importlib.import_module(EXTENSION)
     return Kernels(
         team=module.Team,
+        weight_memory=module.WeightMemory,
         matrix=module.Matrix,
         norm=module.Norm,
         network=module.Network,
         shortlist=module.Shortlist,
         session=module.Session,
+        layout=f"{module.INSTRUCTION_SET}-{module.LAYOUT}",
     )
 
 

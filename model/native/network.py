@@ -18,9 +18,11 @@ from model.errors import ConfigError
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.native import kernels
 from model.native.layout import pad_heads, padded, pair
+from model.native.matrices import Matrices, MatrixParts, PackedHere
+from model.native.positions import sinusoidal_rows
 from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
 from model.nn.layers import known_decoder_layers
-from model.nn.positions import relative_buckets, sinusoidal_table
+from model.nn.positions import relative_buckets
 from model.nn.self_attention import SelfAttention
 from model.nn.ssru import SSRU
 from model.nn.transformer import Transformer
@@ -93,6 +95,7 @@ def pack(
     max_positions: int,
     suppressed_ids: tuple[int, ...],
     num_threads: int,
+    matrices: Matrices | None = None,
 ) -> Int8Network:
     """Pack a network for decoding.
 
@@ -102,13 +105,15 @@ def pack(
         max_positions: Positions a sentence may have, source or target.
         suppressed_ids: Target tokens that are never generated.
         num_threads: Threads of its team, the calling one included.
+        matrices: Where its matrices come from; None packs them.
 
     Raises:
         UnsupportedVariantError: The kernels are not there, or do not run this network.
         ConfigError: So many threads cannot be started here.
     """
     check_honoured(config, INT8_FIELDS)
-    return _Packer(config, weights, kernels.load()).pack(
+    module = kernels.load()
+    return _Packer(config, weights, module, matrices or PackedHere(module)).pack(
         max_positions=max_positions, suppressed_ids=suppressed_ids, num_threads=num_threads
     )
 
@@ -134,12 +139,20 @@ def pack_transformer(
 
 
 class _Packer:
-    """One packing: the shape, the source and the compiled module."""
+    """One packing: the shape, the source, the compiled module and the matrices."""
 
-    def __init__(self, config: ModelConfig, weights: WeightSource, module: kernels.Kernels) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        weights: WeightSource,
+        module: kernels.Kernels,
+        matrices: Matrices,
+    ) -> None:
         self._config = config
         self._weights = weights
         self._kernels = module
+        self._matrices = matrices
+        self._matrix = matrices.matrix
 
     def pack(
         self, *, max_positions: int, suppressed_ids: tuple[int, ...], num_threads: int
@@ -147,6 +160,7 @@ class _Packer:
         """Pack everything."""
         config = self._config
         source, target, output = self._tables()
+        source_positions, target_positions = self._both_positions(max_positions)
         packed = self._kernels.network(
             d_model=config.d_model,
             encoder_d_ff=config.d_ff,
@@ -167,8 +181,8 @@ class _Packer:
             source_table=source,
             target_table=target,
             output=output,
-            source_positions=self._positions("source_positions", max_positions),
-            target_positions=self._positions("target_positions", max_positions),
+            source_positions=source_positions,
+            target_positions=target_positions,
             encoder_bias=self._position_bias("encoder", max_positions),
             decoder_bias=self._position_bias("decoder", max_positions),
             suppressed=list(suppressed_ids),
@@ -182,6 +196,7 @@ class _Packer:
             packed.set_embedding_norms(*(self._norm(f"{stack}.embedding_norm") for stack in stacks))
         if config.norm_placement == "pre":
             packed.set_final_norms(*(self._norm(f"{stack}.final_norm") for stack in stacks))
+        self._matrices.finish()
         try:
             team = self._kernels.team(num_threads)
         except RuntimeError as error:
@@ -201,25 +216,35 @@ class _Packer:
         return source, target, self._output("output_projection")
 
     def _table(self, name: str) -> "_kernels.Matrix":
-        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), None)
+        return self._matrix(name, lambda: (*self._weights.rows(f"{name}.weight"), None))
 
     def _output(self, name: str) -> "_kernels.Matrix":
-        bias = self._weights.floats("output_bias") if self._config.output_bias else None
-        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), bias, _IMPOSSIBLE)
+        def parts() -> MatrixParts:
+            bias = self._weights.floats("output_bias") if self._config.output_bias else None
+            return *self._weights.rows(f"{name}.weight"), bias
 
-    def _positions(self, name: str, length: int) -> Floats | None:
-        """What is added to the embeddings of one side, (length, D)."""
+        return self._matrix("output", parts, _IMPOSSIBLE)
+
+    def _both_positions(self, length: int) -> tuple[Floats | None, Floats | None]:
+        """What is added to the embeddings of source and target, (length, D); one array if alike."""
         config = self._config
         if config.position not in ABSOLUTE_POSITIONS:
-            return None
+            return None, None
         if config.position == "learned":
-            vectors = self._weights.floats(f"{name}.vectors.weight")
-            vectors = vectors[config.position_offset : config.position_offset + length]
-            # The last token of all is never fed: it may have no row, and the session wants one.
-            missing = max(0, length - len(vectors))
-            return np.ascontiguousarray(np.pad(vectors, ((0, missing), (0, 0))))
-        positions = torch.arange(length) + config.position_offset
-        return sinusoidal_table(config.position, positions, config.d_model).numpy()
+            return (
+                self._learned_positions("source_positions", length),
+                self._learned_positions("target_positions", length),
+            )
+        table = sinusoidal_rows(config.position, config.position_offset, length, config.d_model)
+        return table, table
+
+    def _learned_positions(self, name: str, length: int) -> Floats:
+        vectors = self._weights.floats(f"{name}.vectors.weight")
+        offset = self._config.position_offset
+        vectors = vectors[offset : offset + length]
+        # The last token of all is never fed: it may have no row, and the session wants one.
+        missing = max(0, length - len(vectors))
+        return np.ascontiguousarray(np.pad(vectors, ((0, missing), (0, 0))))
 
     def _position_bias(self, stack: str, length: int) -> Floats | None:
         """What is added to scores of self-attention, by key − query: (H, 2 · length − 1)."""
@@ -273,34 +298,38 @@ class _Packer:
         return self._linear(f"{name}up_proj")
 
     def _linear(self, name: str) -> "_kernels.Matrix":
-        return self._kernels.matrix(*self._weights.rows(f"{name}.weight"), self._bias(name))
+        return self._matrix(name, lambda: (*self._weights.rows(f"{name}.weight"), self._bias(name)))
 
     def _bias(self, name: str) -> Floats | None:
         return self._weights.floats(f"{name}.bias") if f"{name}.bias" in self._weights else None
 
     def _projections(self, name: str, which: str) -> "_kernels.Matrix":
         """Several projections of one input as one matrix; every head begins a new vector."""
-        quanta: list[Quanta] = []
-        scales: list[Floats] = []
-        biases: list[Floats] = []
-        for letter in which:
-            width = self._config.value_width if letter == "v" else self._config.query_width
-            rows, scale = self._weights.rows(f"{name}{letter}_proj.weight")
-            bias = self._bias(f"{name}{letter}_proj")
-            quanta.append(pad_heads(rows, width))
-            scales.append(pad_heads(scale, width))
-            biases.append(pad_heads(np.zeros_like(scale) if bias is None else bias, width))
-        return self._kernels.matrix(
-            np.concatenate(quanta), np.concatenate(scales), np.concatenate(biases)
-        )
+
+        def parts() -> MatrixParts:
+            quanta: list[Quanta] = []
+            scales: list[Floats] = []
+            biases: list[Floats] = []
+            for letter in which:
+                width = self._config.value_width if letter == "v" else self._config.query_width
+                rows, scale = self._weights.rows(f"{name}{letter}_proj.weight")
+                bias = self._bias(f"{name}{letter}_proj")
+                quanta.append(pad_heads(rows, width))
+                scales.append(pad_heads(scale, width))
+                biases.append(pad_heads(np.zeros_like(scale) if bias is None else bias, width))
+            return np.concatenate(quanta), np.concatenate(scales), np.concatenate(biases)
+
+        return self._matrix(f"{name}{which}", parts)
 
     def _attention_output(self, name: str) -> "_kernels.Matrix":
         """The projection of all heads' values, its inputs padded as theirs are."""
-        rows, scale = self._weights.rows(f"{name}out_proj.weight")
-        padded = pad_heads(np.ascontiguousarray(rows.T), self._config.value_width)
-        return self._kernels.matrix(
-            np.ascontiguousarray(padded.T), scale, self._bias(f"{name}out_proj")
-        )
+
+        def parts() -> MatrixParts:
+            rows, scale = self._weights.rows(f"{name}out_proj.weight")
+            padded = pad_heads(np.ascontiguousarray(rows.T), self._config.value_width)
+            return np.ascontiguousarray(padded.T), scale, self._bias(f"{name}out_proj")
+
+        return self._matrix(f"{name}out_proj", parts)
 
     def _forget_candidate(self, name: str) -> "_kernels.Matrix":
         """Both projections of an SSRU: W_f with its bias, and W."""
@@ -308,11 +337,13 @@ class _Packer:
 
     def _pair(self, first: str, second: str) -> "_kernels.Matrix":
         """Two projections of one input to one width, whose outputs are wanted together."""
-        (rows, scale), (other_rows, other_scale) = (
-            self._weights.rows(f"{name}.weight") for name in (first, second)
-        )
-        biases = (self._bias(name) for name in (first, second))
-        bias, other_bias = (np.zeros_like(scale) if each is None else each for each in biases)
-        return self._kernels.matrix(
-            pair(rows, other_rows), pair(scale, other_scale), pair(bias, other_bias)
-        )
+
+        def parts() -> MatrixParts:
+            (rows, scale), (other_rows, other_scale) = (
+                self._weights.rows(f"{name}.weight") for name in (first, second)
+            )
+            biases = (self._bias(name) for name in (first, second))
+            bias, other_bias = (np.zeros_like(scale) if each is None else each for each in biases)
+            return pair(rows, other_rows), pair(scale, other_scale), pair(bias, other_bias)
+
+        return self._matrix(first, parts)

@@ -1,7 +1,7 @@
-"""How glibc's allocator treats large blocks that are freed: they stay with the process.
+"""What glibc's allocator does with freed memory: keeps it from now on, or gives it back.
 
-Owns one setting, which is the process's, so only entry points call it. Does not own how much
-memory is used.
+Owns one setting, which is the process's, so only entry points call it, and one request, for whoever
+has just freed much. Does not own how much memory is used.
 """
 
 import ctypes
@@ -31,3 +31,10 @@ def keep_freed_memory() -> bool:
         (_TOP_PAD, _PAD),
     )
     return all(mallopt(name, value) == 1 for name, value in settings)
+
+
+def give_back_freed_memory() -> None:
+    """Let the kernel have every page that is free now, wherever in the heap, under glibc."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(ctypes.c_size_t(0))

@@ -14,6 +14,8 @@ from model.errors import ConfigError
 
 _ANY_TEXT = "a 1 \U0010fffd"
 """With a character that no file has a piece for."""
+_BLOCK = 4096
+"""Pieces that are tried together, so that a trial takes little memory beside a large file."""
 
 
 class Pieces(Protocol):
@@ -51,9 +53,12 @@ def parse_pieces(data: bytes) -> sentencepiece.SentencePieceProcessor:
 
 def _use(processor: sentencepiece.SentencePieceProcessor) -> None:
     """Try every piece: one that is not UTF-8 raises only when it is used."""
-    ids = list(range(processor.get_piece_size()))
-    processor.id_to_piece([*ids, processor.unk_id(), processor.piece_to_id(_ANY_TEXT)])
-    processor.decode(ids)
+    num_pieces = processor.get_piece_size()
+    for begin in range(0, num_pieces, _BLOCK):
+        ids = list(range(begin, min(begin + _BLOCK, num_pieces)))
+        processor.id_to_piece(ids)
+        processor.decode(ids)
+    processor.id_to_piece([processor.unk_id(), processor.piece_to_id(_ANY_TEXT)])
     processor.encode(_ANY_TEXT, out_type=int)
     processor.encode(_ANY_TEXT, out_type=str)
 
@@ -157,9 +162,10 @@ def is_own_table(data: bytes, pieces: PieceModel) -> bool:
     It is compared piece by piece and never held as a whole.
     """
     begin, last = len(b"{\n"), len(pieces) - 1
+    quoted = json.JSONEncoder(ensure_ascii=False).encode
     for index in range(len(pieces)):
-        piece = json.dumps(pieces.own_piece(index), ensure_ascii=False)
-        line = f"  {piece}: {index}{'' if index == last else ','}\n".encode()
+        comma = "" if index == last else ","
+        line = f"  {quoted(pieces.own_piece(index))}: {index}{comma}\n".encode()
         if not data.startswith(line, begin):
             return False
         begin += len(line)

@@ -7,47 +7,83 @@ namespace {
 
 constexpr std::uint32_t kZeroWeights = 0x80808080u;  // every byte + 128
 
+std::size_t bytes_of_panel(int num_quads) { return std::size_t(num_quads) * 4 * kPanel; }
+
 }  // namespace
 
-Matrix::Matrix(const std::int8_t* quanta, const float* scale, const float* bias, int num_outputs,
-               int num_inputs, float padding) {
-  resize(num_outputs, num_inputs);
-  const std::size_t panel_bytes = std::size_t(num_quads_) * 4 * kPanel;
+Matrix::Matrix(std::shared_ptr<WeightMemory> memory, const std::int8_t* quanta, const float* scale,
+               const float* bias, int num_outputs, int num_inputs, float padding)
+    : Matrix(num_outputs, num_inputs) {
+  std::byte* place = memory->take(num_bytes());
+  lie_at(std::move(memory), place);
+  pack(quanta, scale, bias, padding, place);
+}
+
+Matrix::Matrix(std::shared_ptr<WeightMemory> memory, std::size_t offset, int num_outputs,
+               int num_inputs)
+    : Matrix(num_outputs, num_inputs) {
+  const std::byte* place = memory->at(offset, num_bytes());
+  lie_at(std::move(memory), place);
+}
+
+Matrix::Matrix(const std::byte* place, int num_outputs, int num_inputs)
+    : Matrix(num_outputs, num_inputs) {
+  lie_at(nullptr, place);
+}
+
+Matrix::Matrix(int num_outputs, int num_inputs)
+    : num_outputs_(num_outputs),
+      num_inputs_(num_inputs),
+      num_panels_((num_outputs + kPanel - 1) / kPanel),
+      num_quads_((num_inputs + 3) / 4) {}
+
+std::size_t Matrix::bytes_of(int num_outputs, int num_inputs) {
+  return Matrix(num_outputs, num_inputs).num_bytes();
+}
+
+std::size_t Matrix::num_bytes() const {
+  return std::size_t(num_panels_) * (bytes_of_panel(num_quads_) + 2 * kPanel * sizeof(float));
+}
+
+void Matrix::lie_at(std::shared_ptr<WeightMemory> memory, const std::byte* place) {
+  memory_ = std::move(memory);
+  bytes_ = reinterpret_cast<const std::uint8_t*>(place);
+  scale_ = reinterpret_cast<const float*>(place + num_panels_ * bytes_of_panel(num_quads_));
+  bias_ = scale_ + std::size_t(num_panels_) * kPanel;
+}
+
+void Matrix::pack(const std::int8_t* quanta, const float* scale, const float* bias, float padding,
+                  std::byte* place) const {
+  const std::size_t panel_bytes = bytes_of_panel(num_quads_);
+  float* scales = reinterpret_cast<float*>(place + num_panels_ * panel_bytes);
+  float* biases = scales + std::size_t(num_panels_) * kPanel;
   for (int output = 0; output < num_panels_ * kPanel; ++output) {
-    const bool is_real = output < num_outputs;
-    scale_[output] = is_real ? scale[output] : 0.0f;
-    bias_[output] = !is_real ? padding : bias == nullptr ? 0.0f : bias[output];
-    std::uint8_t* column =
-        bytes_.data() + output / kPanel * panel_bytes + std::size_t(output % kPanel) * 4;
-    const std::int8_t* row = quanta + std::size_t(output) * num_inputs;
+    const bool is_real = output < num_outputs_;
+    scales[output] = is_real ? scale[output] : 0.0f;
+    biases[output] = !is_real ? padding : bias == nullptr ? 0.0f : bias[output];
+    std::byte* column = place + output / kPanel * panel_bytes + std::size_t(output % kPanel) * 4;
+    const std::int8_t* row = quanta + std::size_t(output) * num_inputs_;
     for (int quad = 0; quad < num_quads_; ++quad) {
       std::uint32_t weights = 0;
-      if (is_real) std::memcpy(&weights, row + quad * 4, std::min(4, num_inputs - quad * 4));
+      if (is_real) std::memcpy(&weights, row + quad * 4, std::min(4, num_inputs_ - quad * 4));
       weights ^= kZeroWeights;
       std::memcpy(column + std::size_t(quad) * 4 * kPanel, &weights, sizeof weights);
     }
   }
 }
 
-void Matrix::resize(int num_outputs, int num_inputs) {
-  num_outputs_ = num_outputs;
-  num_inputs_ = num_inputs;
-  num_panels_ = (num_outputs + kPanel - 1) / kPanel;
-  num_quads_ = (num_inputs + 3) / 4;
-  bytes_.reserve(std::size_t(num_quads_) * 4 * kPanel * num_panels_);
-  scale_.reserve(std::size_t(num_panels_) * kPanel);
-  bias_.reserve(std::size_t(num_panels_) * kPanel);
-}
-
 void Matrix::pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs,
-                        float padding) {
-  std::uint8_t* column = bytes_.data() + std::size_t(index) * num_quads_ * 4 * kPanel;
+                        float padding, std::byte* place) const {
+  const std::size_t panel_bytes = bytes_of_panel(num_quads_);
+  float* scales = reinterpret_cast<float*>(place + num_panels_ * panel_bytes);
+  float* biases = scales + std::size_t(num_panels_) * kPanel;
+  std::byte* column = place + index * panel_bytes;
   const int begin = index * kPanel;
-  for (int place = begin; place < begin + kPanel; ++place, column += 4) {
-    const bool is_real = place < num_outputs_;
-    scale_[place] = is_real ? rows.scale(outputs[place]) : 0.0f;
-    bias_[place] = is_real ? rows.bias(outputs[place]) : padding;
-    const std::uint8_t* row = is_real ? rows.row(outputs[place]) : nullptr;
+  for (int output = begin; output < begin + kPanel; ++output, column += 4) {
+    const bool is_real = output < num_outputs_;
+    scales[output] = is_real ? rows.scale(outputs[output]) : 0.0f;
+    biases[output] = is_real ? rows.bias(outputs[output]) : padding;
+    const std::uint8_t* row = is_real ? rows.row(outputs[output]) : nullptr;
     for (int quad = 0; quad < num_quads_; ++quad) {
       std::uint32_t weights = kZeroWeights;
       if (is_real) std::memcpy(&weights, row + quad * 4, sizeof weights);

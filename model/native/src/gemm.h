@@ -11,10 +11,12 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "rows.h"
 #include "team.h"
+#include "weight_memory.h"
 
 namespace dragoman {
 
@@ -26,42 +28,61 @@ constexpr int kVectors = kPanel / kLanes;
 constexpr int kPair = kPanel / 2;
 constexpr int kPairVectors = kVectors / 2;
 
+// Of packed matrices, and what reads them: another number or name for whatever lies elsewhere.
+constexpr int kLayout = 1;
+constexpr const char* kInstructionSet = "avx512-vnni";
+
 class OutputRows;
 
 class Matrix {
  public:
-  // Without outputs, until it is resized.
+  // Without outputs, until another one takes its place.
   Matrix() = default;
+  // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output, into `memory`:
+  // panels, then scales, then biases. A null bias is zero. Padded outputs get the bias `padding`.
+  Matrix(std::shared_ptr<WeightMemory> memory, const std::int8_t* quanta, const float* scale,
+         const float* bias, int num_outputs, int num_inputs, float padding = 0.0f);
+  // What another matrix of these sizes has packed, at an offset of `memory`.
+  Matrix(std::shared_ptr<WeightMemory> memory, std::size_t offset, int num_outputs, int num_inputs);
+  // One in `bytes_of` bytes at `place`, which outlive it; its panels are packed one by one.
+  Matrix(const std::byte* place, int num_outputs, int num_inputs);
 
-  // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output.
-  // A null bias is zero. Padded outputs get the bias `padding`.
-  Matrix(const std::int8_t* quanta, const float* scale, const float* bias, int num_outputs,
-         int num_inputs, float padding = 0.0f);
-
-  // Makes room for other outputs; every panel is to be packed then.
-  void resize(int num_outputs, int num_inputs);
-
-  // Packs one panel with outputs of another matrix: output i of this one is `outputs[i]` of that.
-  void pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs, float padding);
+  static std::size_t bytes_of(int num_outputs, int num_inputs);
+  // Packs one panel with outputs of another matrix into `place`, where this one lies: output i of
+  // this one is `outputs[i]` of that.
+  void pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs, float padding,
+                  std::byte* place) const;
 
   int num_outputs() const { return num_outputs_; }
   int num_inputs() const { return num_inputs_; }
   int num_panels() const { return num_panels_; }
   int num_quads() const { return num_quads_; }
   const std::uint8_t* panel(int index) const {
-    return bytes_.data() + std::size_t(index) * num_quads_ * 4 * kPanel;
+    return bytes_ + std::size_t(index) * num_quads_ * 4 * kPanel;
   }
-  const float* scale(int panel) const { return scale_.data() + panel * kPanel; }
-  const float* bias(int panel) const { return bias_.data() + panel * kPanel; }
+  const float* scale(int panel) const { return scale_ + panel * kPanel; }
+  const float* bias(int panel) const { return bias_ + panel * kPanel; }
 
   // The weights of one output as floats, times `factor`: how a tied table is looked up.
   void look_up(int output, float factor, float* to) const;
 
+  // Where in its memory it lies.
+  std::size_t offset() const {
+    return memory_->offset_of(reinterpret_cast<const std::byte*>(bytes_));
+  }
+
  private:
+  Matrix(int num_outputs, int num_inputs);
+  std::size_t num_bytes() const;
+  void lie_at(std::shared_ptr<WeightMemory> memory, const std::byte* place);
+  void pack(const std::int8_t* quanta, const float* scale, const float* bias, float padding,
+            std::byte* place) const;
+
   int num_outputs_ = 0, num_inputs_ = 0, num_panels_ = 0, num_quads_ = 0;
-  Buffer<std::uint8_t> bytes_;
-  Buffer<float> scale_;
-  Buffer<float> bias_;
+  std::shared_ptr<WeightMemory> memory_;
+  const std::uint8_t* bytes_ = nullptr;
+  const float* scale_ = nullptr;
+  const float* bias_ = nullptr;
 };
 
 // The outputs of a matrix one after the other, from which a few are packed in little time: in its

@@ -33,11 +33,11 @@ struct DecoderLayer {
 // What is added to the embeddings of one side, (max_positions, d_model); nothing if positions act
 // inside attention.
 struct Positions {
-  Buffer<float> values;
+  std::shared_ptr<const Buffer<float>> values;  // of both sides, where they have the same
   int d_model = 0;
 
   const float* row(int position) const {
-    return values.data() == nullptr ? nullptr : values.data() + std::size_t(position) * d_model;
+    return values == nullptr ? nullptr : values->data() + std::size_t(position) * d_model;
   }
 };
 

@@ -77,13 +77,17 @@ void Shortlist::pack(Team& team, const std::vector<List*>& lists) const {
     int index;
   };
   std::vector<Panel> panels;
+  const int num_inputs = network_->output->num_inputs();
   for (List* list : lists) {
-    list->matrix.resize(static_cast<int>(list->tokens.size()), network_->output->num_inputs());
+    const int num_outputs = static_cast<int>(list->tokens.size());
+    list->memory.reserve(Matrix::bytes_of(num_outputs, num_inputs));
+    list->matrix = Matrix(list->memory.data(), num_outputs, num_inputs);
     for (int i = 0; i < list->matrix.num_panels(); ++i) panels.push_back({list, i});
   }
   team.run(static_cast<int>(panels.size()), [&](int task, int) {
     List& list = *panels[task].list;
-    list.matrix.pack_panel(panels[task].index, rows_, list.tokens.data(), kImpossible);
+    list.matrix.pack_panel(panels[task].index, rows_, list.tokens.data(), kImpossible,
+                           list.memory.data());
   });
 }
 

@@ -15,6 +15,7 @@ struct List {
   std::vector<std::int32_t> tokens;         // ascending
   std::vector<std::uint8_t> is_suppressed;  // by place
   Matrix matrix;                            // output `i` is that of `tokens[i]`
+  Buffer<std::byte> memory;                 // where the matrix lies
 };
 
 // A table of target tokens by source token. Belongs to one thread.

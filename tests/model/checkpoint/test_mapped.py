@@ -10,7 +10,7 @@ from torch import Tensor
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import SCALE_SUFFIX
-from model.checkpoint.stored import open_weights
+from model.checkpoint.mapped import mapped_weights
 from model.checkpoint.weights import load_checkpoint
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -46,7 +46,7 @@ def test_the_rows_of_the_kernels_are_the_stored_ones(foreign: tuple[Path, Stored
     matrices = [name for name, entry in manifest.tensors.items() if entry.quantisation is not None]
     scales = torch.cat([tensors[name + SCALE_SUFFIX] for name in matrices])
     assert (scales.view(torch.int32) & 0xFF).any(), "scales that quantise_rows could have made"
-    with open_weights(directory / WEIGHTS_FILE, manifest.tensors) as weights:
+    with mapped_weights(directory / WEIGHTS_FILE, manifest.tensors) as weights:
         for name in matrices:
             quanta, scale = weights.rows(name)
             assert np.array_equal(quanta, tensors[name].numpy())
