@@ -115,7 +115,7 @@ COPY --from=dependencies /added /
 COPY --from=package /files ./
 COPY --from=package /package /
 
-# USER: some libraries ask for the user's name, which a foreign uid has not.
+# USER: some libraries ask for the user's name, which a foreign uid has not. PACKED_BYTES: /tmp is small, or memory.
 ENV PATH=/opt/dragoman/bin:${PATH} \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
@@ -123,7 +123,8 @@ ENV PATH=/opt/dragoman/bin:${PATH} \
     USER=dragoman \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
     DRAGOMAN_HOST=0.0.0.0 \
-    DRAGOMAN_CHECKPOINT=/app/checkpoints
+    DRAGOMAN_CHECKPOINT=/app/checkpoints \
+    DRAGOMAN_PACKED_BYTES=0
 USER 10001:10001
 EXPOSE 8000
 STOPSIGNAL SIGTERM

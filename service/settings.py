@@ -109,6 +109,8 @@ class Settings(BaseSettings):
             has the kernels, float32 elsewhere, and asking for one that is missing fails at start.
         shortlist: Whether sentences choose from the checkpoints' lexical shortlists, on a CPU; a
             checkpoint that has none is then not served.
+        packed_bytes: Bytes (8G, 512M) of files in which packed int8 weights are kept and shared by
+            all engines of this machine; 0 keeps none.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
@@ -183,6 +185,7 @@ class Settings(BaseSettings):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False
+    packed_bytes: Annotated[int, Field(ge=0, le=2**60), BeforeValidator(_parse_bytes)] = 8 * 2**30
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128

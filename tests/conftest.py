@@ -4,6 +4,8 @@ from pathlib import Path
 
 # Small tensors, and as many test processes as cores: threads beside them only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Servers that are tested put nothing into the user's own cache.
+os.environ["DRAGOMAN_PACKED_BYTES"] = "0"
 
 import pytest
 

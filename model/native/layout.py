@@ -7,8 +7,10 @@ tensor goes where is `model.native.network`; panels themselves are cut in `src/g
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from model.native.weights import Floats, Quanta
+Quanta = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float32]
 
 VECTOR = 16
 """Numbers of a vector; every head begins a new one."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from model.native import kernels
-from model.native.weights import Floats, Quanta
+from model.native.layout import Floats, Quanta
 
 if TYPE_CHECKING:
     from model.native import _kernels

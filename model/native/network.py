@@ -17,10 +17,10 @@ from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.native import kernels
-from model.native.layout import pad_heads, padded, pair
+from model.native.layout import Floats, Quanta, pad_heads, padded, pair
 from model.native.matrices import Matrices, MatrixParts, PackedHere
 from model.native.positions import sinusoidal_rows
-from model.native.weights import Floats, NetworkWeights, Quanta, WeightSource
+from model.native.weights import NetworkWeights, WeightSource
 from model.nn.layers import known_decoder_layers
 from model.nn.positions import relative_buckets
 from model.nn.self_attention import SelfAttention

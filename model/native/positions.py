@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from model.config import PositionKind
-from model.native.weights import Floats
+from model.native.layout import Floats
 
 
 def sinusoidal_rows(kind: PositionKind, first: int, length: int, d_model: int) -> Floats:

@@ -1,21 +1,17 @@
 """Where the weights of an int8 network come from, one tensor at a time.
 
 Owns the protocol and the source that quantises a network in memory; the one that reads a
-checkpoint's int8 rows as they are is `model.checkpoint.weights`. Tensors are asked for one by
+checkpoint's int8 rows as they are is `model.checkpoint.mapped`. Tensors are asked for one by
 one so that a network is packed without a second copy of it in memory.
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
 from model.checkpoint.quantisation import quantise_rows
-
-Quanta = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float32]
+from model.native.layout import Floats, Quanta
 
 
 class WeightSource(Protocol):

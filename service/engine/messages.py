@@ -44,6 +44,8 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         compute_type: Arithmetic of the network; one that is missing fails the start.
         shortlist: Whether sentences choose from the checkpoints' lexical shortlists; a checkpoint
             without one fails the start.
+        packed_folder: Where packed int8 weights are kept for all engines; None keeps none.
+        packed_bytes: How much may be kept there.
         max_rows: Beam rows of one checkpoint's session, all segments together.
         max_slots: Segments in one checkpoint's session.
         admit_token_budget: Padded source tokens encoded between two steps, at most: measured
@@ -61,6 +63,8 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     device: Device = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False
+    packed_folder: str | None = None
+    packed_bytes: int = 0
     max_rows: int = 128
     max_slots: int = 64
     admit_token_budget: int = 1024

@@ -5,12 +5,16 @@ request keeps the one that it began with.
 """
 
 import asyncio
+import logging
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Self
 
+from model.errors import ConfigError
+from model.system.cache_folder import cache_root
 from service.cores import default_num_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.supervisor import RestartBudget, Supervisor
@@ -23,6 +27,7 @@ from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
 _HEARTBEATS_PER_HANG = 8
+_LOGGER = logging.getLogger("dragoman")
 
 
 class InFlight:
@@ -194,6 +199,17 @@ class Deployment:
         await self.supervisor.close()
 
 
+def _packed_folder(settings: Settings) -> str | None:
+    """The folder of packed weights; None where none are kept, or where there is no home for it."""
+    if settings.packed_bytes == 0:
+        return None
+    try:
+        return str(cache_root(os.environ) / "packed")
+    except ConfigError as error:
+        _LOGGER.info("packed_weights_not_kept", extra={"fields": {"reason": str(error)}})
+        return None
+
+
 def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) -> Configure:
     return Configure(
         checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
@@ -202,6 +218,8 @@ def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) ->
         device=settings.device,
         compute_type=settings.compute_type,
         shortlist=settings.shortlist,
+        packed_folder=_packed_folder(settings),
+        packed_bytes=settings.packed_bytes,
         max_rows=settings.max_rows,
         max_slots=settings.max_slots,
         admit_token_budget=settings.admit_token_budget,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.running_server import ROOT, RunningServer, free_port, running_server
+from support.running_server import ROOT, SMALL_SERVER, RunningServer, free_port, running_server
 
 BODY = (
     b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
@@ -109,7 +109,7 @@ def _with_few_files(checkpoint: Path, log: Path) -> Iterator[RunningServer]:
         subprocess.Popen(
             limited,
             cwd=ROOT,
-            env=clean | {"DRAGOMAN_NUM_THREADS": "1"},
+            env=clean | SMALL_SERVER,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

@@ -15,6 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 60
+SMALL_SERVER = {"DRAGOMAN_NUM_THREADS": "1", "DRAGOMAN_PACKED_BYTES": "0"}
+"""Settings of a server that is tested: one thread, and nothing kept in the user's own cache."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +115,7 @@ def starting_server(
         subprocess.Popen(
             command,
             cwd=ROOT,
-            env=clean | {"DRAGOMAN_NUM_THREADS": "1"} | environment,
+            env=clean | SMALL_SERVER | environment,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

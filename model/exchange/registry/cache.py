@@ -13,10 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.errors import ConfigError
+from model.system.cache_folder import cache_root
 
-CACHE_VARIABLE = "DRAGOMAN_CACHE"
-_XDG_VARIABLE = "XDG_CACHE_HOME"
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_PART = 80
 
@@ -58,17 +56,7 @@ def cache_of(environment: Mapping[str, str]) -> Cache:
     Raises:
         ConfigError: Neither it nor a home is known.
     """
-    if named := environment.get(CACHE_VARIABLE):
-        return Cache(root=Path(named).expanduser().absolute())
-    base = Path(environment.get(_XDG_VARIABLE, ""))
-    if not base.is_absolute():  # the specification has relative ones ignored
-        try:
-            base = Path.home() / ".cache"
-        except RuntimeError as error:
-            raise ConfigError(
-                f"there is no home for a cache; {CACHE_VARIABLE} names one"
-            ) from error
-    return Cache(root=base / "dragoman")
+    return Cache(root=cache_root(environment))
 
 
 def part_of(text: str) -> str:

@@ -18,6 +18,7 @@ from model.decode.footprint import check_footprint, memory_limit, session_limits
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
 from model.loading import Runnable, load_for_decoding
+from model.native.packed_folder import PackedFolder
 from model.system.devices import resolve_device
 from model.text.language import LanguagePair
 from service.engine.errors import CheckpointsError
@@ -118,11 +119,18 @@ def _load(configure: Configure, place: int, device: torch.device) -> Runnable:
         compute_type=configure.compute_type,
         with_shortlist=configure.shortlist,
         num_threads=configure.num_threads,
+        packed_folder=_packed_folder(configure),
     )
     expected = configure.fingerprints
     if expected is not None and fingerprint(path) != expected[place]:
         raise CheckpointError(path, "was replaced since it was read; a reload reads it again")
     return checkpoint
+
+
+def _packed_folder(configure: Configure) -> PackedFolder | None:
+    if configure.packed_folder is None:
+        return None
+    return PackedFolder(path=Path(configure.packed_folder), max_bytes=configure.packed_bytes)
 
 
 def _check_footprints(configure: Configure, limit: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Int8 rows as other programs store them: scales of all 24 bits, rows that do not reach 127."""
+"""Weights as they are stored: int8 rows of any scales, floats of every type."""
 
 from pathlib import Path
 
@@ -9,9 +9,12 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from model.checkpoint.config_file import read_manifest
-from model.checkpoint.manifest import SCALE_SUFFIX
+from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
 from model.checkpoint.mapped import mapped_weights
+from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.safetensors_file import TYPE_NAMES
 from model.checkpoint.weights import load_checkpoint
+from model.errors import CheckpointError
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -63,3 +66,47 @@ def test_floats_are_the_products_rounded_once(foreign: tuple[Path, Stored]) -> N
             assert torch.equal(value, exact.float())
         else:
             assert torch.equal(value, tensors[name])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_stored_floats_are_those_that_the_library_reads(tmp_path: Path, dtype: torch.dtype) -> None:
+    path = tmp_path / WEIGHTS_FILE
+    values = {"vector": torch.randn(5), "matrix": torch.randn(7, 3), "empty": torch.empty(0, 4)}
+    values = {name: value.to(dtype) for name, value in values.items()}
+    save_file(values, path)
+    entries = {
+        name: TensorEntry(shape=tuple(value.shape), dtype=TYPE_NAMES[dtype])
+        for name, value in values.items()
+    }
+    with mapped_weights(path, entries) as weights:
+        assert "matrix" in weights
+        assert "another" not in weights
+        for name, value in values.items():
+            assert np.array_equal(weights.floats(name), value.float().numpy())
+        quanta, scale = quantise_rows(values["matrix"])
+        found = weights.rows("matrix")
+    assert np.array_equal(found[0], quanta.numpy())
+    assert np.array_equal(found[1], scale.numpy())
+
+
+def test_a_file_that_is_replaced_meanwhile_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / WEIGHTS_FILE
+    entries = {"one": TensorEntry(shape=(2,), dtype="float32")}
+    save_file({"one": torch.ones(2)}, path)
+    with mapped_weights(path, entries) as weights:
+        save_file({"another": torch.ones(3)}, path)
+        with pytest.raises(CheckpointError, match="was replaced while it was read"):
+            weights.floats("one")
+
+
+@pytest.mark.parametrize("is_matrix", [True, False])
+def test_values_that_are_not_finite_are_refused_by_name(tmp_path: Path, is_matrix: bool) -> None:
+    path = tmp_path / WEIGHTS_FILE
+    value = torch.zeros((3, 2) if is_matrix else (3,))
+    value.view(-1)[1] = float("nan")
+    save_file({"one": value}, path)
+    entries = {"one": TensorEntry(shape=tuple(value.shape), dtype="float32")}
+    with mapped_weights(path, entries) as weights:
+        read = weights.rows if is_matrix else weights.floats
+        with pytest.raises(CheckpointError, match="one has values that are not finite"):
+            read("one")
