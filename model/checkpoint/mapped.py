@@ -68,7 +68,9 @@ class MappedWeights:
         if self._entries[name].quantisation is None:
             return self._quantised(name)
         scales = self._floats(name + SCALE_SUFFIX)
-        self._check_finite(name, scales * np.float32(MAX_QUANTUM))
+        with _quiet():
+            most = scales * np.float32(MAX_QUANTUM)
+        self._check_finite(name, most)
         stored: Quanta = self._stored(name).view(np.int8)
         return stored, scales
 
@@ -81,7 +83,8 @@ class MappedWeights:
         values = self._floats(name)
         if self._entries[name].quantisation is not None:
             scale = self._floats(name + SCALE_SUFFIX)
-            values *= scale.reshape(-1, *[1] * (values.ndim - 1))
+            with _quiet():
+                values *= scale.reshape(-1, *[1] * (values.ndim - 1))
         self._check_finite(name, values)
         return values
 
@@ -126,6 +129,11 @@ class MappedWeights:
         blocks = (flat[begin : begin + _BLOCK] for begin in range(0, len(flat), _BLOCK))
         if not all(np.isfinite(block).all() for block in blocks):
             raise CheckpointError(self._path, f"{name} has values that are not finite")
+
+
+def _quiet() -> np.errstate:
+    """A context in which what is not finite is found by a check and not by a warning."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _widened(stored: npt.NDArray[np.generic]) -> Floats:

@@ -48,7 +48,9 @@ SharedMatrix make_matrix(const Array<std::int8_t>& quanta, const Array<float>& s
 }
 
 SharedMatrix packed_in(SharedMemory memory, std::size_t offset, int num_outputs, int num_inputs) {
-  require(num_outputs >= 1 && num_inputs >= 1, "a matrix must have outputs and inputs");
+  constexpr int kMost = 1 << 28;
+  require(num_outputs >= 1 && num_outputs <= kMost && num_inputs >= 1 && num_inputs <= kMost,
+          "a matrix must have from 1 to 2^28 outputs and inputs");
   return std::make_shared<Matrix>(std::move(memory), offset, num_outputs, num_inputs);
 }
 

@@ -44,3 +44,35 @@ def test_another_c_library_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(allocator.ctypes, "CDLL", lambda name: object())
 
     assert not allocator.keep_freed_memory()
+
+
+_HOLES = """
+import ctypes
+from pathlib import Path
+from model.system.allocator import give_back_freed_memory
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+libc.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+libc.free.argtypes = (ctypes.c_void_p,)
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1])
+
+blocks = [libc.malloc(64 << 10) for _ in range(200)]
+for block in blocks:
+    libc.memset(block, 1, 64 << 10)
+for block in blocks[:-1]:
+    libc.free(block)
+full = resident()
+give_back_freed_memory()
+print(4096 * (full - resident()))
+"""
+
+
+@pytest.mark.skipif(not hasattr(allocator.ctypes.CDLL(None), "malloc_trim"), reason="not glibc")
+def test_holes_below_a_block_that_is_used_go_back() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HOLES], check=True, capture_output=True, text=True
+    )
+    assert int(done.stdout) > 10 << 20

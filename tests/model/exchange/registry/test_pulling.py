@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import ConfigError, RegistryError
-from model.exchange.registry.cache import Cache, cache_of, locked, part_of
+from model.exchange.registry.cache import Cache, locked, part_of
 from model.exchange.registry.listing import Content, Listing, RemoteFile
 from model.exchange.registry.pulling import missing_bytes, pull
 from support.registry_mirror import Fault, Mirror, Waits, quick_downloader
@@ -128,14 +128,6 @@ def test_whoever_waits_is_told(cache: Cache) -> None:
     assert told == ["waits"]
     with locked(folder, tell):
         assert told == ["waits"]  # it is free again
-
-
-def test_the_environment_names_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_of({"DRAGOMAN_CACHE": "/a"}).root == Path("/a")
-    assert cache_of({"XDG_CACHE_HOME": "/b"}).root == Path("/b/dragoman")
-    assert cache_of({"XDG_CACHE_HOME": "relative"}).root == tmp_path / ".cache/dragoman"
-    assert cache_of({}).root == tmp_path / ".cache/dragoman"
 
 
 def test_parts_of_paths_are_names_and_no_two_alike() -> None:

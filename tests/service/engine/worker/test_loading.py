@@ -9,6 +9,7 @@ from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
+from model.native import kernels
 from model.text.language import LanguagePair
 from model.text.pieces import PieceModel
 from service.engine.errors import CheckpointsError
@@ -68,6 +69,15 @@ def test_a_checkpoint_that_is_not_the_one_the_front_has_read_is_refused(checkpoi
     other = configuration(checkpoint_path, fingerprints=("0" * 64,))
     with pytest.raises(CheckpointsError, match="was replaced since it was read"):
         load_lanes(other, clock=ticking())
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="no kernels here")
+def test_packed_weights_are_kept_where_the_configuration_says(checkpoint_path, tmp_path):
+    folder = tmp_path / "packed"
+    configure = configuration(checkpoint_path, packed_folder=str(folder), packed_bytes=2**24)
+    load_lanes(configure, clock=ticking())
+    (path,) = folder.iterdir()
+    assert path.name.startswith(fingerprint(checkpoint_path))
 
 
 def test_a_checkpoint_that_is_not_there_is_named(checkpoint_path, tmp_path):
