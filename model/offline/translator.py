@@ -1,10 +1,11 @@
 """The offline driver: texts in, translations out, through the same session that serves.
 
 Owns how a pile of segments is fed to a session: longest first, so that neighbours in a batch
-are alike, and continuously, so that the batch never runs empty while one sentence finishes.
+are alike, and continuously, so that the batch never runs empty while one sentence finishes; what
+is tried again comes after all others.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from model.checkpoint.weights import Checkpoint
@@ -14,7 +15,9 @@ from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import DecodingError, InputError
 from model.loading import Runnable
 from model.text.language import LanguagePair
-from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
+from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
+from model.text.rounds import Draft
+from model.text.segments import PreparedText, Segment, Translation
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
 
@@ -85,9 +88,8 @@ class Translator:
 
         Args and errors as of `translate`.
         """
-        for index, prepared, found in self._found(texts, pair, search, on_finished):
-            best = [self._best(hypotheses) for hypotheses in found]
-            yield index, self.pipeline.finish(prepared, best)
+        for index, draft in self._drafts(texts, pair, search, on_finished):
+            yield index, draft.translation
 
     def alternatives(
         self,
@@ -123,65 +125,74 @@ class Translator:
         on_finished: Callable[[int], object] | None = None,
     ) -> Iterator[tuple[int, tuple[Translation, ...]]]:
         """What `alternatives` finds, given as `translate_each` gives it."""
-        for index, prepared, found in self._found(texts, pair, search, on_finished):
-            for hypotheses in found:
-                self._best(hypotheses)
+        for index, draft in self._drafts(texts, pair, search, on_finished):
+            found = [ranked[: search.num_hypotheses] for ranked in draft.found]
             count = max(map(len, found), default=1)
-            yield (
-                index,
-                tuple(
-                    self.pipeline.finish(prepared, hypotheses_at(found, rank))
-                    for rank in range(count)
-                ),
-            )
+            others = [hypotheses_at(found, rank) for rank in range(1, count)]
+            prepared = draft.prepared
+            rest = (self.pipeline.finish(prepared, hypotheses) for hypotheses in others)
+            yield index, (draft.translation, *rest)
 
-    def _found(
+    def _drafts(
         self,
         texts: Sequence[str],
         pair: LanguagePair,
         search: SearchConfig | None,
         on_finished: Callable[[int], object] | None,
-    ) -> Iterator[tuple[int, PreparedText, list[tuple[Hypothesis, ...]]]]:
-        """Each text once all of its network segments have been searched: their hypotheses."""
+    ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
+        """Each text once it asks for nothing more; what asks again waits for the others."""
         search = search or SearchConfig()
-        prepared = [self.pipeline.prepare(text, pair) for text in texts]
+        waiting: dict[int, Draft[Hypothesis]] = {
+            index: self.pipeline.draft(text, pair) for index, text in enumerate(texts)
+        }
+        while waiting:
+            again: dict[int, Draft[Hypothesis]] = {}
+            for index, draft in self._answered(waiting, pair, search, on_finished):
+                reviewed = self.pipeline.review(draft)
+                if reviewed.asked:
+                    again[index] = reviewed
+                else:
+                    yield index, reviewed
+            waiting = again
+
+    def _answered(
+        self,
+        drafts: Mapping[int, Draft[Hypothesis]],
+        pair: LanguagePair,
+        search: SearchConfig,
+        on_finished: Callable[[int], object] | None,
+    ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
+        """Each text once all that it asks for has been searched, with the hypotheses."""
         places, requests = [], []
-        for index, text in enumerate(prepared):
-            own = self.requests(text, pair, search)
+        for index, draft in drafts.items():
+            own = [self._request(segment, pair, search) for segment in draft.asked]
             places += [(index, rank) for rank in range(len(own))]
             requests += own
             if not own:
-                yield index, text, []
+                yield index, draft
         found: dict[int, dict[int, tuple[Hypothesis, ...]]] = {}
         for number, hypotheses in self._search_each(requests, on_finished=on_finished):
             index, rank = places[number]
             by_rank = found.setdefault(index, {})
-            by_rank[rank] = hypotheses
-            if len(by_rank) == len(prepared[index].network_segments):
+            by_rank[rank] = _checked(hypotheses)
+            if len(by_rank) == len(drafts[index].asked):
                 del found[index]
-                yield index, prepared[index], [by_rank[rank] for rank in range(len(by_rank))]
-
-    @staticmethod
-    def _best(hypotheses: tuple[Hypothesis, ...]) -> Hypothesis:
-        if not hypotheses:
-            raise DecodingError("the network gave no finite score for a segment")
-        return hypotheses[0]
+                answers = [by_rank[rank] for rank in range(len(by_rank))]
+                yield index, drafts[index].answered(answers)
 
     def requests(
         self, prepared: PreparedText, pair: LanguagePair, search: SearchConfig
     ) -> list[DecodeRequest]:
         """What the session is asked for a prepared text, one request a network segment."""
-        prefix_ids = self.pipeline.prefix_ids(pair)
-        return [
-            DecodeRequest(
-                source_ids=segment.source_ids,
-                prefix_ids=prefix_ids,
-                search=replace(
-                    search, max_length=target_cap(len(segment.source_ids), self.manifest.limits)
-                ),
-            )
-            for segment in prepared.network_segments
-        ]
+        return [self._request(segment, pair, search) for segment in prepared.network_segments]
+
+    def _request(self, segment: Segment, pair: LanguagePair, search: SearchConfig) -> DecodeRequest:
+        cap = target_cap(len(segment.source_ids), self.manifest.limits)
+        return DecodeRequest(
+            source_ids=segment.source_ids,
+            prefix_ids=self.pipeline.prefix_ids(pair),
+            search=segment.searched(replace(search, max_length=cap)),
+        )
 
     def search(
         self,
@@ -236,3 +247,9 @@ class Translator:
             free_rows -= request.search.beam_size
             chosen.append(waiting.pop())
         return chosen
+
+
+def _checked(hypotheses: tuple[Hypothesis, ...]) -> tuple[Hypothesis, ...]:
+    if not hypotheses:
+        raise DecodingError("the network gave no finite score for a segment")
+    return hypotheses

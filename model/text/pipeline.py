@@ -1,160 +1,59 @@
 """Text pipeline: texts to segments (`prepare`), translations to texts (`finish`); no I/O.
 
-Owns what becomes a segment, what goes to the network, what is copied, and how the answers become
-one text again. It does not find sentences (`model.text.segmenter`), does not make tokens
+Owns the order of the stages of the text path, and their rules. It does not find sentences
+(`model.text.segmenter`) or marks (`model.text.marks`), does not make tokens
 (`model.text.tokenizer`) and does not translate; two drivers do, `model.offline.translator` and
-`service.models.translator`.
+`service.models.translator`. They ask the network for what a `Draft` asks for, and have it reviewed,
+until it asks for nothing: most texts are whole after one round.
 
 The rules, all of them visible in the result:
 
 - Every sentence is a segment of its own, always: networks are trained on sentences.
-- What stands between segments (spaces, line breaks, tabs) comes back byte for byte. One
-  thing is added: where the source has no space between two sentences because its script has
-  none (Chinese, Japanese, Thai …) and the target's script needs one, a space.
+- What stands between segments (spaces, line breaks, tabs, bullets and other beginnings of lines,
+  walls of tables, emoji and tags around a sentence) comes back byte for byte. One thing is added:
+  where the source has no space between two sentences because its script has none (Chinese,
+  Japanese, Thai …) and the target's script needs one, a space.
 - A sentence that is too long for the network is cut, and its pieces say so (`is_cut`).
-- A segment without any letter, or that is one address (https://…, name@host), is copied and
-  never sent to the network: numbers and links stay as they are.
-- Lone surrogates, which are no characters, become U+FFFD before anything else. Nothing else
-  of a text is changed, and no casing is repaired afterwards.
+- A segment without any letter outside its marks is copied and never sent to the network: numbers,
+  links, placeholders and blocks of code stay as they are.
+- Marks inside a sentence are carried (`model.text.carrying`), verified, and carried in another way
+  if they were lost. The last way is to split around them, and no way loses one.
+- A sentence in capitals is translated in ordinary casing, and its translation is in capitals. No
+  other casing is touched.
+- What a check finds wrong is tried again in another way (`model.text.tries`), and if that does not
+  help, said (`Quality`).
+- Lone surrogates, which are no characters, become U+FFFD before anything else.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 from model.config import LengthLimits
-from model.text.language import LanguagePair, primary_language
-from model.text.segmenter import LINE_BREAKS, Span, cut_spans, sentence_spans
+from model.text.carrying import Carried, Restored, restore
+from model.text.checks import ALL_CHECKS, Compared, Quality, failed_checks
+from model.text.language import LanguagePair
+from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_marks, masked
+from model.text.rounds import Draft, Piece, best_of, started
+from model.text.segmenter import LINE_BREAKS, sentence_spans
+from model.text.segments import (
+    PreparedText,
+    Segment,
+    SegmentOutput,
+    TranslatedSegment,
+    Translation,
+    copied,
+    joined,
+)
 from model.text.tokenizer import Tokenizer
-
-# Languages that are written without spaces between sentences.
-UNSPACED_LANGUAGES = frozenset({"zh", "ja", "yue", "wuu", "th", "lo", "km", "my", "bo"})
+from model.text.tries import Tries
 
 HypothesisT = TypeVar("HypothesisT")
+OutputT = TypeVar("OutputT", bound=SegmentOutput)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_ADDRESS = re.compile(r"(?:https?://|www\.)[!-~]+|[!-?A-~]+@[!-?A-~]+", re.IGNORECASE)
 _LINE_BREAKS = re.compile(f"[{LINE_BREAKS}]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Segment:
-    """A sentence, or a piece of one, that is translated at once or copied.
-
-    Attributes:
-        text: The characters of the source, as they came.
-        source_ids: As the tokenizer gives them; empty when the segment is copied.
-        is_cut: It is a piece of a sentence that was too long.
-    """
-
-    text: str
-    source_ids: tuple[int, ...]
-    is_cut: bool = False
-
-    @property
-    def is_verbatim(self) -> bool:
-        """Whether it is copied and never sent to the network."""
-        return not self.source_ids
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedText:
-    """A text as segments.
-
-    Attributes:
-        pair: Its direction.
-        segments: In the order of the text.
-        separators: What stands before, between and after them: one more than segments.
-    """
-
-    pair: LanguagePair
-    segments: tuple[Segment, ...]
-    separators: tuple[str, ...]
-
-    @property
-    def network_segments(self) -> tuple[Segment, ...]:
-        """Those that have to be translated, in order."""
-        return tuple(segment for segment in self.segments if not segment.is_verbatim)
-
-    @property
-    def num_source_tokens(self) -> int:
-        """Tokens that the network has to read."""
-        return sum(len(segment.source_ids) for segment in self.segments)
-
-    @property
-    def text(self) -> str:
-        """The source again, byte for byte (but for lone surrogates)."""
-        return _interleave(self.separators, [segment.text for segment in self.segments])
-
-
-class SegmentOutput(Protocol):
-    """Result of the search for one segment, such as a session's `Hypothesis`."""
-
-    @property
-    def token_ids(self) -> Sequence[int]:
-        """Target ids without prefix and EOS."""
-
-    @property
-    def score(self) -> float:
-        """Length-normalised log-probability."""
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether the end was forced at the cap."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslatedSegment:
-    """Translation of one segment, with its facts.
-
-    Attributes:
-        source: The characters of the source.
-        text: Their translation, one line without space at its ends.
-        score: Of the search; None for a copied segment.
-        is_verbatim: It was copied.
-        is_cut: It is a piece of a sentence that was too long for the network.
-        is_truncated: The network did not come to an end within the cap.
-        num_source_tokens: With prefix and EOS; 0 for a copied segment.
-        num_target_tokens: Without prefix and EOS; 0 for a copied segment.
-    """
-
-    source: str
-    text: str
-    score: float | None
-    is_verbatim: bool
-    is_cut: bool
-    is_truncated: bool
-    num_source_tokens: int
-    num_target_tokens: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
-    """A translated text with the facts of every segment."""
-
-    text: str
-    segments: tuple[TranslatedSegment, ...]
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a sentence was too long and translated in pieces."""
-        return any(segment.is_cut for segment in self.segments)
-
-    @property
-    def is_truncated(self) -> bool:
-        """Whether the end of a segment was forced, so that text may be missing."""
-        return any(segment.is_truncated for segment in self.segments)
-
-    @property
-    def num_source_tokens(self) -> int:
-        """Tokens that were read."""
-        return sum(segment.num_source_tokens for segment in self.segments)
-
-    @property
-    def num_target_tokens(self) -> int:
-        """Tokens that were written."""
-        return sum(segment.num_target_tokens for segment in self.segments)
 
 
 def target_cap(num_source_tokens: int, limits: LengthLimits) -> int:
@@ -194,7 +93,7 @@ class TextPipeline:
 
     def __init__(self, tokenizer: Tokenizer, limits: LengthLimits) -> None:
         self._tokenizer = tokenizer
-        self._max_length = limits.max_source_length
+        self._tries = Tries(tokenizer, limits)
 
     def prefix_ids(self, pair: LanguagePair) -> tuple[int, ...]:
         """What the decoder is given first: the start token and the target's tags."""
@@ -219,109 +118,189 @@ class TextPipeline:
         segments: list[Segment] = []
         separators: list[str] = []
         done = 0
-        for start, end in sentence_spans(text, pair.source):
-            for segment, (low, high) in self._segments(text[start:end], pair):
+        for start, end, marks in _stretches(text, find_marks(text), pair):
+            for segment, (low, high) in self._tries.first(text[start:end], marks, pair):
                 segments.append(segment)
                 separators.append(text[done : start + low])
                 done = start + high
         separators.append(text[done:])
         return PreparedText(pair=pair, segments=tuple(segments), separators=tuple(separators))
 
+    def draft(self, text: str, pair: LanguagePair) -> Draft[OutputT]:
+        """A text on its way, of which nothing was asked yet; arguments as of `prepare`."""
+        return started(self.prepare(text, pair))
+
     def finish(self, prepared: PreparedText, outputs: Sequence[SegmentOutput]) -> Translation:
         """Turn what the searches found into one text.
 
         Args:
-            prepared: What `prepare` returned.
+            prepared: What `prepare` returned, or what a reviewed draft has.
             outputs: One for each of `prepared.network_segments`, in order. For another
                 alternative, call again with other hypotheses.
         """
-        network_segments = zip(prepared.network_segments, outputs, strict=True)
-        translated = [self._translated(segment, output) for segment, output in network_segments]
+        found = zip(prepared.network_segments, outputs, strict=True)
+        translated = [self._translated(*one, prepared.pair) for one in found]
         remaining = iter(translated)
         segments = tuple(
-            _copied(segment) if segment.is_verbatim else next(remaining)
+            copied(segment) if segment.is_verbatim else next(remaining)
             for segment in prepared.segments
         )
         return joined(prepared, segments)
 
-    def _segments(self, sentence: str, pair: LanguagePair) -> Iterator[tuple[Segment, Span]]:
-        """A sentence as one segment, or as several if it is too long, with their spans."""
-        whole = self._segment(sentence, pair)
-        if len(whole.source_ids) <= self._max_length:
-            yield whole, (0, len(sentence))
-            return
-        spans = cut_spans(
-            sentence, lambda piece: len(self._tokenizer.encode(piece, pair)), self._max_length
-        )
-        for start, end in spans:
-            yield self._segment(sentence[start:end], pair, is_cut=True), (start, end)
+    def review(self, draft: Draft[OutputT]) -> Draft[OutputT]:
+        """A draft whose hypotheses were handed in: judged, with other tries of what is not sound.
 
-    def _segment(self, text: str, pair: LanguagePair, *, is_cut: bool = False) -> Segment:
-        source_ids: tuple[int, ...] = ()
-        if any(map(str.isalpha, text)) and _ADDRESS.fullmatch(text) is None:
-            source_ids = tuple(self._tokenizer.encode(text, pair))
-        is_empty = len(source_ids) == self._tokenizer.num_source_extras(pair)
-        # One character can be more tokens than fit (﷽); it cannot be cut, so it is copied.
-        is_too_long = is_cut and len(source_ids) > self._max_length
-        if is_empty or is_too_long:
-            source_ids = ()
-        return Segment(text=text, source_ids=source_ids, is_cut=is_cut)
+        Args:
+            draft: Every piece of it has hypotheses, at least one where the network was asked.
+        """
+        pieces: list[Piece[OutputT]] = []
+        separators = [draft.separators[0]]
+        for piece, separator in zip(draft.pieces, draft.separators[1:], strict=True):
+            reviewed, between = self._reviewed(piece, draft.pair)
+            pieces += reviewed
+            separators[-1] += between[0]
+            separators += between[1:]
+            separators[-1] += separator
+        return replace(draft, pieces=tuple(pieces), separators=tuple(separators))
 
-    def _translated(self, segment: Segment, output: SegmentOutput) -> TranslatedSegment:
+    def _reviewed(
+        self, piece: Piece[OutputT], pair: LanguagePair
+    ) -> tuple[list[Piece[OutputT]], list[str]]:
+        """What a piece becomes, with what of its source stands before, between and after."""
+        segment = piece.segment
+        if piece.translated is not None or not piece.found:
+            return [piece], ["", ""]
+        translated, found = self._chosen(segment, piece.found, pair)
+        piece = replace(piece, found=found, translated=translated)
+        failed = translated.quality.failed
+        marks = find_marks(segment.text) if failed else []
+        tries = self._tries.next(segment, marks, failed, pair) if failed else []
+        if not tries:
+            return [best_of(piece)], ["", ""]
+        edges = [0, *(place for _, span in tries for place in span), len(segment.text)]
+        separators = [
+            segment.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)
+        ]
+        earlier = piece if len(tries) == 1 else None
+        return [
+            Piece(segment=other, found=() if other.is_verbatim else None, earlier=earlier)
+            for other, _ in tries
+        ], separators
+
+    def _chosen(
+        self, segment: Segment, found: tuple[OutputT, ...], pair: LanguagePair
+    ) -> tuple[TranslatedSegment, tuple[OutputT, ...]]:
+        """The hypothesis that stands, as text; and all of them, with that one in front."""
+        judged: list[TranslatedSegment] = []
+        for output in found:
+            judged.append(self._translated(segment, output, pair))
+            if not (segment.is_chosen and judged[-1].quality.failed):
+                break
+        best = min(range(len(judged)), key=lambda rank: len(judged[rank].quality.failed))
+        return judged[best], (found[best], *found[:best], *found[best + 1 :])
+
+    def _translated(
+        self, segment: Segment, output: SegmentOutput, pair: LanguagePair
+    ) -> TranslatedSegment:
         # A network may write any character, but only the source breaks lines.
         text = _LINE_BREAKS.sub(" ", self._tokenizer.decode(output.token_ids)).strip()
+        is_lost = False
+        marks: tuple[str, ...] = ()
+        if segment.carried is not None:
+            restored = self._restored(segment.carried, output, text, pair)
+            text, is_lost, marks = restored.text, restored.is_lost, segment.carried.marks
+        failed = failed_checks(
+            Compared(
+                source=segment.text,
+                target=text,
+                source_ids=segment.source_ids,
+                target_ids=output.token_ids,
+                marks=marks,
+                is_lost=is_lost,
+                is_truncated=output.is_truncated,
+            )
+        )
         return TranslatedSegment(
             source=segment.text,
-            text=text,
+            text=text.replace("\ufffd", "") if "characters" in failed else text,
             score=output.score,
             is_verbatim=False,
             is_cut=segment.is_cut,
             is_truncated=output.is_truncated,
             num_source_tokens=len(segment.source_ids),
             num_target_tokens=len(output.token_ids),
+            quality=Quality(checked=ALL_CHECKS, failed=failed, num_tries=segment.num_tries),
+        )
+
+    def _restored(
+        self, carried: Carried, output: SegmentOutput, text: str, pair: LanguagePair
+    ) -> Restored:
+        """What the network wrote, with the marks that it did not read."""
+        if not carried.loose:
+            return restore(carried, text, language=pair.target)
+        ids = output.token_ids
+        num_extras = self._tokenizer.num_source_extras(pair)
+        num_before = num_extras - self._tokenizer.num_source_ends
+        places = [self._tokenizer.encode(carried.shown[: one.place], pair) for one in carried.loose]
+        return restore(
+            carried,
+            text,
+            ends=[len(self._tokenizer.decode(ids[: n + 1])) for n in range(len(ids))],
+            sources=[len(place) - num_extras + num_before for place in places],
+            alignment=output.alignment or (),
+            language=pair.target,
         )
 
 
-def joined(prepared: PreparedText, segments: Sequence[TranslatedSegment]) -> Translation:
-    """A text of translated segments, with the separators of its source.
+def _stretches(
+    text: str, marks: Sequence[Mark], pair: LanguagePair
+) -> Iterator[tuple[int, int, list[Mark]]]:
+    """Sentences without what stands around them and is no language, and the marks inside.
 
-    Args:
-        prepared: The text; its pair says which spaces are added.
-        segments: One for each of its segments, in order.
+    The marks' places are counted from the beginning of the sentence.
     """
-    separators = _target_separators(prepared, segments)
-    text = _interleave(separators, [segment.text for segment in segments])
-    return Translation(text=text, segments=tuple(segments))
+    if not marks:
+        for start, end in sentence_spans(text, pair.source):
+            yield start, end, []
+        return
+    later = iter(marks)
+    mark = next(later, None)
+    for start, end in sentence_spans(masked(text, marks), pair.source):
+        inside: list[Mark] = []
+        while mark is not None and mark.start < end:
+            if mark.end > start:
+                inside.append(mark)
+            mark = next(later, None)
+        begin, own = start, list[Mark]()
+        for one in inside:
+            if one.kind in EDGE_KINDS:
+                yield from _stripped(text, begin, one.start, own)
+                begin, own = one.end, []
+            else:
+                own.append(one)
+        yield from _stripped(text, begin, end, own)
 
 
-def _copied(segment: Segment) -> TranslatedSegment:
-    return TranslatedSegment(
-        source=segment.text,
-        text=segment.text,
-        score=None,
-        is_verbatim=True,
-        is_cut=segment.is_cut,
-        is_truncated=False,
-        num_source_tokens=0,
-        num_target_tokens=0,
-    )
+def _stripped(
+    text: str, start: int, end: int, marks: Sequence[Mark]
+) -> Iterator[tuple[int, int, list[Mark]]]:
+    """A stretch without white space and loose marks at its ends, unless nothing is left."""
+    first, last = 0, len(marks)
+    while first < last and _is_loose(marks[first]) and not text[start : marks[first].start].strip():
+        start, first = marks[first].end, first + 1
+    while (
+        first < last and _is_loose(marks[last - 1]) and not text[marks[last - 1].end : end].strip()
+    ):
+        end, last = marks[last - 1].start, last - 1
+    start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
+    if start < end:
+        own = marks[first:last]
+        yield (
+            start,
+            end,
+            [replace(mark, start=mark.start - start, end=mark.end - start) for mark in own],
+        )
 
 
-def _target_separators(
-    prepared: PreparedText, segments: Sequence[TranslatedSegment]
-) -> Iterator[str]:
-    """The separators, with the spaces that the target needs and the source has not."""
-    needs_space = (
-        primary_language(prepared.pair.source) in UNSPACED_LANGUAGES
-        and primary_language(prepared.pair.target) not in UNSPACED_LANGUAGES
-    )
-    for index, separator in enumerate(prepared.separators):
-        neighbours = segments[index - 1 : index + 1] if index else ()
-        is_gap = len(neighbours) == 2 and all(segment.text for segment in neighbours)
-        is_translated = not all(segment.is_verbatim for segment in neighbours)
-        yield " " if needs_space and not separator and is_gap and is_translated else separator
-
-
-def _interleave(separators: Iterator[str] | Sequence[str], segments: Sequence[str]) -> str:
-    parts = [part for pair in zip(separators, [*segments, ""], strict=True) for part in pair]
-    return "".join(parts)
+def _is_loose(mark: Mark) -> bool:
+    return mark.kind in LOOSE_KINDS

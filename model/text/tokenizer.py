@@ -6,7 +6,7 @@ files (`model.text.pieces` reads the bytes of SentencePiece's, `model.text.moses
 (`model.text.segmenter`) and it does not know how long a segment may be (`model.text.pipeline`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 
 from model.config import SpecialTokens
 from model.errors import ConfigError, shown
@@ -15,6 +15,7 @@ from model.text.pieces import OwnTable, PieceModel, Pieces
 
 _SPACE = "\u2581"
 """Stands for a space in pieces."""
+_BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
 
 class _TableSide:
@@ -86,6 +87,9 @@ class Tokenizer:
     No text can be encoded to a special token or to a language tag: those ids are taken out of
     the table that text is looked up in, so `</s>` typed by a user is text.
 
+    Attributes:
+        rare_ids: Source ids of text that the vocabulary has no piece for: unknown, and bytes.
+
     Args:
         tokens: Ids that are not text.
         pairs: Directions, whose prefixes the tables must have.
@@ -124,6 +128,7 @@ class Tokenizer:
             raise ConfigError("; ".join(problems))
         self.models = (source_model, target_model)
         self._tokens = tokens
+        self.rare_ids = frozenset({tokens.unk_id}.union(_byte_ids(source_table)))
         self._source_end = [tokens.eos_id] if tokens.has_source_eos else []
         # By prefix and not by pair: a network of 200 languages has 40,000 pairs.
         self._source_prefixes = {
@@ -158,6 +163,11 @@ class Tokenizer:
         """How many source ids of a segment stand for no text: prompt, prefix and EOS."""
         return len(self._source_prefixes[pair.source_start]) + len(self._source_end)
 
+    @property
+    def num_source_ends(self) -> int:
+        """How many of these stand behind the text: 1 for EOS, or 0."""
+        return len(self._source_end)
+
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""
         return [*self._target.ids(text, unknown=self._tokens.unk_id), self._tokens.eos_id]
@@ -177,6 +187,11 @@ class Tokenizer:
     def target_pieces(self) -> dict[int, str]:
         """The piece of every target id that text and tags use; special tokens have none."""
         return _named(self._target, self._target_prefixes)
+
+
+def _byte_ids(table: Mapping[str, int]) -> Iterator[int]:
+    """Ids of the bytes that stand for characters without a piece, of a table that has them."""
+    return (table[piece] for piece in _BYTE_PIECES if piece in table)
 
 
 def _side(

@@ -16,14 +16,15 @@ from model.config import LengthLimits, SearchConfig, StoppingRule
 from model.request import DecodeRequest, Hypothesis
 from model.text.detection import Detection
 from model.text.language import LanguagePair
-from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
-from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
+from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
+from model.text.rounds import Draft
+from model.text.segments import PreparedText, Translation
+from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.alignment import PieceWidths
 from service.models.routing import Route
-from service.models.searches import Search, SearchedText
 from service.models.text_work import TextWork
 from service.priority import Priority, priority_of, work_of
 
@@ -118,6 +119,26 @@ class TranslatedText:
     origin: Origin | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedText:
+    """A text and what was found for it.
+
+    Attributes:
+        prepared: Its segments.
+        found: For each one that the network has seen the hypotheses, best first.
+        translation: What the best of them make.
+    """
+
+    prepared: PreparedText
+    found: tuple[tuple[Hypothesis, ...], ...]
+    translation: Translation
+
+    @property
+    def best(self) -> list[Hypothesis]:
+        """The best of each."""
+        return [ranked[0] for ranked in self.found]
+
+
 class Engine(Protocol):
     """Engine as far as the translator needs it: an `EngineClient`, or its supervisor."""
 
@@ -125,12 +146,7 @@ class Engine(Protocol):
     def max_request_segments(self) -> int:
         """Segments of one request that may be accepted and not answered."""
 
-    def whole(self, *, work: int) -> Whole:
-        """A request of so much work, whose segments will be handed over in parts."""
-
-    def submit(
-        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
-    ) -> SegmentBatch:
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits."""
 
 
@@ -188,45 +204,49 @@ class OnlineTranslator:
         """
         (hop,) = request.route.hops
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds):
-            prepared = await self.prepare(request, hop.pair)
-            with self.submit(prepared, request, hop.pair) as search:
-                answers = await search.answers()
-            self.tell_finished(search.jobs, answers)
-            return await self._finish(search.texts(answers), request)
+            searched, _ = await self.search(request, hop.pair)
+            return await self._finish(searched, request)
 
-    def submit(
-        self,
-        prepared: Sequence[PreparedText],
-        request: TranslationRequest,
-        pair: LanguagePair,
-        *,
-        whole: Whole | None = None,
-    ) -> Search:
-        """Hand the segments of some texts to the engine.
+    async def search(
+        self, request: TranslationRequest, pair: LanguagePair
+    ) -> tuple[list[SearchedText], Priority]:
+        """What is found for each text of a request, and the class that its segments were in.
 
         Args:
-            prepared: The texts, in the language that the pair begins with.
-            request: That they belong to.
+            request: Of which the texts are in the language that the pair begins with.
             pair: A pair of the checkpoint.
-            whole: Of the engine, where the texts are a part of it.
 
         Raises:
-            QueueFullError: As of `translate`.
-            EngineUnavailableError: Likewise.
+            RequestError: As of `translate`, but for the deadline, which is the caller's.
         """
-        jobs = self._jobs(prepared, request, pair)
-        batch = self._engine.submit(jobs, client=request.client, whole=whole)
+        drafts = await self._drafts(request, pair)
+        jobs = self._jobs(drafts, request, pair, request.priority)
         priority = jobs[0].priority if jobs else request.priority
-        return Search(prepared, jobs, batch, priority=priority)
+        while jobs:
+            drafts = await self._answered(drafts, jobs, request)
+            jobs = self._jobs(drafts, request, pair, priority)
+        sizes = [len(text) for text in request.texts]
+        searched = [text async for text in self.map(_searched, drafts, sizes, priority)]
+        return searched, priority
 
-    def whole(self, *, work: int) -> Whole:
-        """A request of so much work, whose texts will be handed over in parts."""
-        return self._engine.whole(work=work)
-
-    def tell_finished(self, jobs: Sequence[SegmentJob], answers: Sequence[Finished]) -> None:
-        """Tell whoever wants to know of a request's segments, once, in the request's task."""
+    async def _answered(
+        self,
+        drafts: Sequence[Draft[Hypothesis]],
+        jobs: Sequence[SegmentJob],
+        request: TranslationRequest,
+    ) -> list[Draft[Hypothesis]]:
+        """The texts after another round: what they asked for is found, and judged."""
+        with self._engine.submit(jobs, client=request.client) as batch:
+            answers = await batch.results()
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
+        finished = iter(answers)
+        answered = [
+            draft.answered([next(finished).hypotheses for _ in draft.asked]) for draft in drafts
+        ]
+        sizes = [len(text) for text in request.texts]
+        reviewed = self.map(self.pipeline.review, answered, sizes, jobs[0].priority)
+        return [draft async for draft in reviewed]
 
     async def _finish(
         self, texts: Sequence[SearchedText], request: TranslationRequest
@@ -237,40 +257,43 @@ class OnlineTranslator:
         sizes = [len(text) for text in request.texts]
         return [result async for result in self.map(finish, texts, sizes, request.priority)]
 
-    async def prepare(self, request: TranslationRequest, pair: LanguagePair) -> list[PreparedText]:
-        """The texts as segments; given up as soon as there are more than may ever be accepted.
+    async def _drafts(
+        self, request: TranslationRequest, pair: LanguagePair
+    ) -> list[Draft[Hypothesis]]:
+        """The texts as segments; given up as soon as there are more than may ever be accepted."""
 
-        Raises:
-            RequestError: A 413: there are.
-        """
-
-        def prepare(text: str) -> PreparedText:
-            return self.pipeline.prepare(text, pair)
+        def draft(text: str) -> Draft[Hypothesis]:
+            return self.pipeline.draft(text, pair)
 
         limit = self._engine.max_request_segments
-        prepared: list[PreparedText] = []
+        drafts: list[Draft[Hypothesis]] = []
         num_segments = 0
         sizes = [len(text) for text in request.texts]
-        async for text in self.map(prepare, request.texts, sizes, request.priority):
-            prepared.append(text)
-            num_segments += len(text.network_segments)
+        async for text in self.map(draft, request.texts, sizes, request.priority):
+            drafts.append(text)
+            num_segments += len(text.asked)
             if num_segments > limit:
                 raise too_long(
                     f"the request has at least {num_segments} segments; the limit is {limit}",
                     value=num_segments,
                     limit=limit,
                 )
-        return prepared
+        return drafts
 
     def _jobs(
-        self, texts: Sequence[PreparedText], request: TranslationRequest, pair: LanguagePair
+        self,
+        drafts: Sequence[Draft[Hypothesis]],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        priority: Priority,
     ) -> list[SegmentJob]:
+        """What the engine is asked for in this round."""
         searches: dict[int, SearchConfig] = {}
         prefix_ids = self.pipeline.prefix_ids(pair)
-        segments = [segment for text in texts for segment in text.network_segments]
+        segments = [segment for draft in drafts for segment in draft.asked]
         lengths = [len(segment.source_ids) for segment in segments]
         work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
-        priority = priority_of(work, request.priority)
+        priority = priority_of(work, priority)
         served = served_by(pair, self._checkpoint_name)
         jobs = []
         for segment in segments:
@@ -279,7 +302,9 @@ class OnlineTranslator:
             jobs.append(
                 SegmentJob(
                     request=DecodeRequest(
-                        source_ids=segment.source_ids, prefix_ids=prefix_ids, search=search
+                        source_ids=segment.source_ids,
+                        prefix_ids=prefix_ids,
+                        search=segment.searched(search),
                     ),
                     priority=priority,
                     checkpoint=self._checkpoint,
@@ -326,12 +351,18 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
     )
 
 
+def _searched(draft: Draft[Hypothesis]) -> SearchedText:
+    return SearchedText(
+        prepared=draft.prepared, found=tuple(draft.found), translation=draft.translation
+    )
+
+
 def _finished(
     pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int
 ) -> TranslatedText:
     """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
     prepared = text.prepared
-    best = pipeline.finish(prepared, text.best)
+    best = text.translation
     texts = {best.text: None}
     for rank in range(1, num_alternatives + 1):
         texts[pipeline.finish(prepared, hypotheses_at(text.found, rank)).text] = None

@@ -2,39 +2,32 @@
 
 Owns that both hops are one request: one deadline, one class, one cancellation; and how their
 segments become one text. A segment of the first hop is a text of the second, which cuts it by its
-own rules; it goes on as soon as it is there, while others are still in the first. One hop is
-`service.models.translator`; which two there are is `service.models.pivot`.
+own rules. One hop is `service.models.translator`; which two there are is `service.models.pivot`.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from model.request import Hypothesis
 from model.text.language import LanguagePair
-from model.text.pipeline import (
-    PreparedText,
-    Segment,
-    TranslatedSegment,
-    Translation,
-    hypotheses_at,
-    joined,
-)
-from service.engine.client.submission import SegmentJob, rows_by_tokens
-from service.engine.messages import Finished
+from model.text.pipeline import hypotheses_at
+from model.text.segments import PreparedText, Segment, TranslatedSegment, Translation, joined
 from service.models.alignment import FirstHop, composed, width
-from service.models.searches import Search, SearchedText
 from service.models.translator import (
     Between,
     OnlineTranslator,
+    SearchedText,
     TranslatedText,
     TranslationRequest,
     within,
 )
+
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Translator(Protocol):
@@ -88,36 +81,43 @@ class TwoHops:
             return await self._translate(request)
 
     async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
-        into = request.route.hops[0]
+        into, out_of = request.route.hops
         plain = replace(request, num_alternatives=0, max_length=None)
-        prepared = await self._first.prepare(plain, into.pair)
-        with self._first.submit(prepared, plain, into.pair) as search:
-            request = replace(request, priority=search.priority)
-            hops = _Hops(self._first, self._second, search, request)
-            translated = iter(await hops.run())
-        texts = [(text, [next(translated) for _ in text.network_segments]) for text in prepared]
+        searched, priority = await self._first.search(plain, into.pair)
+        request = replace(request, priority=priority)
+        firsts = await self._map(self._first_text, searched, request)
+        pivots = tuple(
+            segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
+        )
+        found, _ = await self._second.search(replace(request, texts=pivots), out_of.pair)
+        remaining = iter(found)
+        hopped = [
+            list(_hopped(text, first, remaining))
+            for text, first in zip(searched, firsts, strict=True)
+        ]
+        whole = LanguagePair(source=into.pair.source, target=out_of.pair.target)
 
-        def finish(text: tuple[PreparedText, list[_Hopped]]) -> TranslatedText:
-            return self._finished(*text, request)
+        def finish(text: tuple[SearchedText, list[_Hopped]]) -> TranslatedText:
+            prepared = replace(text[0].prepared, pair=whole)
+            return self._finished(prepared, text[1], request)
 
+        return await self._map(finish, list(zip(searched, hopped, strict=True)), request)
+
+    async def _map(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> list[U]:
+        """`function` of what belongs to each text of the request, on the text thread."""
         sizes = [len(text) for text in request.texts]
-        results = self._second.map(finish, texts, sizes, request.priority)
+        results = self._second.map(function, items, sizes, request.priority)
         return [result async for result in results]
 
+    def _first_text(self, text: SearchedText) -> Translation:
+        return text.translation
+
     def _finished(
-        self, text: PreparedText, translated: Sequence[_Hopped], request: TranslationRequest
+        self, prepared: PreparedText, segments: Sequence[_Hopped], request: TranslationRequest
     ) -> TranslatedText:
         """A text, put together once per rank."""
-        into, out_of = (hop.pair for hop in request.route.hops)
-        remaining = iter(translated)
-        segments = [
-            _Hopped(segment=one, first=_first_segment(self._first, into, one))
-            if one.is_verbatim
-            else next(remaining)
-            for one in text.segments
-        ]
-        pair = LanguagePair(source=into.source, target=out_of.target)
-        prepared = replace(text, pair=pair)
         hypotheses = [self._hypothesis(segment, request) for segment in segments]
         ranked = [
             joined(prepared, [self._segment(segment, rank=rank) for segment in segments])
@@ -179,86 +179,21 @@ class TwoHops:
         return widths
 
 
-class _Hops:
-    """The segments of one request on their way through both hops.
-
-    Args:
-        first: Of the first hop's checkpoint.
-        second: Of the second's.
-        search: The first hop's.
-        request: With the class of both.
-    """
-
-    def __init__(
-        self,
-        first: OnlineTranslator,
-        second: OnlineTranslator,
-        search: Search,
-        request: TranslationRequest,
-    ) -> None:
-        self._first = first
-        self._second = second
-        self._search = search
-        self._request = request
-        self._into, self._out_of = (hop.pair for hop in request.route.hops)
-        self._segments = [one for text in search.prepared for one in text.network_segments]
-        self._whole = second.whole(work=rows_by_tokens(search.jobs))
-        self._firsts: dict[int, Finished] = {}
-        self._hopped: dict[int, _Hopped] = {}
-        self._seconds: dict[int, tuple[Sequence[SegmentJob], Sequence[Finished]]] = {}
-
-    async def run(self) -> list[_Hopped]:
-        """The segments that are not copied, after both hops, in order.
-
-        Raises:
-            RequestError: As of `TwoHops.translate`, but for the deadline, which is the caller's.
-        """
-        try:
-            async with asyncio.TaskGroup() as group:
-                async for come in self._search.as_they_come():
-                    self._firsts.update(come)
-                    group.create_task(self._go_on(come))
-        except ExceptionGroup as failed:
-            raise failed.exceptions[0] from None
-        places = range(len(self._segments))
-        self._first.tell_finished(self._search.jobs, [self._firsts[place] for place in places])
-        parts = [self._seconds[place] for place in sorted(self._seconds)]
-        jobs = [job for part, _ in parts for job in part]
-        self._second.tell_finished(jobs, [one for _, answers in parts for one in answers])
-        return [self._hopped[place] for place in places]
-
-    async def _go_on(self, come: Sequence[tuple[int, Finished]]) -> None:
-        """Take segments through the second hop that have come through the first."""
-        items = [(self._segments[place], answer.hypotheses[0]) for place, answer in come]
-        sizes = [len(segment.text) for segment, _ in items]
-        priority = self._request.priority
-        texts = [one async for one in self._second.map(self._between, items, sizes, priority)]
-        prepared = [text for _, text in texts]
-        with self._second.submit(
-            prepared, self._request, self._out_of, whole=self._whole
-        ) as search:
-            answers = await search.answers()
-        self._seconds[come[0][0]] = search.jobs, answers
-        found = zip(come, items, texts, search.texts(answers), strict=True)
-        for (place, _), (segment, hypothesis), (first, _), second in found:
-            self._hopped[place] = _Hopped(
-                segment=segment, first=first, hypothesis=hypothesis, second=second
+def _hopped(
+    text: SearchedText, first: Translation, second: Iterator[SearchedText]
+) -> Iterator[_Hopped]:
+    """The segments of a text with what the second hop found for each that was not copied."""
+    hypotheses = iter(text.best)
+    for segment, translated in zip(text.prepared.segments, first.segments, strict=True):
+        if segment.is_verbatim:
+            yield _Hopped(segment=segment, first=translated)
+        else:
+            yield _Hopped(
+                segment=segment,
+                first=translated,
+                hypothesis=next(hypotheses),
+                second=next(second),
             )
-
-    def _between(self, item: tuple[Segment, Hypothesis]) -> tuple[TranslatedSegment, PreparedText]:
-        """A segment in the pivot language, and that as a text of the second hop."""
-        segment, hypothesis = item
-        first = _first_segment(self._first, self._into, segment, hypothesis)
-        return first, self._second.pipeline.prepare(first.text, self._out_of)
-
-
-def _first_segment(
-    translator: OnlineTranslator, pair: LanguagePair, segment: Segment, *found: Hypothesis
-) -> TranslatedSegment:
-    """A segment with what was found for it; without anything it is copied."""
-    alone = PreparedText(pair=pair, segments=(segment,), separators=("", ""))
-    [translated] = translator.pipeline.finish(alone, found).segments
-    return translated
 
 
 def _with_scores(text: Translation, hypotheses: Sequence[Hypothesis | None]) -> Translation:

@@ -32,8 +32,7 @@ class Int8Backend:
     ) -> None:
         """Reserve address space for the caches; memory follows as it is written.
 
-        A shortlist takes the output projection once more, row by row, and for each running sentence
-        the rows of its list.
+        With a shortlist the output projection is kept a second time, output by output.
 
         Raises:
             UnsupportedVariantError: The kernels are not there.

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from model.request import Hypothesis
-from model.text.pipeline import TranslatedSegment
+from model.text.segments import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
 from service.models.routing import Route

@@ -21,9 +21,7 @@ from service.engine.client.submission import (
     SegmentBatch,
     SegmentJob,
     SegmentObserver,
-    Whole,
     check_fits,
-    rows_by_tokens,
     submits,
 )
 from service.engine.client.watchdog import Watchdog
@@ -206,19 +204,12 @@ class EngineClient:
         """As of `PendingSegments.check_open`."""
         self._pending.check_open(priority, checkpoint=checkpoint)
 
-    def whole(self, *, work: int) -> Whole:
-        """A request of so much work, whose segments will be handed over in parts."""
-        return Whole(number=next(self._submissions), work=work)
-
-    def submit(
-        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
-    ) -> SegmentBatch:
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
 
         Args:
             jobs: The segments of one request, all of one class and one checkpoint.
             client: Whose they are, as a number that says nothing of them.
-            whole: The request that they are a part of; None where they are all of it.
 
         Raises:
             EngineUnavailableError: The engine is gone, draining or closed.
@@ -233,8 +224,7 @@ class EngineClient:
             check_fits(job, self.ready)
         self._pending.check_room(jobs)
         numbered = {next(self._numbers): job for job in jobs}
-        whole = whole or self.whole(work=rows_by_tokens(jobs))
-        for segments in submits(numbered, client=client, whole=whole):
+        for segments in submits(numbered, client=client, submission=next(self._submissions)):
             self._link.send(Submit(segments=segments))
         answers = self._pending.add(numbered)
         return SegmentBatch(answers, cancel=self._send_cancel)

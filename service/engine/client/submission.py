@@ -6,9 +6,8 @@ one submission are awaited and dropped. Imports no torch. Who numbers the segmen
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -36,19 +35,6 @@ class SegmentJob:
     priority: Priority = "interactive"
     checkpoint: int = 0
     served: Served | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
-    """Request whose segments are handed over in parts, which count as one.
-
-    Attributes:
-        number: Of all its submissions.
-        work: Rows × source tokens of all its segments, or an estimate.
-    """
-
-    number: int
-    work: int
 
 
 class SegmentObserver(Protocol):
@@ -107,33 +93,6 @@ class SegmentBatch:
         """Segments without an answer."""
         return sum(not answer.done() for answer in self._answers.values())
 
-    async def as_they_come(self) -> AsyncIterator[list[tuple[int, Finished]]]:
-        """Places of jobs and their answers, those together that have come since the last ones.
-
-        Raises:
-            SegmentFailedError: As of `results`.
-            EngineUnavailableError: Likewise.
-            asyncio.CancelledError: Likewise.
-        """
-        answers = list(self._answers.values())
-        come: list[int] = []
-        is_news = asyncio.Event()
-
-        def note(place: int, _answer: asyncio.Future[Finished]) -> None:
-            come.append(place)
-            is_news.set()
-
-        for place, answer in enumerate(answers):
-            answer.add_done_callback(partial(note, place))
-        num_left = len(answers)
-        while num_left:
-            await is_news.wait()
-            is_news.clear()
-            places = come.copy()
-            come.clear()
-            num_left -= len(places)
-            yield [(place, answers[place].result()) for place in places]
-
     async def results(self) -> list[Finished]:
         """The answers, in the order of the jobs.
 
@@ -177,16 +136,12 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
             )
 
 
-def rows_by_tokens(jobs: Iterable[SegmentJob]) -> int:
-    """The work of segments, as the engine counts it."""
-    requests = (job.request for job in jobs)
-    return sum(request.search.beam_size * len(request.source_ids) for request in requests)
-
-
 def submits(
-    jobs: Mapping[int, SegmentJob], *, client: int, whole: Whole
+    jobs: Mapping[int, SegmentJob], *, client: int, submission: int
 ) -> Iterator[tuple[SubmitSegment, ...]]:
     """The numbered jobs of a submission in pieces that are far below the limit of a frame."""
+    requests = [job.request for job in jobs.values()]
+    work = sum(request.search.beam_size * len(request.source_ids) for request in requests)
     segments = [
         SubmitSegment(
             segment_id=segment_id,
@@ -194,8 +149,8 @@ def submits(
             priority=job.priority,
             checkpoint=job.checkpoint,
             client=client,
-            submission=whole.number,
-            submission_work=whole.work,
+            submission=submission,
+            submission_work=work,
         )
         for segment_id, job in jobs.items()
     ]

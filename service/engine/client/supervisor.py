@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from service.engine.client.client import EngineClient, LossReason
-from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
+from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
 from service.engine.messages import EngineCounters, Ready
@@ -203,13 +203,7 @@ class Supervisor:
         """
         self._engine.check_open(priority, checkpoint=checkpoint)
 
-    def whole(self, *, work: int) -> Whole:
-        """As of `EngineClient.whole`."""
-        return self._engine.whole(work=work)
-
-    def submit(
-        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
-    ) -> SegmentBatch:
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits.
 
         Raises:
@@ -217,7 +211,7 @@ class Supervisor:
             InputError: A job could never run, or there are more than may ever be pending.
             QueueFullError: Too much is pending now.
         """
-        return self._engine.submit(jobs, client=client, whole=whole)
+        return self._engine.submit(jobs, client=client)
 
     def retire(self) -> None:
         """Finish what is pending, and start no other engine when this one is lost."""

@@ -11,7 +11,8 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits
 from model.text.language import LanguagePair
 from model.text.pieces import OwnTable, PieceModel
-from model.text.pipeline import PreparedText, TextPipeline, Translation, hypotheses_at, target_cap
+from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
+from model.text.segments import PreparedText, Translation
 from model.text.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
@@ -35,6 +36,7 @@ class Output:
     token_ids: tuple[int, ...]
     score: float = -0.5
     is_truncated: bool = False
+    alignment: tuple[int, ...] | None = None
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
-from service.engine.client.submission import SegmentBatch, SegmentJob, Whole
+from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import Configure
 from service.errors import RequestError
@@ -159,13 +159,7 @@ class _Recorder:
         self.jobs: list[SegmentJob] = []
         self.client = 0
 
-    def whole(self, *, work: int) -> Whole:
-        return Whole(number=1, work=work)
-
-    def submit(
-        self, jobs: Sequence[SegmentJob], *, client: int = 0, whole: Whole | None = None
-    ) -> SegmentBatch:
-        assert whole is None
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         self.jobs, self.client = list(jobs), client
         raise EngineUnavailableError("it only listens")
 

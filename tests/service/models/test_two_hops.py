@@ -13,7 +13,6 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
-from service.engine.errors import QueueFullError
 from service.engine.messages import Configure
 from service.errors import RequestError
 from service.models.routing import Hop, Route
@@ -232,54 +231,3 @@ def test_what_is_bulk_by_the_work_of_both_hops_is_bulk_in_both(
         assert len(classes) > 1
         assert all(found == expected for found in classes)
         classes.clear()
-
-
-def test_a_segment_goes_on_while_others_are_in_the_first_hop(
-    runner: asyncio.Runner,
-    hops: tuple[OnlineTranslator, OnlineTranslator],
-    monkeypatch: pytest.MonkeyPatch,
-    engine: EngineClient,
-) -> None:
-    submitted: list[tuple[int, int, int]] = []
-    submit = engine.submit
-
-    def noted(jobs, *, whole, **options):  # type: ignore[no-untyped-def]
-        number = 0 if whole is None else whole.number
-        submitted.append((jobs[0].checkpoint, len(jobs), number))
-        return submit(jobs, whole=whole, **options)
-
-    monkeypatch.setattr(engine, "submit", noted)
-    texts = ["The cat sees. " * 8, TEXT]  # of the session's four slots, more than twice
-    runner.run(TwoHops(*hops).translate(_request(*texts)))
-    first, *others = submitted
-    assert first == (0, 9, 0)
-    assert len(others) > 1, "the second hop has not waited for all of the first"
-    assert {place for place, _, _ in others} == {1}
-    assert sum(number for _, number, _ in others) >= 9
-    assert len({number for _, _, number in others}) == 1, "they count as one request"
-
-
-def test_a_fault_in_the_second_hop_ends_the_first(
-    runner: asyncio.Runner,
-    hops: tuple[OnlineTranslator, OnlineTranslator],
-    monkeypatch: pytest.MonkeyPatch,
-    engine: EngineClient,
-) -> None:
-    submit = engine.submit
-
-    def full(jobs, **options):  # type: ignore[no-untyped-def]
-        if jobs[0].checkpoint == 1:
-            raise QueueFullError(value=31, limit=30, retry_after_seconds=1.0)
-        return submit(jobs, **options)
-
-    monkeypatch.setattr(engine, "submit", full)
-
-    async def scenario() -> None:
-        with pytest.raises(QueueFullError):
-            await TwoHops(*hops).translate(_request(*[TEXT] * 20))
-        while engine.num_pending:  # noqa: ASYNC110  # draining would be for good
-            await asyncio.sleep(0)
-
-    before = engine.counters.num_finished
-    runner.run(scenario())
-    assert engine.counters.num_finished - before < 20
