@@ -66,7 +66,7 @@ class Translator:
             pair: One of the checkpoint's.
             search: All of it but max_length, which each segment has of its own (`target_cap`);
                 None for the defaults.
-            on_finished: Called with the number of segments that just finished.
+            on_finished: Called with the number of segments that just finished, each counted once.
 
         Raises:
             DecodingError: If the network gives no finite score.
@@ -153,7 +153,7 @@ class Translator:
                     again[index] = reviewed
                 else:
                     yield index, reviewed
-            waiting = again
+            waiting, on_finished = again, None
 
     def _answered(
         self,

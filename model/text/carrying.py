@@ -24,6 +24,8 @@ from model.text.marks import LOOSE_KINDS, Kind, Mark
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
+_OPENING = re.compile(r"<[^/][^>]*[^/]>|<\w>|!?\[")
+_TAG_OR_MARKUP = re.compile(r"[<&*_~!\[\]]")
 _MAX_LOOSE = 32
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
@@ -57,6 +59,19 @@ class Loose:
     place: int
     has_space_before: bool
     has_space_after: bool
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether it belongs to the word behind it."""
+        if self.has_space_before == self.has_space_after:
+            return not self.is_free and _OPENING.match(self.mark) is not None
+        return self.has_space_before
+
+    @property
+    def is_free(self) -> bool:
+        """Whether it belongs to neither word: it has space around, or stands for itself."""
+        is_alike = self.has_space_before == self.has_space_after
+        return is_alike and (self.has_space_before or _TAG_OR_MARKUP.match(self.mark) is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +294,7 @@ def _insertions(
         place = len(text.rstrip(_CLOSING)) if is_last else min(cut, len(text))
         place = max(low, _beside_words(one, text, place, placed))
         mark = one.mark
-        if one.has_space_before and one.has_space_after:
+        if one.is_free:
             mark = (" " if text[:place].strip() else "") + mark
             mark += " " if text[place:].strip() and text[place] not in f" {_CLOSING}" else ""
         insertions.append(_Placed(start=place, end=place, mark=mark))
@@ -289,7 +304,7 @@ def _insertions(
 
 def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) -> int:
     """The place nearest to a cut that is inside no word and no stand-in, on the mark's side."""
-    is_opening = one.has_space_before and not one.has_space_after
+    is_opening = one.is_opening
     inside = next((span for span in placed if span.start < place < span.end), None)
     if inside is not None:
         place = inside.start if is_opening else inside.end

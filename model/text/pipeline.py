@@ -147,16 +147,17 @@ class TextPipeline:
         )
         return joined(prepared, segments)
 
-    def review(self, draft: Draft[OutputT]) -> Draft[OutputT]:
+    def review(self, draft: Draft[OutputT], *, is_last: bool = False) -> Draft[OutputT]:
         """A draft whose hypotheses were handed in: judged, with other tries of what is not sound.
 
         Args:
             draft: Every piece of it has hypotheses, at least one where the network was asked.
+            is_last: Nothing is tried again, because there is no room for it.
         """
         pieces: list[Piece[OutputT]] = []
         separators = [draft.separators[0]]
         for piece, separator in zip(draft.pieces, draft.separators[1:], strict=True):
-            reviewed, between = self._reviewed(piece, draft.pair)
+            reviewed, between = self._reviewed(piece, draft.pair, is_last=is_last)
             pieces += reviewed
             separators[-1] += between[0]
             separators += between[1:]
@@ -164,7 +165,7 @@ class TextPipeline:
         return replace(draft, pieces=tuple(pieces), separators=tuple(separators))
 
     def _reviewed(
-        self, piece: Piece[OutputT], pair: LanguagePair
+        self, piece: Piece[OutputT], pair: LanguagePair, *, is_last: bool
     ) -> tuple[list[Piece[OutputT]], list[str]]:
         """What a piece becomes, with what of its source stands before, between and after."""
         segment = piece.segment
@@ -173,8 +174,9 @@ class TextPipeline:
         translated, found = self._chosen(segment, piece.found, pair)
         piece = replace(piece, found=found, translated=translated)
         failed = translated.quality.failed
-        marks = find_marks(segment.text) if failed else []
-        tries = self._tries.next(segment, marks, failed, pair) if failed else []
+        tries = []
+        if failed and not is_last:
+            tries = self._tries.next(segment, find_marks(segment.text), failed, pair)
         if not tries:
             return [best_of(piece)], ["", ""]
         edges = [0, *(place for _, span in tries for place in span), len(segment.text)]
@@ -182,9 +184,10 @@ class TextPipeline:
             segment.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)
         ]
         earlier = piece if len(tries) == 1 else None
+        others = [replace(other, is_cut=other.is_cut or segment.is_cut) for other, _ in tries]
         return [
             Piece(segment=other, found=() if other.is_verbatim else None, earlier=earlier)
-            for other, _ in tries
+            for other in others
         ], separators
 
     def _chosen(

@@ -8,6 +8,7 @@ whatever the network does. It does not judge (`model.text.checks`) and does not 
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +18,7 @@ from model.text.carrying import carry
 from model.text.casing import Casing, casing_of
 from model.text.checks import CheckName
 from model.text.language import LanguagePair, primary_language
-from model.text.marks import LOOSE_KINDS, Mark, find_numbers
+from model.text.marks import LOOSE_KINDS, Mark, find_marks, find_numbers, masked
 from model.text.segmenter import Span, cut_spans
 from model.text.segments import UNSPACED_LANGUAGES, Segment
 from model.text.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ _NAMES = (
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
-_MIN_HALVED = 12  # source tokens; a shorter sentence has no halves worth translating
+_MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
 _STRETCH = re.compile(r"\w+|[^\w\s]")
 # What a stretch between two marks does not begin with.
 _NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
@@ -88,9 +89,9 @@ class Tries:
     ) -> list[Placed]:
         """What is tried after a segment has failed checks; nothing if there is no other way.
 
-        Second comes the same sentence with other stand-ins, with one for every number that was
-        lost, and of all that the search found the best that is sound. Third it is split around its
-        marks, or cut where it loops or ends too soon.
+        A sentence that lost a mark or a number comes again with other stand-ins, and with one for
+        every number, and of all that the search finds the best that is sound stands; then it is
+        split around its marks. One that loops or ends too soon is cut.
 
         Args:
             segment: It.
@@ -101,11 +102,11 @@ class Tries:
         num_tries = segment.num_tries + 1
         if num_tries > MAX_TRIES:
             return []
-        if num_tries == 1:
+        if num_tries == 1 and not _is_hopeless(failed):
             return list(self._otherwise(segment, marks, failed, pair))
         if marks and "marks" in failed:
             return list(self._split(segment.text, marks, pair, num_tries=num_tries))
-        if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_HALVED:
+        if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_CUT:
             return []
         length = max(2 * len(segment.source_ids) // 3, 2)
         return list(self._cut(segment.text, pair, length, num_tries=num_tries))
@@ -151,10 +152,23 @@ class Tries:
             segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and 0 < len(segment.source_ids) <= self._max_length:
             yield segment, (0, len(text))
-        elif marks:
-            yield from self._split(text, marks, pair, num_tries=num_tries)
         else:
-            yield from self._cut(text, pair, self._max_length, num_tries=num_tries)
+            yield from self._halved(text, marks, pair, num_tries=num_tries)
+
+    def _halved(
+        self, text: str, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int
+    ) -> Iterator[Placed]:
+        """A stretch with too much in it in two or three pieces, or split where no mark is whole."""
+        spans = cut_spans(masked(text, marks), len, len(text) // 2 + 1)
+        own = [_inside(marks, start, end) for start, end in spans]
+        if len(spans) < 2 or sum(map(len, own)) < len(marks):
+            yield from self._split(text, marks, pair, num_tries=num_tries)
+            return
+        for (start, end), inside in zip(spans, own, strict=True):
+            for segment, (low, high) in self.first(
+                text[start:end], inside, pair, num_tries=num_tries
+            ):
+                yield replace(segment, is_cut=True), (start + low, start + high)
 
     def _disguised(
         self,
@@ -185,7 +199,8 @@ class Tries:
                 continue
             begin = start + len(text[start:end]) - len(text[start:end].lstrip(_NO_BEGINNING))
             stretch = text[begin:end].rstrip()
-            for segment, (low, high) in self.first(stretch, (), pair, num_tries=num_tries):
+            own = find_marks(stretch)
+            for segment, (low, high) in self.first(stretch, own, pair, num_tries=num_tries):
                 yield replace(segment, is_cut=True), (begin + low, begin + high)
 
     def _cut(
@@ -238,6 +253,21 @@ def _without(text: str, marks: Sequence[Mark]) -> str:
         parts += [text[done : mark.start], " " * (mark.end - mark.start)]
         done = mark.end
     return "".join([*parts, text[done:]])
+
+
+def _inside(marks: Sequence[Mark], start: int, end: int) -> list[Mark]:
+    """The marks of a stretch, with places counted from its beginning."""
+    low, high = (bisect_left(marks, place, key=lambda mark: mark.start) for place in (start, end))
+    return [
+        replace(mark, start=mark.start - start, end=mark.end - start)
+        for mark in marks[low:high]
+        if mark.end <= end
+    ]
+
+
+def _is_hopeless(failed: Sequence[CheckName]) -> bool:
+    """Whether only a cut can help."""
+    return {"marks", "numbers", "copy"}.isdisjoint(failed)
 
 
 def _merged(marks: Sequence[Mark], others: Sequence[Mark]) -> list[Mark]:

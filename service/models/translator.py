@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from model.config import LengthLimits, SearchConfig, StoppingRule
@@ -20,6 +20,7 @@ from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
 from model.text.rounds import Draft
 from model.text.segments import PreparedText, Translation
 from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.errors import QueueFullError
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
@@ -222,12 +223,33 @@ class OnlineTranslator:
         drafts = await self._drafts(request, pair)
         jobs = self._jobs(drafts, request, pair, request.priority)
         priority = jobs[0].priority if jobs else request.priority
-        while jobs:
+        request = replace(request, priority=priority)
+        if jobs:
             drafts = await self._answered(drafts, jobs, request)
-            jobs = self._jobs(drafts, request, pair, priority)
-        sizes = [len(text) for text in request.texts]
-        searched = [text async for text in self.map(_searched, drafts, sizes, priority)]
-        return searched, priority
+        drafts = await self._retried(drafts, request, pair)
+        return await self._map(_searched, drafts, request), priority
+
+    async def _retried(
+        self, answered: list[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
+    ) -> list[Draft[Hypothesis]]:
+        """The texts, judged, after as many further rounds as they ask for and there is room for."""
+
+        def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
+            return self.pipeline.review(draft, is_last=True)
+
+        is_capped = request.max_length is not None  # nothing is whole then, nor is it wanted
+        while not is_capped:
+            drafts = await self._map(self.pipeline.review, answered, request)
+            jobs = self._jobs(drafts, request, pair, request.priority)
+            if not jobs:
+                return drafts
+            if len(jobs) > self._engine.max_request_segments:
+                break
+            try:
+                answered = await self._answered(drafts, jobs, request)
+            except QueueFullError:
+                break
+        return await self._map(last, answered, request)
 
     async def _answered(
         self,
@@ -235,18 +257,22 @@ class OnlineTranslator:
         jobs: Sequence[SegmentJob],
         request: TranslationRequest,
     ) -> list[Draft[Hypothesis]]:
-        """The texts after another round: what they asked for is found, and judged."""
+        """The texts with what was found for all that they asked for."""
         with self._engine.submit(jobs, client=request.client) as batch:
             answers = await batch.results()
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
         finished = iter(answers)
-        answered = [
+        return [
             draft.answered([next(finished).hypotheses for _ in draft.asked]) for draft in drafts
         ]
+
+    async def _map(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> list[U]:
+        """`function` of what belongs to each text of the request, on the text thread."""
         sizes = [len(text) for text in request.texts]
-        reviewed = self.map(self.pipeline.review, answered, sizes, jobs[0].priority)
-        return [draft async for draft in reviewed]
+        return [result async for result in self.map(function, items, sizes, request.priority)]
 
     async def _finish(
         self, texts: Sequence[SearchedText], request: TranslationRequest
@@ -254,8 +280,7 @@ class OnlineTranslator:
         def finish(text: SearchedText) -> TranslatedText:
             return _finished(self.pipeline, text, num_alternatives=request.num_alternatives)
 
-        sizes = [len(text) for text in request.texts]
-        return [result async for result in self.map(finish, texts, sizes, request.priority)]
+        return await self._map(finish, texts, request)
 
     async def _drafts(
         self, request: TranslationRequest, pair: LanguagePair

@@ -30,8 +30,9 @@ def test_many_texts_give_what_each_gives_alone_and_in_order(directory: Path) -> 
 
 
 def test_each_text_is_given_once_it_is_whole_and_not_in_order(directory: Path) -> None:
-    texts = [source for source, _ in generated_pairs(12)]
-    texts = [*texts, "", f"{texts[0]} {texts[1]} {texts[2]}"]
+    # A network that loses every number would be asked again for it.
+    sources = [source for source, _ in generated_pairs(30) if "7.30" not in source]
+    texts = [*sources[:12], "", " ".join(sources[:3])]
     translator = Translator(load_checkpoint(directory), max_rows=4)
     expected = [translation.text for translation in translator.translate(texts, EN_ZH)]
     finished: list[int] = []
