@@ -27,6 +27,7 @@ _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
 _OPENING = re.compile(r"<[^/][^>]*[^/]>|<\w>|!?\[")
 _TAG_OR_MARKUP = re.compile(r"[<&*_~!\[\]]")
 _MAX_LOOSE = 32
+_INNER_GAIN = 1e-3
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
 
@@ -255,7 +256,7 @@ def _cuts(sources: Sequence[int], alignment: Sequence[int], ends: Sequence[int])
 
     The marks divide the source into regions, and so they divide the translation, in the same order.
     Of all divisions the one is chosen in which the fewest tokens attended to another region than
-    the one they are in.
+    the one they are in; of equals that with the most tokens between marks where they belong.
     """
     num_regions = len(sources) + 1
     costs = [0.0] + [math.inf] * len(sources)
@@ -263,7 +264,10 @@ def _cuts(sources: Sequence[int], alignment: Sequence[int], ends: Sequence[int])
     for token in alignment:
         own = bisect_right(sources, token)
         froms.append(_nearest_best(costs))
-        costs = [costs[best] + (region != own) for region, best in enumerate(froms[-1])]
+        costs = [
+            costs[best] + (0.0 if region == own else 1.0) - _gain(region, own, num_regions)
+            for region, best in enumerate(froms[-1])
+        ]
     region = _nearest_best(costs)[num_regions - 1]
     begins = [len(alignment)] * num_regions
     for place in range(len(alignment) - 1, -1, -1):
@@ -272,6 +276,12 @@ def _cuts(sources: Sequence[int], alignment: Sequence[int], ends: Sequence[int])
     for region in range(num_regions - 2, -1, -1):
         begins[region] = min(begins[region], begins[region + 1])
     return [ends[begin] for begin in begins[1:]]
+
+
+def _gain(region: int, own: int, num_regions: int) -> float:
+    """What a token between two marks adds: little, more than nothing if it belongs there."""
+    is_inner = 0 < region < num_regions - 1
+    return (_INNER_GAIN if region == own else -_INNER_GAIN) if is_inner else 0.0
 
 
 def _nearest_best(costs: Sequence[float]) -> list[int]:

@@ -14,7 +14,10 @@ Casing = Literal["upper", "title"]
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MIN_LETTERS = 6  # a shorter word in capitals may be an abbreviation
-_SMALL = 4  # words of fewer letters are often small in titles: of, the, and
+_SMALL = 4  # words of fewer letters may be small in titles, whatever the language
+_ENGLISH_SMALL = frozenset(
+    ("a", "an", "the", "and", "but", "or", "of", "in", "on", "at", "to", "for", "by", "as", "if")
+)
 # Nouns are written with capitals there, or letters have no case.
 _NO_TITLES = frozenset({"de", "lb"})
 _DOTTED_I = frozenset({"tr", "az"})
@@ -36,11 +39,9 @@ def casing_of(text: str, language: str) -> Casing | None:
         return "upper" if text.isupper() and (is_sentence or letters > _MIN_LETTERS) else None
     if primary_language(language) in _NO_TITLES:
         return None
-    long_words = [word for word in words if len(word) >= _SMALL]
-    is_title = len(long_words) > 2 and all(
-        word[0].isupper() and word[1:] == word[1:].lower() for word in long_words
-    )
-    return "title" if is_title else None
+    titled = [word for word in words if word[0].isupper() and word[1:] == word[1:].lower()]
+    small = [word for word in words if word.islower() and len(word) < _SMALL]
+    return "title" if len(titled) > 2 and len(titled) + len(small) == len(words) else None
 
 
 def lowered(text: str, language: str) -> str:
@@ -68,7 +69,7 @@ def raised(text: str, casing: Casing, language: str) -> str:
 
 
 def _titled(word: str) -> str:
-    return word[:1].upper() + word[1:] if len(word) >= _SMALL else word
+    return word if word in _ENGLISH_SMALL else word[:1].upper() + word[1:]
 
 
 def _with_first_capital(text: str) -> str:

@@ -7,7 +7,7 @@ check is `model.text.tries`.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -40,6 +40,15 @@ class Quality:
     failed: tuple[CheckName, ...] = ()
     num_tries: int = 0
 
+    def combined(self, others: Iterable["Quality"]) -> "Quality":
+        """The quality of what was made of this and of the others."""
+        all_of = [self, *others]
+        return Quality(
+            checked=_in_order(name for one in all_of for name in one.checked),
+            failed=_in_order(name for one in all_of for name in one.failed),
+            num_tries=sum(one.num_tries for one in all_of),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
@@ -62,6 +71,11 @@ class Compared:
     marks: Collection[str]
     is_lost: bool
     is_truncated: bool
+
+
+def _in_order(names: Iterable[CheckName]) -> tuple[CheckName, ...]:
+    found = set(names)
+    return tuple(name for name in ALL_CHECKS if name in found)
 
 
 def failed_checks(compared: Compared) -> tuple[CheckName, ...]:

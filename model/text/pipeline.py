@@ -193,14 +193,15 @@ class TextPipeline:
     def _chosen(
         self, segment: Segment, found: tuple[OutputT, ...], pair: LanguagePair
     ) -> tuple[TranslatedSegment, tuple[OutputT, ...]]:
-        """The hypothesis that stands, as text; and all of them, with that one in front."""
-        judged: list[TranslatedSegment] = []
-        for output in found:
-            judged.append(self._translated(segment, output, pair))
-            if not (segment.is_chosen and judged[-1].quality.failed):
-                break
-        best = min(range(len(judged)), key=lambda rank: len(judged[rank].quality.failed))
-        return judged[best], (found[best], *found[:best], *found[best + 1 :])
+        """The hypothesis that stands, as text; and those that are sound, or all, it in front."""
+        if not segment.is_chosen:
+            return self._translated(segment, found[0], pair), found
+        judged = [(self._translated(segment, output, pair), output) for output in found]
+        judged.sort(key=lambda one: len(one[0].quality.failed))
+        best = judged[0][0]
+        is_sound = not best.quality.failed
+        kept = [output for one, output in judged if not (is_sound and one.quality.failed)]
+        return best, tuple(kept)
 
     def _translated(
         self, segment: Segment, output: SegmentOutput, pair: LanguagePair

@@ -29,12 +29,10 @@ Placed = tuple[Segment, Span]
 MAX_TRIES = 2
 """Tries of a stretch after the first one."""
 
-# Codes that networks copy in most languages, and a sentence bends around as around a name; then
-# words that are written alike in most languages.
-_NAMES = (
-    ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9"),
-    ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Linux"),
-)
+STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
+"""Codes that networks copy in most languages, and that a sentence treats like names."""
+# Words that are written alike in most languages.
+_OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Linux")
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
@@ -179,7 +177,7 @@ class Tries:
         casing: Casing | None,
         num_tries: int,
     ) -> Segment | None:
-        names = _NAMES[min(num_tries, len(_NAMES) - 1)]
+        names = _OTHER_STAND_INS if num_tries else STAND_INS
         carried = carry(text, marks, names, _NUMBERS, casing=casing, language=pair.source)
         if carried is None:
             return None

@@ -12,9 +12,10 @@ import os
 import stat
 import sys
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -37,6 +38,7 @@ from service.cli.signals import leaving_at_once
 if TYPE_CHECKING:
     from model.config import SearchConfig
     from model.offline.translator import Translator
+    from model.text.segments import Translation
 
 HELP = "translate a file or standard input, line by line"
 
@@ -127,7 +129,9 @@ def run(arguments: argparse.Namespace) -> int:
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
         stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
         texts = [stack.enter_context(_opened(name)) for name in names]
-        _translate(texts, _Work(translator, direction, search), output, arguments)
+        work = _Work(translator, direction, search)
+        _translate(texts, work, output, arguments)
+    work.report()
     return 0
 
 
@@ -201,6 +205,7 @@ class _Work:
     translator: "Translator"
     direction: Direction
     search: "SearchConfig"
+    failures: Counter[str] = field(default_factory=Counter)
 
     def lines(
         self,
@@ -222,11 +227,28 @@ class _Work:
         sources = [source for source, _ in rows]
         if not is_nearest:
             each = translator.translate_each(sources, pair, self.search, on_finished=advance)
-            yield from ((index, translation.text) for index, translation in each)
+            for index, translation in each:
+                self.count(translation)
+                yield index, translation.text
             return
         wide = replace(self.search, num_hypotheses=self.search.beam_size)
         for index, found in translator.alternatives_each(sources, pair, wide, on_finished=advance):
+            self.count(found[0])
             yield index, nearest([one.text for one in found], rows[index][1])
+
+    def count(self, translation: "Translation") -> None:
+        """Count the segments of a translation of which checks failed, by check."""
+        for segment in translation.segments:
+            self.failures.update(segment.quality.failed)
+
+    def report(self) -> None:
+        """Print how many checks failed, if any did."""
+        if self.failures:
+            counts = ", ".join(f"{name} {count}" for name, count in self.failures.most_common())
+            print(
+                f"dragoman: warning: segments that may be wrong, by check: {counts}",
+                file=sys.stderr,
+            )
 
 
 class _Unchanged:

@@ -148,6 +148,7 @@ class TwoHops:
             is_cut=first.is_cut or end.is_cut,
             is_truncated=first.is_truncated or end.is_truncated,
             num_target_tokens=end.num_target_tokens,
+            quality=first.quality.combined(segment.quality for segment in end.segments),
         )
 
     def _hypothesis(self, hopped: _Hopped, request: TranslationRequest) -> Hypothesis | None:

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from model.request import Hypothesis
+from model.text.checks import CheckName
 from model.text.segments import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
@@ -26,6 +27,18 @@ class PivotReply(BaseModel):
     )
 
 
+class QualityReply(BaseModel):
+    """What is known of a segment's translation beside its scores."""
+
+    checked: list[CheckName] = Field(
+        description="What was looked at: marks (placeholders, links, code, tags, emoji) are all"
+        " there, and no others; so are the digits of numbers; characters are readable; length is"
+        " plausible; no loop; no copy of the source; the end was reached. Empty if verbatim."
+    )
+    failed: list[CheckName] = Field(description="What of that is wrong.")
+    num_tries: int = Field(description="How often it was translated again in another way.")
+
+
 class SegmentReply(BaseModel):
     """What the network saw at once: a sentence, or a piece of one that was too long."""
 
@@ -36,6 +49,7 @@ class SegmentReply(BaseModel):
     is_truncated: bool = Field(description="Reached the length limit and stops short.")
     num_source_tokens: int
     num_target_tokens: int
+    quality: QualityReply
     score: float | None = Field(
         default=None, description="Log-probability / length^α; with `scores`, not if verbatim."
     )
@@ -187,6 +201,11 @@ def _segment(
         "is_truncated": segment.is_truncated,
         "num_source_tokens": segment.num_source_tokens,
         "num_target_tokens": segment.num_target_tokens,
+        "quality": {
+            "checked": segment.quality.checked,
+            "failed": segment.quality.failed,
+            "num_tries": segment.quality.num_tries,
+        },
         **_scores(hypothesis, asked),
     }
     if hypothesis is not None and asked.has_alignment:
