@@ -221,7 +221,7 @@ class OnlineTranslator:
             RequestError: As of `translate`, but for the deadline, which is the caller's.
         """
         drafts = await self._drafts(request, pair)
-        jobs = self._jobs(drafts, request, pair, request.priority)
+        jobs = self._jobs(drafts, request, pair)
         priority = jobs[0].priority if jobs else request.priority
         request = replace(request, priority=priority)
         if jobs:
@@ -240,7 +240,7 @@ class OnlineTranslator:
         is_capped = request.max_length is not None  # nothing is whole then, nor is it wanted
         while not is_capped:
             drafts = await self._map(self.pipeline.review, answered, request)
-            jobs = self._jobs(drafts, request, pair, request.priority)
+            jobs = self._jobs(drafts, request, pair)
             if not jobs:
                 return drafts
             if len(jobs) > self._engine.max_request_segments:
@@ -306,11 +306,7 @@ class OnlineTranslator:
         return drafts
 
     def _jobs(
-        self,
-        drafts: Sequence[Draft[Hypothesis]],
-        request: TranslationRequest,
-        pair: LanguagePair,
-        priority: Priority,
+        self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
     ) -> list[SegmentJob]:
         """What the engine is asked for in this round."""
         searches: dict[int, SearchConfig] = {}
@@ -318,7 +314,7 @@ class OnlineTranslator:
         segments = [segment for draft in drafts for segment in draft.asked]
         lengths = [len(segment.source_ids) for segment in segments]
         work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
-        priority = priority_of(work, priority)
+        priority = priority_of(work, request.priority)
         served = served_by(pair, self._checkpoint_name)
         jobs = []
         for segment in segments:

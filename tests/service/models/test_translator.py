@@ -7,11 +7,12 @@ import pytest
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
+from model.request import Hypothesis
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
 from service.engine.client.submission import SegmentBatch, SegmentJob
-from service.engine.errors import EngineUnavailableError
-from service.engine.messages import Configure
+from service.engine.errors import EngineUnavailableError, QueueFullError
+from service.engine.messages import Configure, Finished, SegmentTimings
 from service.errors import RequestError
 from service.models.routing import Hop, Route
 from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
@@ -176,6 +177,106 @@ def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recor
     with pytest.raises(EngineUnavailableError):
         asyncio.run(translator.translate(request))
     return engine
+
+
+class _Echo:
+    """An engine that answers at once with the source, and keeps what it is asked for.
+
+    Args:
+        max_submits: So many submits are accepted.
+        keeps_all: The whole source is the answer; else its first token is.
+    """
+
+    max_request_segments = 8
+
+    def __init__(self, *, max_submits: int = 9, keeps_all: bool = False) -> None:
+        self.submits: list[list[SegmentJob]] = []
+        self._max_submits = max_submits
+        self._keeps_all = keeps_all
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        if len(self.submits) == self._max_submits:
+            raise QueueFullError(value=9, limit=8, retry_after_seconds=1.0)
+        self.submits.append(list(jobs))
+        loop = asyncio.get_running_loop()
+        answers = {number: loop.create_future() for number in range(len(jobs))}
+        for number, job in enumerate(jobs):
+            answers[number].set_result(self._finished(number, job))
+        return SegmentBatch(answers, cancel=lambda _: None)
+
+    def _finished(self, number: int, job: SegmentJob) -> Finished:
+        ids = job.request.source_ids[:-1] if self._keeps_all else job.request.source_ids[:1]
+        hypothesis = Hypothesis(
+            token_ids=ids,
+            score=-1.0,
+            token_log_probs=(-1.0,) * (len(ids) + 1),
+            is_truncated=False,
+            alignment=tuple(range(len(ids))) if job.request.search.with_alignment else None,
+        )
+        timings = SegmentTimings(**dict.fromkeys(SegmentTimings.__struct_fields__, 0))
+        return Finished(segment_id=number, hypotheses=(hypothesis,), timings=timings)
+
+
+def _through(
+    pipeline_of: OnlineTranslator, engine: _Echo, text: str, **options: int
+) -> TranslatedText:
+    translator = OnlineTranslator(
+        pipeline=pipeline_of.pipeline,
+        limits=TINY_LIMITS,
+        engine=engine,
+        text_thread=pipeline_of._text_thread,
+        bulk_turn=asyncio.Semaphore(1),
+    )
+    (result,) = asyncio.run(translator.translate(_request([text], **options)))
+    assert len(result.hypotheses) == len(result.best.segments)
+    return result
+
+
+MARKED = "The cat sees {name} and the river."
+
+
+def test_marks_that_were_lost_are_asked_for_again_until_they_are_there(
+    translator: OnlineTranslator,
+) -> None:
+    engine = _Echo()
+    result = _through(translator, engine, MARKED)
+    assert [len(jobs) for jobs in engine.submits] == [1, 1, 2]
+    assert result.best.text.count("{name}") == 1
+    assert result.best.num_flagged == 0
+    searches = [job.request.search for jobs in engine.submits for job in jobs]
+    assert [search.num_hypotheses for search in searches] == [2] * 4
+
+
+def test_a_plain_text_is_submitted_once_with_the_search_that_was_asked_for(
+    translator: OnlineTranslator,
+) -> None:
+    engine = _Echo(keeps_all=True)
+    result = _through(translator, engine, "She sells.")
+    assert result.best.text == "She sells."
+    ((job,),) = engine.submits
+    search = job.request.search
+    assert (search.num_hypotheses, search.with_alignment) == (1, False)
+    assert (
+        job.request.source_ids
+        == translator.pipeline.prepare("She sells.", EN_ZH).segments[0].source_ids
+    )
+
+
+@pytest.mark.parametrize(("max_submits", "options"), [(1, {}), (9, {"max_length": 20})])
+def test_without_room_for_another_round_marks_are_kept_somewhere_and_flagged(
+    translator: OnlineTranslator, max_submits: int, options: dict[str, int]
+) -> None:
+    engine = _Echo(max_submits=max_submits)
+    result = _through(translator, engine, MARKED, **options)
+    assert len(engine.submits) == 1
+    assert result.best.text.count("{name}") == 1
+    assert "marks" in result.best.segments[0].quality.failed
+
+
+def test_alternatives_have_the_marks_too(translator: OnlineTranslator) -> None:
+    engine = _Echo(keeps_all=True)
+    result = _through(translator, engine, MARKED, beam_size=4, num_alternatives=2)
+    assert all("{name}" in text for text in (result.best.text, *result.alternatives))
 
 
 def test_many_short_segments_are_more_work_than_their_characters_say(
