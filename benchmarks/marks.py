@@ -13,7 +13,6 @@ import json
 import random
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -110,13 +109,9 @@ def marked_sentences(
 
 
 def is_kept(source: str, translation: str) -> bool:
-    """Whether the marks of two texts are the same, each as often."""
-    return marks_of(source) == marks_of(translation)
-
-
-def marks_of(text: str) -> Counter[str]:
-    """The marks of a text."""
-    return Counter(text[mark.start : mark.end] for mark in find_marks(text))
+    """Whether every mark of the source is in the translation, and as often."""
+    marks = {source[mark.start : mark.end] for mark in find_marks(source)}
+    return all(source.count(mark) == translation.count(mark) for mark in marks)
 
 
 class Ways:
