@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
-from transformers import MarianMTModel
+from transformers import AutoTokenizer, MarianMTModel
 
 from model.checkpoint.manifest import Licence
-from model.checkpoint.weights import Checkpoint
+from model.checkpoint.weights import Checkpoint, TokenizerParts
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest
 from model.errors import CheckpointError, UnsupportedVariantError
@@ -17,7 +17,7 @@ from model.exchange.export.huggingface.exporter import export_huggingface
 from model.offline.translator import Translator
 from support.exchange_cases import MARIAN_SHAPES, exchange_checkpoint, random_ids
 from support.huggingface import Comparison, generate, generate_greedily
-from support.tiny_checkpoint import TINY_TOKENS
+from support.tiny_checkpoint import TINY_TOKENS, tiny_spm
 
 EOS = TINY_TOKENS.eos_id
 
@@ -143,3 +143,17 @@ def test_nothing_is_replaced_and_nothing_is_left_half_written(tmp_path: Path) ->
             export_huggingface(checkpoint, output)
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint", "standing"}
     assert list(standing.iterdir()) == []
+
+
+def test_tags_of_any_form_are_tokens_before_the_text(tmp_path: Path) -> None:
+    checkpoint = exchange_checkpoint(tmp_path)
+    pieces = checkpoint.tokenizer.source_pieces()
+    tag = next(piece for index, piece in pieces.items() if index > 300 and len(piece) > 2)
+    pair = replace(checkpoint.manifest.pairs[0], source_prefix=(tag,))
+    manifest = replace(checkpoint.manifest, pairs=(pair,))
+    tokenizer = TokenizerParts(source_pieces=tiny_spm()).build(manifest)
+    tagged = replace(checkpoint, manifest=manifest, tokenizer=tokenizer)
+    export_huggingface(tagged, tmp_path / "marian")
+    theirs = AutoTokenizer.from_pretrained(tmp_path / "marian")
+    line = "The cat sees the river."
+    assert theirs(f"{tag} {line}").input_ids == tokenizer.encode(line, pair)
