@@ -5,8 +5,9 @@ Owns the estimation: p(t | s) of target and source tokens by expectation-maximis
 that explains what no other does. Pure; files and tokenizers are the caller's.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,9 @@ import numpy.typing as npt
 from model.errors import DataError
 from model.shortlist import Ids, Shortlist
 
-MAX_LINKS = 2**24
-"""Pairs of tokens that may be linked in all segments together: each takes about 40 bytes."""
+MAX_LINKS = 2**25
+"""Links of a source token with a target token, in all segments together: four bytes each."""
+_CHUNK = 2**21
 _ITERATIONS = 5
 
 
@@ -34,20 +36,17 @@ class LearntShortlist:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """Every source token of a segment with every target token of its translation.
+    """Every source token of some segments with every target token of their translations.
 
     Attributes:
-        pair: (L,) int64, source · num_targets + target; the source is `num_sources` for none.
+        pair: (L,) int64, source · num_targets + target; the source is `num_sources` for none. Once
+            pairs are numbered, int32 numbers.
         begins: (G,) int64, where the links of each target token of each segment begin: those of one
             stand together.
-        frequency: (num_targets,) int64, segments that have each target token.
-        num_segments: Pairs of segments.
     """
 
-    pair: npt.NDArray[np.int64]
+    pair: npt.NDArray[np.int64] | npt.NDArray[np.int32]
     begins: npt.NDArray[np.int64]
-    frequency: npt.NDArray[np.int64]
-    num_segments: int
 
 
 def learn_shortlist(
@@ -74,59 +73,90 @@ def learn_shortlist(
     Raises:
         DataError: There is no segment.
     """
-    links = _read_links(segments, num_sources, num_targets, max_links)
-    pairs, probabilities = _estimate(links, num_sources, num_targets)
+    kept = _distinct(segments, max_links)
+    if not kept:
+        raise DataError(f"there is no segment to learn from, or it has more than {max_links} links")
+    links = partial(_links, num_sources=num_sources, num_targets=num_targets)
+    pairs = np.empty(0, dtype=np.int64)
+    for chunk in _chunks(kept):  # made again below: eight bytes a link are never there at once
+        pairs = np.union1d(pairs, links(chunk).pair)
+    chunks = [_numbered(links(chunk), pairs) for chunk in _chunks(kept)]
+    probabilities = _estimate(chunks, pairs // num_targets, num_sources)
     offsets, ids = _best(pairs, probabilities, num_sources, num_targets, num_best)
-    by_frequency = np.argsort(-links.frequency, kind="stable")[:num_frequent]
-    always = np.sort(by_frequency[links.frequency[by_frequency] > 0]).astype(np.int32)
+    frequency = np.bincount(np.concatenate([targets for _, targets in kept]), minlength=num_targets)
+    by_frequency = np.argsort(-frequency, kind="stable")[:num_frequent]
+    always = np.sort(by_frequency[frequency[by_frequency] > 0]).astype(np.int32)
     shortlist = Shortlist(always=always, offsets=offsets, ids=ids, with_source=with_source)
-    return LearntShortlist(shortlist=shortlist, num_segments=links.num_segments)
+    return LearntShortlist(shortlist=shortlist, num_segments=len(kept))
 
 
-def _read_links(
-    segments: Iterable[tuple[Sequence[int], Sequence[int]]],
-    num_sources: int,
-    num_targets: int,
-    max_links: int,
-) -> _Links:
-    frequency = np.zeros(num_targets, dtype=np.int64)
-    parts: list[npt.NDArray[np.int64]] = []
-    sizes: list[npt.NDArray[np.int64]] = []
-    num_links = num_segments = 0
+_Segment = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Distinct source and target tokens."""
+
+
+def _distinct(
+    segments: Iterable[tuple[Sequence[int], Sequence[int]]], max_links: int
+) -> list[_Segment]:
+    """Segments while there is room for their links."""
+    kept: list[_Segment] = []
+    num_links = 0
     for source_ids, target_ids in segments:
-        sources = np.append(np.unique(np.asarray(source_ids, dtype=np.int64)), num_sources)
-        targets = np.unique(np.asarray(target_ids, dtype=np.int64))
-        num_links += len(sources) * len(targets)
+        source, target = np.unique(source_ids), np.unique(target_ids)
+        num_links += (len(source) + 1) * len(target)
         if num_links > max_links:
             break
-        parts.append((sources[None, :] * num_targets + targets[:, None]).ravel())
-        sizes.append(np.full(len(targets), len(sources)))
-        frequency[targets] += 1
-        num_segments += 1
-    if not num_segments:
-        raise DataError(f"there is no segment to learn from, or it has more than {max_links} links")
-    ends = np.cumsum(np.concatenate(sizes))
-    begins = np.concatenate([[0], ends[:-1]])
-    return _Links(
-        pair=np.concatenate(parts), begins=begins, frequency=frequency, num_segments=num_segments
-    )
+        kept.append((source, target))
+    return kept
+
+
+def _chunks(segments: Sequence[_Segment]) -> Iterator[Sequence[_Segment]]:
+    """Segments that have about `_CHUNK` links together."""
+    first = num_links = 0
+    for place, (source, target) in enumerate(segments, start=1):
+        num_links += (len(source) + 1) * len(target)
+        if num_links >= _CHUNK or place == len(segments):
+            yield segments[first:place]
+            first, num_links = place, 0
+
+
+def _links(segments: Sequence[_Segment], num_sources: int, num_targets: int) -> _Links:
+    sources = [np.append(source, num_sources) for source, _ in segments]
+    targets = [target for _, target in segments]
+    pairs = [
+        (source[None, :] * num_targets + target[:, None]).ravel()
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    sizes = np.repeat([len(source) for source in sources], [len(target) for target in targets])
+    return _Links(pair=np.concatenate(pairs), begins=np.cumsum(sizes) - sizes)
+
+
+def _numbered(links: _Links, pairs: npt.NDArray[np.int64]) -> _Links:
+    """The links with the places of their pairs among all pairs, in half the memory."""
+    places = np.searchsorted(pairs, links.pair).astype(np.int32)
+    return _Links(pair=places, begins=links.begins)
 
 
 def _estimate(
-    links: _Links, num_sources: int, num_targets: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """All pairs that occur, ascending, and p(target | source) of each."""
-    pairs, index = np.unique(links.pair, return_inverse=True)
-    source = pairs // num_targets
-    sizes = np.diff(links.begins, append=len(links.pair))
-    probability = np.ones(len(pairs))
+    chunks: Sequence[_Links], source: npt.NDArray[np.int64], num_sources: int
+) -> npt.NDArray[np.float64]:
+    """p(target | source) of every pair.
+
+    Args:
+        chunks: The links, by the number of their pair.
+        source: (P,) int64, of every pair.
+        num_sources: Source tokens, without that which stands for none.
+    """
+    probability = np.ones(len(source))
     for _ in range(_ITERATIONS):
-        share = probability[index]
-        share /= np.repeat(np.add.reduceat(share, links.begins), sizes)
-        counts = np.bincount(index, weights=share, minlength=len(pairs))
+        counts = np.zeros(len(source))
+        for chunk in chunks:
+            share = probability[chunk.pair]
+            sizes = np.diff(chunk.begins, append=len(share))
+            share /= np.repeat(np.add.reduceat(share, chunk.begins), sizes)
+            counts += np.bincount(chunk.pair, weights=share, minlength=len(source))
         totals = np.bincount(source, weights=counts, minlength=num_sources + 1)
         probability = counts / totals[source]
-    return pairs, probability
+    return probability
 
 
 def _best(

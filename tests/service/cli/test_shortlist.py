@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DataError
+from model.text.language import LanguagePair
 from service.cli.main import build_parser, main
-from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
+from support.tiny_checkpoint import EN_ZH, ZH_EN, generated_pairs, write_tiny_checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +32,10 @@ def test_the_copy_lists_what_stands_beside_each_other(folder: Path) -> None:
     shortlist = read_shortlist(folder / "listed", manifest)
     tokenizer = load_tokenizer(folder / "listed", manifest)
     assert len(shortlist.always) == 9
-    assert not shortlist.with_source
+    assert shortlist.with_source
     words = set(tokenizer.encode("Nobody", EN_ZH)[:-1])
     meanings = set(tokenizer.encode_target("没有人")[:-1])
-    listed = set(shortlist.tokens(tuple(words), (), vocab_size=600).tolist())
+    listed = set(shortlist.tokens(tuple(words), (), vocab_size=600).tolist()) - words
     assert meanings & listed
     assert max(shortlist.offsets[1:] - shortlist.offsets[:-1]) == 3
     card = (folder / "listed" / "card.md").read_text(encoding="utf-8")
@@ -67,6 +69,25 @@ def test_a_checkpoint_without_one_is_one_clear_error(
     }[command]
     assert main([command, *arguments, "--shortlist"]) == 1
     assert "tiny: has no lexical shortlist; `dragoman shortlist` makes" in capsys.readouterr().err
+
+
+def test_a_text_teaches_both_directions_and_no_third_language(tmp_path: Path, folder: Path) -> None:
+    third = LanguagePair(source="en", target="de")
+    for name, pairs in (("two", (EN_ZH, ZH_EN)), ("three", (EN_ZH, ZH_EN, third))):
+        write_tiny_checkpoint(tmp_path / name, pairs=pairs)
+    names = [str(folder / "text.en"), str(folder / "text.zh"), str(tmp_path / "new")]
+    flags = ["--from", "en", "--to", "zh", "--best", "3"]
+    assert main(["shortlist", str(tmp_path / "two"), *names, *flags]) == 0
+    manifest = read_manifest(tmp_path / "new")
+    shortlist = read_shortlist(tmp_path / "new", manifest)
+    tokenizer = load_tokenizer(tmp_path / "new", manifest)
+    for one, other in (("Nobody", "没有人"), ("没有人", "Nobody")):
+        ids, wanted = tokenizer.encode(one, EN_ZH)[:-1], tokenizer.encode_target(other)[:-1]
+        lists = [shortlist.ids[slice(*shortlist.offsets[i : i + 2])] for i in ids]
+        assert set(wanted) & set(np.concatenate(lists).tolist())
+    arguments = build_parser().parse_args(["shortlist", str(tmp_path / "three"), *names, *flags])
+    with pytest.raises(ConfigError, match="3 directions; text in en and zh-Hans teaches nothing"):
+        arguments.run(arguments)
 
 
 def test_a_flag_that_cannot_be_and_text_that_is_not_aligned_are_refused(folder: Path) -> None:
