@@ -5,8 +5,6 @@
 namespace dragoman {
 namespace {
 
-constexpr std::uint32_t kZeroWeights = 0x80808080u;  // every byte + 128
-
 std::size_t bytes_of_panel(int num_quads) { return std::size_t(num_quads) * 4 * kPanel; }
 
 }  // namespace
@@ -26,20 +24,11 @@ Matrix::Matrix(std::shared_ptr<WeightMemory> memory, std::size_t offset, int num
   lie_at(std::move(memory), place);
 }
 
-Matrix::Matrix(const std::byte* place, int num_outputs, int num_inputs)
-    : Matrix(num_outputs, num_inputs) {
-  lie_at(nullptr, place);
-}
-
 Matrix::Matrix(int num_outputs, int num_inputs)
     : num_outputs_(num_outputs),
       num_inputs_(num_inputs),
       num_panels_((num_outputs + kPanel - 1) / kPanel),
       num_quads_((num_inputs + 3) / 4) {}
-
-std::size_t Matrix::bytes_of(int num_outputs, int num_inputs) {
-  return Matrix(num_outputs, num_inputs).num_bytes();
-}
 
 std::size_t Matrix::num_bytes() const {
   return std::size_t(num_panels_) * (bytes_of_panel(num_quads_) + 2 * kPanel * sizeof(float));
@@ -66,27 +55,7 @@ void Matrix::pack(const std::int8_t* quanta, const float* scale, const float* bi
     for (int quad = 0; quad < num_quads_; ++quad) {
       std::uint32_t weights = 0;
       if (is_real) std::memcpy(&weights, row + quad * 4, std::min(4, num_inputs_ - quad * 4));
-      weights ^= kZeroWeights;
-      std::memcpy(column + std::size_t(quad) * 4 * kPanel, &weights, sizeof weights);
-    }
-  }
-}
-
-void Matrix::pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs,
-                        float padding, std::byte* place) const {
-  const std::size_t panel_bytes = bytes_of_panel(num_quads_);
-  float* scales = reinterpret_cast<float*>(place + num_panels_ * panel_bytes);
-  float* biases = scales + std::size_t(num_panels_) * kPanel;
-  std::byte* column = place + index * panel_bytes;
-  const int begin = index * kPanel;
-  for (int output = begin; output < begin + kPanel; ++output, column += 4) {
-    const bool is_real = output < num_outputs_;
-    scales[output] = is_real ? rows.scale(outputs[output]) : 0.0f;
-    biases[output] = is_real ? rows.bias(outputs[output]) : padding;
-    const std::uint8_t* row = is_real ? rows.row(outputs[output]) : nullptr;
-    for (int quad = 0; quad < num_quads_; ++quad) {
-      std::uint32_t weights = kZeroWeights;
-      if (is_real) std::memcpy(&weights, row + quad * 4, sizeof weights);
+      weights ^= 0x80808080u;  // every byte + 128
       std::memcpy(column + std::size_t(quad) * 4 * kPanel, &weights, sizeof weights);
     }
   }
@@ -99,18 +68,6 @@ void Matrix::look_up(int output, float factor, float* to) const {
     const int num = std::min(4, num_inputs_ - first);
     for (int i = 0; i < num; ++i) {
       to[first + i] = static_cast<float>(column[i] - 128) * scale * factor;
-    }
-  }
-}
-
-OutputRows::OutputRows(const Matrix& matrix) : matrix_(matrix), num_quads_(matrix.num_quads()) {
-  bytes_.reserve(std::size_t(matrix.num_outputs()) * num_quads_ * 4);
-  for (int output = 0; output < matrix.num_outputs(); ++output) {
-    const std::uint8_t* column =
-        matrix.panel(output / kPanel) + std::size_t(output % kPanel) * 4;
-    std::uint8_t* row = bytes_.data() + std::size_t(output) * num_quads_ * 4;
-    for (int quad = 0; quad < num_quads_; ++quad, column += 4 * kPanel) {
-      std::memcpy(row + quad * 4, column, 4);
     }
   }
 }

@@ -32,26 +32,14 @@ constexpr int kPairVectors = kVectors / 2;
 constexpr int kLayout = 1;
 constexpr const char* kInstructionSet = "avx512-vnni";
 
-class OutputRows;
-
 class Matrix {
  public:
-  // Without outputs, until another one takes its place.
-  Matrix() = default;
   // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output, into `memory`:
   // panels, then scales, then biases. A null bias is zero. Padded outputs get the bias `padding`.
   Matrix(std::shared_ptr<WeightMemory> memory, const std::int8_t* quanta, const float* scale,
          const float* bias, int num_outputs, int num_inputs, float padding = 0.0f);
   // What another matrix of these sizes has packed, at an offset of `memory`.
   Matrix(std::shared_ptr<WeightMemory> memory, std::size_t offset, int num_outputs, int num_inputs);
-  // One in `bytes_of` bytes at `place`, which outlive it; its panels are packed one by one.
-  Matrix(const std::byte* place, int num_outputs, int num_inputs);
-
-  static std::size_t bytes_of(int num_outputs, int num_inputs);
-  // Packs one panel with outputs of another matrix into `place`, where this one lies: output i of
-  // this one is `outputs[i]` of that.
-  void pack_panel(int index, const OutputRows& rows, const std::int32_t* outputs, float padding,
-                  std::byte* place) const;
 
   int num_outputs() const { return num_outputs_; }
   int num_inputs() const { return num_inputs_; }
@@ -78,29 +66,11 @@ class Matrix {
   void pack(const std::int8_t* quanta, const float* scale, const float* bias, float padding,
             std::byte* place) const;
 
-  int num_outputs_ = 0, num_inputs_ = 0, num_panels_ = 0, num_quads_ = 0;
+  int num_outputs_, num_inputs_, num_panels_, num_quads_;
   std::shared_ptr<WeightMemory> memory_;
   const std::uint8_t* bytes_ = nullptr;
   const float* scale_ = nullptr;
   const float* bias_ = nullptr;
-};
-
-// The outputs of a matrix one after the other, from which a few are packed in little time: in its
-// panels the numbers of an output are 256 bytes apart.
-class OutputRows {
- public:
-  explicit OutputRows(const Matrix& matrix);
-
-  const std::uint8_t* row(int output) const {
-    return bytes_.data() + std::size_t(output) * num_quads_ * 4;
-  }
-  float scale(int output) const { return matrix_.scale(0)[output]; }
-  float bias(int output) const { return matrix_.bias(0)[output]; }
-
- private:
-  const Matrix& matrix_;
-  int num_quads_;
-  Buffer<std::uint8_t> bytes_;
 };
 
 // One product and sum. Written out, because compilers copy the accumulator before the intrinsic.
@@ -144,6 +114,8 @@ struct Block {
   const QuantisedRows& rows;
   int begin, panel;
   __m512i sum[R * kVectors];
+
+  int num_outputs() const { return matrix.num_outputs(); }
 
   // The 64 outputs of row `begin + r`.
   void outputs(int r, __m512* value) const {

@@ -41,26 +41,25 @@ void rank(const __m512* value, int panel, int num_tokens, const std::uint8_t* is
   }
 }
 
-// The rows of every list times its matrix; a task has some panels of a list.
+// The rows of every list times its outputs; a task has some panels of a list.
 template <class Sink>
-void multiply_lists(Team& team, const std::vector<ListedRows>& lists, const QuantisedRows& rows,
-                    Sink&& sink) {
+void multiply_lists(Team& team, const ListedStep& step, const QuantisedRows& rows, Sink&& sink) {
   constexpr int kPanelsOfTask = 4;
   struct Task {
     const ListedRows* listed;
     int panel;
   };
   std::vector<Task> tasks;
-  for (const ListedRows& listed : lists) {
-    const int num_panels = listed.list->matrix.num_panels();
+  for (const ListedRows& listed : step.lists) {
+    const int num_panels = listed.list->num_panels();
     for (int i = 0; i < num_panels; i += kPanelsOfTask) tasks.push_back({&listed, i});
   }
   team.run(static_cast<int>(tasks.size()), [&](int index, int thread) {
     const auto& [listed, first] = tasks[index];
-    const Matrix& matrix = listed->list->matrix;
+    const List& list = *listed->list;
     const auto on_thread = [&](const auto& block) { sink(block, thread); };
-    for (int panel = first; panel < std::min(first + kPanelsOfTask, matrix.num_panels()); ++panel) {
-      multiply_panel(matrix, panel, rows, listed->begin, listed->end, on_thread);
+    for (int panel = first; panel < std::min(first + kPanelsOfTask, list.num_panels()); ++panel) {
+      multiply_listed_rows(list, panel, step.row_bytes, rows, listed->begin, listed->end, on_thread);
     }
   });
 }
@@ -95,7 +94,7 @@ Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidat
 }
 
 void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidates,
-                       const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+                       const std::uint8_t* const* masks, const ListedStep* step,
                        float* log_probs, std::int64_t* tokens) {
   const Matrix& matrix = *network_.output;
   const int num_panels = matrix.num_panels();
@@ -125,26 +124,26 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
       const int row = block.begin + r;
       Ranking ranked = ranking(thread, row, num_rows, num_candidates);
       if (peak[r] >= ranked.logits[num_candidates - 1]) {
-        rank(value[r], block.panel, block.matrix.num_outputs(),
+        rank(value[r], block.panel, block.num_outputs(),
              masks ? masks[row] : network_.is_suppressed.data(), ranked);
       }
     }
   };
-  if (lists != nullptr) {
-    multiply_lists(team_, *lists, rows, sink);
-    for (const ListedRows& listed : *lists) {
-      merge(listed.begin, listed.end, num_rows, num_candidates, listed.list->matrix, log_probs,
-            tokens);
+  if (step != nullptr) {
+    multiply_lists(team_, *step, rows, sink);
+    for (const ListedRows& listed : step->lists) {
+      merge(listed.begin, listed.end, num_rows, num_candidates, listed.list->num_panels(),
+            log_probs, tokens);
       name_tokens(listed, num_candidates, log_probs, tokens);
     }
     return;
   }
   multiply_in_blocks(team_, matrix, rows, num_rows, sink);
-  merge(0, num_rows, num_rows, num_candidates, matrix, log_probs, tokens);
+  merge(0, num_rows, num_rows, num_candidates, num_panels, log_probs, tokens);
 }
 
-// Puts together what the threads have found for rows `begin` to `end` in the panels of a matrix.
-void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, const Matrix& matrix,
+// Puts together what the threads have found for rows `begin` to `end` in so many panels.
+void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, int num_panels,
                         float* log_probs, std::int64_t* tokens) {
   for (int row = begin; row < end; ++row) {
     Ranking all = ranking(0, row, num_rows, num_candidates);
@@ -154,7 +153,7 @@ void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, co
         all.insert(more.logits[i], more.tokens[i]);
       }
     }
-    const float normaliser = log_normaliser(row, matrix.num_panels());
+    const float normaliser = log_normaliser(row, num_panels);
     const std::size_t first = std::size_t(row) * num_candidates;
     for (int i = 0; i < num_candidates; ++i) {
       log_probs[first + i] = all.logits[i] - normaliser;

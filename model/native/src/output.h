@@ -22,6 +22,12 @@ struct ListedRows {
   int begin, end;
 };
 
+// All rows of a step, list by list.
+struct ListedStep {
+  std::vector<ListedRows> lists;
+  int row_bytes;  // of the weights of an output
+};
+
 class OutputLayer {
  public:
   OutputLayer(const Network& network, Team& team) : network_(network), team_(team) {}
@@ -29,15 +35,15 @@ class OutputLayer {
   // The `num_candidates` likeliest tokens of every row, best first, the smaller token first
   // among equals; places that no token can fill hold minus infinity and token 0.
   // `log_probs` and `tokens` are (num_rows, num_candidates). `masks`, if given, has for every row
-  // which tokens it may not choose, in place of the network's. `lists`, if given, say what every row
+  // which tokens it may not choose, in place of the network's. `step`, if given, says what every row
   // chooses from: then there are masks, by place in the list, and a probability is that of its list.
   void best(const QuantisedRows& rows, int num_rows, int num_candidates,
-            const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+            const std::uint8_t* const* masks, const ListedStep* step,
             float* log_probs, std::int64_t* tokens);
 
  private:
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);
-  void merge(int begin, int end, int num_rows, int num_candidates, const Matrix& matrix,
+  void merge(int begin, int end, int num_rows, int num_candidates, int num_panels,
              float* log_probs, std::int64_t* tokens);
   float log_normaliser(int row, int num_panels) const;
 

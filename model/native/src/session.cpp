@@ -93,7 +93,6 @@ void Session::admit(const std::vector<Request>& requests) {
 
 // Makes the lists of sentences: with EOS, and with what is forced.
 void Session::list(const std::vector<Request>& requests) {
-  std::vector<List*> lists;
   for (const Request& request : requests) {
     std::vector<std::int64_t> also(request.prefix.begin() + 1, request.prefix.end());
     also.push_back(tokens_.eos);
@@ -104,11 +103,7 @@ void Session::list(const std::vector<Request>& requests) {
     const auto& is_suppressed = mask.empty() ? network_->is_suppressed : mask;
     list.is_suppressed.clear();
     for (const std::int32_t token : list.tokens) list.is_suppressed.push_back(is_suppressed[token]);
-    lists.push_back(&list);
   }
-  team_->begin();
-  shortlist_->pack(*team_, lists);
-  team_->end();
 }
 
 // What a sentence may not choose, the network's own suppressed tokens included.
@@ -165,14 +160,15 @@ const std::uint8_t* const* Session::lay_out_masks() {
 }
 
 // Which rows of the step choose from which list; nothing without a shortlist.
-const std::vector<ListedRows>* Session::lay_out_lists() {
+const ListedStep* Session::lay_out_lists() {
   if (!shortlist_) return nullptr;
-  step_lists_.clear();
+  std::vector<ListedRows>& lists = step_lists_.lists;
+  step_lists_.row_bytes = shortlist_->row_bytes();
+  lists.clear();
   for (int row = 0; row < static_cast<int>(step_rows_.size()); ++row) {
     const List* list = &lists_[step_rows_[row].slot];
-    const bool is_next = step_lists_.empty() || step_lists_.back().list != list;
-    if (is_next) step_lists_.push_back({list, row, row});
-    step_lists_.back().end = row + 1;
+    if (lists.empty() || lists.back().list != list) lists.push_back({list, row, row});
+    lists.back().end = row + 1;
   }
   return &step_lists_;
 }
@@ -221,7 +217,7 @@ Trail Session::trail(int row, int begin, int end, bool with_sources) const {
 }
 
 void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
-                   const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+                   const std::uint8_t* const* masks, const ListedStep* listed,
                    float* log_probs, std::int64_t* tokens, std::int64_t* attended) {
   team_->begin();
   Stopwatch watch;
@@ -247,7 +243,7 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
   }
   if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
   if (network_->output_factor != 1.0f) stack_.scale_input(num_rows, network_->output_factor);
-  output_.best(stack_.input, num_rows, num_candidates, masks, lists, log_probs, tokens);
+  output_.best(stack_.input, num_rows, num_candidates, masks, listed, log_probs, tokens);
   if (attended != nullptr) find_most_attended(rows, num_rows, attended);
   watch.add_to(seconds_.output);
   team_->end();

@@ -54,10 +54,10 @@ class Session : private Pasts {
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
               int num_sentences);
   // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `attended` is
-  // given, the source position each row attended to most. `masks` and `lists`, if given, are the
-  // rows' own.
+  // given, the source position each row attended to most. `masks` and `listed`, if given, are
+  // the rows' own.
   void feed(const StepRow* rows, int num_rows, int num_candidates,
-            const std::uint8_t* const* masks, const std::vector<ListedRows>* lists,
+            const std::uint8_t* const* masks, const ListedStep* listed,
             float* log_probs, std::int64_t* tokens, std::int64_t* attended);
 
   const StepSeconds& seconds() const { return seconds_; }
@@ -76,7 +76,7 @@ class Session : private Pasts {
   void list(const std::vector<Request>& requests);
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
-  const std::vector<ListedRows>* lay_out_lists();
+  const ListedStep* lay_out_lists();
   Sentence source(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
@@ -113,7 +113,7 @@ class Session : private Pasts {
   std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
   std::vector<StepRow> step_rows_;
   std::vector<const std::uint8_t*> step_masks_;
-  std::vector<ListedRows> step_lists_;
+  ListedStep step_lists_;
   std::vector<std::int64_t> step_tokens_, step_attended_;
   std::vector<float> step_log_probs_;
 };

@@ -1,6 +1,7 @@
 #include "shortlist.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
@@ -20,9 +21,20 @@ Shortlist::Shortlist(std::shared_ptr<Network> network, std::vector<std::int32_t>
       offsets_(std::move(offsets)),
       ids_(std::move(ids)),
       with_source_(with_source),
-      rows_(*network_->output),
+      row_bytes_(round_up(network_->output->num_inputs(), 64)),
       is_listed_(network_->output->num_outputs(), 0) {
   check();
+  const Matrix& output = *network_->output;
+  rows_.reserve(std::size_t(output.num_outputs()) * row_bytes_);
+  std::memset(rows_.data(), 0, std::size_t(output.num_outputs()) * row_bytes_);
+  for (int token = 0; token < output.num_outputs(); ++token) {
+    const std::uint8_t* column =
+        output.panel(token / kPanel) + std::size_t(token % kPanel) * 4;
+    std::uint8_t* row = rows_.data() + std::size_t(token) * row_bytes_;
+    for (int quad = 0; quad < output.num_quads(); ++quad, column += 4 * kPanel) {
+      std::memcpy(row + quad * 4, column, 4);
+    }
+  }
 }
 
 // Everything that indexes an array later.
@@ -69,26 +81,23 @@ void Shortlist::choose(const std::vector<std::int32_t>& source,
   }
   std::fill(is_listed_.begin(), is_listed_.end(), 0);
   num_listed_ = 0;
+  find_weights(list);
 }
 
-void Shortlist::pack(Team& team, const std::vector<List*>& lists) const {
-  struct Panel {
-    List* list;
-    int index;
-  };
-  std::vector<Panel> panels;
-  const int num_inputs = network_->output->num_inputs();
-  for (List* list : lists) {
-    const int num_outputs = static_cast<int>(list->tokens.size());
-    list->memory.reserve(Matrix::bytes_of(num_outputs, num_inputs));
-    list->matrix = Matrix(list->memory.data(), num_outputs, num_inputs);
-    for (int i = 0; i < list->matrix.num_panels(); ++i) panels.push_back({list, i});
+// Where the weights of the listed tokens are, with their scales and biases.
+void Shortlist::find_weights(List& list) const {
+  const Matrix& output = *network_->output;
+  const int num_tokens = list.num_tokens(), num_places = list.num_panels() * kPanel;
+  list.rows.assign(num_places, rows_.data());
+  list.scale.reserve(num_places);
+  list.bias.reserve(num_places);
+  for (int place = 0; place < num_places; ++place) {
+    const bool is_real = place < num_tokens;
+    const std::int32_t token = is_real ? list.tokens[place] : 0;
+    if (is_real) list.rows[place] += std::size_t(token) * row_bytes_;
+    list.scale[place] = is_real ? output.scale(0)[token] : 0.0f;
+    list.bias[place] = is_real ? output.bias(0)[token] : kImpossible;
   }
-  team.run(static_cast<int>(panels.size()), [&](int task, int) {
-    List& list = *panels[task].list;
-    list.matrix.pack_panel(panels[task].index, rows_, list.tokens.data(), kImpossible,
-                           list.memory.data());
-  });
 }
 
 }  // namespace dragoman
