@@ -61,6 +61,12 @@ def _write_madlad(folder: Path) -> object:
     return write_t5(folder, spm=spm, **ids)
 
 
+def _write_t5(folder: Path) -> object:
+    spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
+    ids: Mapping[str, Any] = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    return write_t5(folder, spm=spm, head="tied", feed_forward_proj="relu", **ids)
+
+
 MULTILINGUAL: Mapping[str, Multilingual] = {
     "nllb": Multilingual(
         write=lambda folder: m2m100_folder(folder, kind="nllb"),
@@ -94,6 +100,12 @@ MULTILINGUAL: Mapping[str, Multilingual] = {
         ),
         files=("spiece.model", "spiece.model"),
         prompt="<2de> ",
+    ),
+    "t5": Multilingual(
+        write=_write_t5,
+        tokenizer=lambda folder: T5Tokenizer.from_pretrained(folder, extra_ids=0),
+        files=("spiece.model", "spiece.model"),
+        prompt="translate English to German: ",
     ),
     "opus-mt": Multilingual(
         write=lambda folder: marian_folder(folder, tags=MARIAN_TAGS),

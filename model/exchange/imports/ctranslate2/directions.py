@@ -8,7 +8,7 @@ where both leave it open, `--family` tells. What the tokens of a family mean is
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -206,10 +206,11 @@ def _of_t5(facts: Facts, options: ImportOptions) -> Directions:
     if facts.pieces is None:
         return Directions(problems=("its text is not cut by SentencePiece, as all T5's is",))
     asked = prompted_directions(facts.pieces, options.pairs, added=_added_pieces(facts.directory))
+    madlad = FAMILIES["madlad"]
     return Directions(
         pairs=asked.pairs,
         languages=asked.languages,
-        family=FAMILIES["madlad"],
+        family=madlad if madlad.tokens(facts.source) else replace(madlad, title="T5"),
         problems=asked.problems,
         notes=asked.notes,
     )

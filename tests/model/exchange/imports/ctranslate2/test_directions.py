@@ -51,7 +51,7 @@ def converted(
     name, base = request.param, tmp_path_factory.mktemp(request.param)
     directory = converted_directory(name, base / "hub", base / "directory")
     says_family = ImportOptions(family=name if name == "small100" else None)
-    options = FROM_ENGLISH if name == "opus-mt" else says_family
+    options = says_family if name in NUM_LANGUAGES else FROM_ENGLISH
     imported = CTranslate2Importer().read(directory, options)
     return Converted(
         name=name,
@@ -87,11 +87,11 @@ def test_every_piece_has_the_engines_log_probability(converted: Converted) -> No
 
 def test_all_languages_of_its_vocabulary_are_there_without_a_flag(converted: Converted) -> None:
     imported = converted.imported
-    assert imported.family == FAMILIES[converted.name].title
-    if converted.name == "opus-mt":
-        assert [(pair.target, pair.source_prefix) for pair in imported.pairs] == [
-            ("de", (">>deu<<",))
-        ]
+    assert imported.family == ("T5" if converted.name == "t5" else FAMILIES[converted.name].title)
+    if converted.name not in NUM_LANGUAGES:
+        (pair,) = imported.pairs
+        assert pair.source_prefix == ((">>deu<<",) if converted.name == "opus-mt" else ())
+        assert bool(pair.source_prompt) == (converted.name == "t5")
         return
     number = NUM_LANGUAGES[converted.name]
     assert len(imported.languages) == number
