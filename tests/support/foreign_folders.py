@@ -22,6 +22,7 @@ from model.text.moses import MosesBpe, MosesPieces
 from support.learned_merges import fairseq_vocabulary, learned_merges, merges_file, real_lines
 
 MBART_TAGS = 52
+_WIDE = 64
 MADLAD_SYMBOLS = ("<2en>", "<2de>", "<2zh>", "<2iw>", "<2nonsense>")
 _STACKS: Mapping[str, object] = {
     "d_model": 16,
@@ -70,6 +71,8 @@ def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None
         if not (has_sinusoids and "embed_positions" in name):
             is_norm = "norm" in name and name.endswith("weight")
             spread = 0.3 if parameter.dim() < 2 else min(0.3, 1.6 / parameter.shape[-1] ** 0.5)
+            if name.endswith("Attention.q.weight") and parameter.shape[-1] > _WIDE:
+                spread /= reference.config.d_kv**0.5  # T5 scales queries, and no scores
             parameter.normal_(float(is_norm), spread, generator=generator)
     if hasattr(reference, "final_logits_bias"):
         reference.final_logits_bias.normal_(0.0, 0.3, generator=generator)
