@@ -74,7 +74,7 @@ class PackedFolder:
             module: The kernels that are to read them.
         """
         path = self._file(checkpoint, module)
-        with self._logged("packed weights are not used"), suppress(FileNotFoundError):
+        with self._logged("packed_weights_not_used"), suppress(FileNotFoundError):
             _check_owner(self.path, self.path.lstat(), stat.S_ISDIR)
             try:
                 with _opened(path) as file:
@@ -89,7 +89,7 @@ class PackedFolder:
         """Write the matrices of a checkpoint; a file that somebody else has written stays."""
         path = self._file(checkpoint, module)
         header = _header(checkpoint, packed, module)
-        with self._logged("packed weights are not kept"):
+        with self._logged("packed_weights_not_kept"):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_owner(self.path, self.path.lstat(), stat.S_ISDIR)
             self._make_room(_IMAGE_BEGIN + sum(part.nbytes for part in packed.memory.parts))

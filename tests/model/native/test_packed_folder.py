@@ -94,8 +94,8 @@ sys.stdin.read()
         num_here = sum_of("Rss", "self", path)
         other.communicate()
     assert num_resident * 1024 >= path.stat().st_size - IMAGE_BEGIN
-    assert num_here > 0
-    assert num_own <= num_resident - num_here / 2 + 1
+    assert num_here > num_resident / 2
+    assert num_own < 0.8 * num_resident  # half, of what both have
     assert translations(here) == translations(load(checkpoint, None))
 
 
@@ -132,7 +132,7 @@ def test_a_file_that_is_not_as_it_was_written_is_packed_anew(
         assert path.read_bytes() == good
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(caplog.records) == len(DAMAGES)
-    assert {record.message for record in caplog.records} == {"packed weights are not used"}
+    assert {record.message for record in caplog.records} == {"packed_weights_not_used"}
 
 
 def test_a_file_of_another_checkpoint_is_not_taken_for_this_one(
