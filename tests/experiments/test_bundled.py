@@ -19,6 +19,7 @@ from model.train.config.experiment import read_experiment
 from model.train.data.parallel import read_lines
 from support import commands_in_process
 from support.tiny_checkpoint import TINY_LICENCES, TINY_LIMITS, generated_pairs
+from support.tiny_runs import undrawn
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 REAL_PIECES_BYTES = 500_000
@@ -46,10 +47,10 @@ def test_teacher_text_and_students(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             write_corpus(data / item.folder / item.split, item.corpus, pairs[:2])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(bundled, "run_all", commands_in_process.run_all)
-    for key, value in (("max_updates", 20), ("snapshot_every_updates", 10)):
-        monkeypatch.setitem(bundled.QUICK["run"], key, value)
+    monkeypatch.setitem(bundled.QUICK["run"], "snapshot_every_updates", 40)
 
-    run_stages(monkeypatch, "--keep", "kept", "--threads", "1")
+    with undrawn():
+        run_stages(monkeypatch, "--keep", "kept", "--threads", "1")
 
     text = tmp_path / "runs" / "bundled" / "text"
     for corpus in student.train:

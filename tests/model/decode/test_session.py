@@ -199,11 +199,12 @@ def test_what_turns_nan_after_its_first_hypothesis_leaves_nothing_behind(
     cleared: list[int] = []
     monkeypatch.setattr(CachedNetwork, "clear", lambda _, slot: cleared.append(slot.slot_id))
     transformer = small_transformer(eos_bias=1.0)
-    rng = random.Random(3)
+    rng = random.Random(250)  # of others most end with their first hypothesis
     finished: list[FinishedSentence] = []
     while not finished:
         backend = EagerBackend(transformer, tokens=TOKENS, limits=LIMITS)
-        backend.admit([7], [random_request(rng, SearchConfig(beam_size=4, max_length=20))])
+        search = SearchConfig(beam_size=4, max_length=20)
+        backend.admit([7], [random_request(rng, search)])
         (slot,) = backend._table._by_id.values()
         while not finished and not slot.finished:
             finished = backend.step()

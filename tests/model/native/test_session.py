@@ -282,7 +282,8 @@ def test_a_decoder_without_layers_looks_at_nothing() -> None:
 
 
 def test_a_loop_of_more_than_a_million_tasks_is_done_whole() -> None:
-    shape = {"d_model": 4, "num_heads": 1024, "d_k": 1, "d_v": 1, "num_encoder_layers": 1}
+    shape = {"d_model": 4, "num_heads": 1024, "d_k": 1, "d_v": 1}
+    shape |= {"num_encoder_layers": 1, "num_decoder_layers": 1}
     search = SearchConfig(beam_size=1, max_length=2)
     requests = [
         DecodeRequest(source_ids=(3 + i % 20,), prefix_ids=(0,), search=search) for i in range(1030)
