@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.running_server import RunningServer, running_server, starting_server
+from support.running_server import POLL_SECONDS, RunningServer, running_server, starting_server
 
 # One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
 SLOW = {
@@ -43,7 +44,7 @@ def _work(server: RunningServer) -> Iterator[list[Future[httpx.Response]]]:
     with ThreadPoolExecutor(NUM_CLIENTS) as threads:
         replies = [threads.submit(_translate, server) for _ in range(NUM_CLIENTS)]
         while server.metrics()["dragoman_received_segments_total"] < NUM_CLIENTS * len(TEXTS):
-            pass
+            time.sleep(POLL_SECONDS)
         yield replies
 
 
@@ -69,7 +70,7 @@ def test_sighup_to_all_processes_is_a_reload_and_loses_nothing(
             _signal_all(server, signal.SIGHUP)
         assert [reply.result().status_code for reply in replies] == [200] * NUM_CLIENTS
         while '"event": "reloaded"' not in log.read_text():
-            pass
+            time.sleep(POLL_SECONDS)
     assert "engine_lost" not in log.read_text()
 
 
@@ -81,9 +82,9 @@ def test_sigterm_to_all_processes_while_booting_leaves_with_0(
     with starting_server(served_checkpoint, log) as server:
         server.wait_listening()
         while not (engines := server.engine_ids()):
-            pass
+            time.sleep(POLL_SECONDS)
         while has_begun and "service.engine" not in Path(f"/proc/{engines[0]}/cmdline").read_text():
-            pass
+            time.sleep(POLL_SECONDS)
         _signal_all(server, signal.SIGTERM)
         assert server.wait() == 0
     assert "start_failed" not in log.read_text()

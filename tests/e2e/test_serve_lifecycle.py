@@ -17,7 +17,13 @@ import pytest
 
 from model.native import kernels
 from service.access.keys import ApiKey
-from support.running_server import ROOT, RunningServer, running_server, starting_server
+from support.running_server import (
+    POLL_SECONDS,
+    ROOT,
+    RunningServer,
+    running_server,
+    starting_server,
+)
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 # One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
@@ -47,12 +53,12 @@ def _work(server: RunningServer, num_clients: int) -> Iterator[list[Future[httpx
 def _wait_until(server: RunningServer, name: str, value: float) -> None:
     """Ask for the metrics until one of them is there; pytest's timeout is the bound."""
     while server.metrics()[name] < value:
-        pass
+        time.sleep(POLL_SECONDS)
 
 
 def _wait_status(client: httpx.Client, path: str, status: int) -> httpx.Response:
     while (reply := client.get(path)).status_code != status:
-        pass
+        time.sleep(POLL_SECONDS)
     return reply
 
 
@@ -143,10 +149,10 @@ def test_after_the_drain_a_second_signal_leaves_who_does_not_read(
         sloth.connect(("127.0.0.1", server.port))
         sloth.sendall(b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n" * 300)
         while server.metrics()["dragoman_open_connections"] < 2:
-            pass
+            time.sleep(POLL_SECONDS)
         server.signal(signal.SIGTERM)
         while '"drained"' not in log.read_text():
-            pass
+            time.sleep(POLL_SECONDS)
         began = time.monotonic()
         server.signal(signal.SIGTERM)
         assert server.wait() == 0

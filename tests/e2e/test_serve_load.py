@@ -4,13 +4,14 @@ import asyncio
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from support.running_server import RunningServer, running_server
+from support.running_server import POLL_SECONDS, RunningServer, running_server
 
 # Few slots and float32 make a small network slow: the work below takes seconds, not milliseconds.
 SLOW = {
@@ -40,7 +41,7 @@ def _gauges(server: RunningServer) -> dict[str, float]:
 def _wait_idle(server: RunningServer) -> None:
     """Ask until nothing is left of any request; pytest's timeout is the bound."""
     while any(_gauges(server).values()):
-        pass
+        time.sleep(POLL_SECONDS)
 
 
 async def _send(server: RunningServer, request: bytes) -> asyncio.StreamWriter:
@@ -63,7 +64,7 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
         writers = [await _send(slow_server, _raw_request(TEXTS)) for _ in range(200)]
         arrived = before["dragoman_received_segments_total"] + 200 * len(TEXTS)
         while slow_server.metrics()["dragoman_received_segments_total"] < arrived:
-            pass
+            await asyncio.sleep(POLL_SECONDS)
         assert _gauges(slow_server)["queued_segments"] > 1000
         for writer in writers:
             writer.close()

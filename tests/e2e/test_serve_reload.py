@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from service.access.keys import ApiKey, new_key
-from support.running_server import RunningServer, running_server
+from support.running_server import POLL_SECONDS, RunningServer, running_server
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 ENGLISH = "The cat sees the river."
@@ -36,7 +37,7 @@ def _offline(checkpoint: Path, text: str) -> str:
 def _wait_logged(log: Path, event: str) -> None:
     """Read the log until the event is there; pytest's timeout is the bound."""
     while f'"event": "{event}"' not in log.read_text():
-        pass
+        time.sleep(POLL_SECONDS)
 
 
 def _replace(checkpoint: Path, *, seed: int) -> None:
@@ -62,7 +63,7 @@ def test_sighup_serves_the_new_checkpoint_and_loses_no_request(tmp_path: Path) -
         assert {reply.json()["translatedText"] for reply in replies} <= {before, after}
         assert _translate(server).json()["translatedText"] == after
         while len(engines := server.engine_ids()) > 1:  # the old one leaves
-            pass
+            time.sleep(POLL_SECONDS)
         assert engines != old
         metrics = server.metrics()
         assert metrics["dragoman_engine_restarts_total{reason=exit}"] == 0
@@ -84,7 +85,7 @@ def test_work_that_began_on_the_old_engine_ends_there(tmp_path: Path) -> None:
 
         reply = threads.submit(translate_all)
         while server.metrics()["dragoman_received_segments_total"] < len(texts):
-            pass
+            time.sleep(POLL_SECONDS)
         _replace(checkpoint, seed=6)
         server.signal(signal.SIGHUP)
         _wait_logged(log, "reloaded")

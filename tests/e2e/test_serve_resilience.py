@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.running_server import RunningServer, running_server
+from support.running_server import POLL_SECONDS, RunningServer, running_server
 
 TEXTS = [f"The cat number {number} sees the river." for number in range(12)]
 EAGER = {"DRAGOMAN_HANG_SECONDS": "1", "DRAGOMAN_RESTART_WINDOW_SECONDS": "0.001"}
@@ -25,7 +26,7 @@ def _translate(client: httpx.Client, text: str) -> httpx.Response:
 def _wait_status(client: httpx.Client, path: str, status: int) -> httpx.Response:
     """Ask until it is answered so; pytest's timeout is the bound."""
     while (reply := client.get(path)).status_code != status:
-        pass
+        time.sleep(POLL_SECONDS)
     return reply
 
 

@@ -5,11 +5,19 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from support.running_server import ROOT, SMALL_SERVER, RunningServer, free_port, running_server
+from support.running_server import (
+    POLL_SECONDS,
+    ROOT,
+    SMALL_SERVER,
+    RunningServer,
+    free_port,
+    running_server,
+)
 
 BODY = (
     b"POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
@@ -28,7 +36,7 @@ def _until_closed(connection: socket.socket) -> bytes:
 def _wait_for(server: RunningServer, name: str, value: float) -> None:
     """Ask for the metrics until one of them is there; pytest's timeout is the bound."""
     while server.metrics()[f"dragoman_{name}"] < value:
-        pass
+        time.sleep(POLL_SECONDS)
 
 
 def test_sigterm_refuses_at_once_what_still_arrives(

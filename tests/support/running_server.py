@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STOP_SECONDS = 60
 SMALL_SERVER = {"DRAGOMAN_NUM_THREADS": "1", "DRAGOMAN_PACKED_BYTES": "0"}
 """Settings of a server that is tested: one thread, and nothing kept in the user's own cache."""
+POLL_SECONDS = 0.02
+"""Between two looks at a server, which leaves the processor to it."""
 
 
 @dataclass(slots=True, kw_only=True)

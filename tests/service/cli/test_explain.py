@@ -11,7 +11,9 @@ from support.tiny_checkpoint import EN_ZH, ZH_EN, tiny_network, write_tiny_check
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_tiny_checkpoint(tmp_path_factory.mktemp("explain") / "tiny", pairs=(EN_ZH,))
+    network = replace(tiny_network(), num_heads=1)  # a map of each head is drawn
+    directory = tmp_path_factory.mktemp("explain") / "tiny"
+    return write_tiny_checkpoint(directory, pairs=(EN_ZH,), network=network)
 
 
 def test_a_page_of_pictures_is_written_and_named(

@@ -13,6 +13,7 @@ import pytest
 
 from model.train.loop.distributed import FirstWorkerError
 from service.cli.main import main
+from support.running_server import POLL_SECONDS
 from support.tiny_checkpoint import generated_pairs
 from support.tiny_runs import undrawn
 
@@ -295,6 +296,7 @@ def test_a_signal_ends_the_preparation_of_text_and_the_same_command_goes_on(fold
         while not list(folder.glob("run/text/*.partial-*")):
             assert process.poll() is None
             assert time.monotonic() < deadline
+            time.sleep(POLL_SECONDS)
         process.terminate()
         (event,) = map(json.loads, stderr)
         assert process.wait(timeout=60) == 130
