@@ -63,7 +63,7 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
     async def scenario() -> None:
         writers = [await _send(slow_server, _raw_request(TEXTS)) for _ in range(200)]
         arrived = before["dragoman_received_segments_total"] + 200 * len(TEXTS)
-        while slow_server.metrics()["dragoman_received_segments_total"] < arrived:
+        while slow_server.metrics()["dragoman_received_segments_total"] < arrived:  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
         assert _gauges(slow_server)["queued_segments"] > 1000
         for writer in writers:
