@@ -20,7 +20,7 @@ SLOW = {
     "DRAGOMAN_MAX_ROWS": "16",
     "DRAGOMAN_COMPUTE_TYPE": "float32",
 }
-TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(20)]
+TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(10)]
 NUM_CLIENTS = 2
 
 
