@@ -32,7 +32,7 @@ SLOW = {
     "DRAGOMAN_MAX_ROWS": "16",
     "DRAGOMAN_COMPUTE_TYPE": "float32",
 }
-TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(20)]
+TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(12)]
 
 
 def _translate(server: RunningServer) -> httpx.Response:
