@@ -103,6 +103,8 @@ class Settings(BaseSettings):
         detection: How the languages of texts are told: with statistics in memory of all languages
             that share a script, with a tenth of them ("compact"), or not at all; "auto" has all
             statistics of up to `service.models.detection.MAX_ACCURATE_LANGUAGES`.
+        segment_cache: Bytes (64M) of translated segments that are kept for whoever asks for the
+            same again; 0 keeps none.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -182,6 +184,7 @@ class Settings(BaseSettings):
     pinned: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_names)] = ()
     load_seconds: Seconds = 30.0
     detection: DetectionMode = "auto"
+    segment_cache: Annotated[int, Field(ge=0, le=2**40), BeforeValidator(_parse_bytes)] = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False

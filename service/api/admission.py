@@ -141,7 +141,12 @@ class Admission:
         work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
-        job = dataclasses.replace(job, priority=priority, client=hash(caller.identity))
+        job = dataclasses.replace(
+            job,
+            priority=priority,
+            client=hash(caller.identity),
+            cache_scope=caller.identity if caller.has_key else "",
+        )
         if self.front.is_asleep(*routes):
             await unless_gone(request, self.front.wake(*routes))
         with self.front.translator(routes, priority) as translator:

@@ -21,7 +21,8 @@ from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
 from service.models.checkpoints import Checkpoints, TextCheckpoint
-from service.models.translator import OnlineTranslator, SegmentsFinished
+from service.models.segment_cache import SegmentCache
+from service.models.translator import LookedUp, OnlineTranslator, SegmentsFinished
 from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
@@ -66,6 +67,8 @@ class Deployment:
         text_thread: Where texts are prepared and finished.
         on_finished: Called with the segments of every request that were translated.
         left_out: Names of checkpoints that are not served.
+        cache: Segments that were translated before; None where none are kept.
+        on_looked_up: Called with how many of a request's segments were there, and were not.
 
     Attributes:
         checkpoints: Those that are served.
@@ -86,6 +89,8 @@ class Deployment:
         text_thread: Executor,
         on_finished: SegmentsFinished | None = None,
         left_out: frozenset[str] = frozenset(),
+        cache: SegmentCache | None = None,
+        on_looked_up: LookedUp = lambda _hits, _misses: None,
     ) -> None:
         self.checkpoints = checkpoints.usable
         self.faulty = checkpoints.faulty
@@ -107,6 +112,9 @@ class Deployment:
                     text_thread=text_thread,
                     bulk_turn=bulk_turn,
                     on_finished=on_finished,
+                    cache=cache,
+                    fingerprint=checkpoint.fingerprint,
+                    on_looked_up=on_looked_up,
                 )
                 for number, checkpoint in enumerate(self.checkpoints)
             }
@@ -125,6 +133,7 @@ class Deployment:
         on_given_up: Callable[[], None] = lambda: None,
         on_outdated: Callable[[], Awaitable[bool]] | None = None,
         left_out: frozenset[str] = frozenset(),
+        cache: SegmentCache | None = None,
     ) -> Self:
         """Start an engine with checkpoints.
 
@@ -175,6 +184,8 @@ class Deployment:
             text_thread=text_thread,
             on_finished=on_finished,
             left_out=left_out,
+            cache=cache,
+            on_looked_up=metrics.segments.looked_up,
         )
 
     def __repr__(self) -> str:

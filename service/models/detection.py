@@ -16,7 +16,7 @@ from service.priority import Priority
 from service.settings import DetectionMode
 
 MAX_ACCURATE_LANGUAGES = 8
-"""Languages that "auto" reads all statistics of, 30 MB each; of more it reads few, 2 MB each."""
+"""Languages that "auto" reads all statistics of (30 MB each); of more it reads few (2 MB each)."""
 
 _MAX_DETECTORS = 64
 

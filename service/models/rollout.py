@@ -21,6 +21,7 @@ from service.models.conversion import convert_packages
 from service.models.deployment import Deployment
 from service.models.figures import Figures
 from service.models.registry import Routes
+from service.models.segment_cache import SegmentCache
 from service.models.sleepers import Sleepers
 from service.models.translator import SegmentsFinished
 from service.settings import Settings
@@ -68,6 +69,9 @@ class Rollout:
         self._on_given_up = on_given_up
         self._may_replace = may_replace
         self._on_found = on_found
+        self._cache = SegmentCache(settings.segment_cache) if settings.segment_cache else None
+        cache = self._cache
+        metrics.watch_cache(lambda: 0 if cache is None else cache.num_bytes)
         self._left_out: frozenset[str] = frozenset()
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
         self._opening: asyncio.Timeout | None = None
@@ -121,6 +125,7 @@ class Rollout:
             on_given_up=self._on_given_up,
             on_outdated=self._replace_outdated,
             left_out=self._left_out,
+            cache=self._cache,
         )
 
     def begin(self, deployment: Deployment) -> None:
@@ -247,6 +252,8 @@ class Rollout:
         for name, old in woken.items():
             if self.routes.find(name) is not old:
                 self._metrics.residency.unloaded(name, "reload")
+        if self._cache is not None:
+            self._cache.clear()
         self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
         self._report_checkpoints()
         names = [checkpoint.name for checkpoint in self.routes.loaded]
@@ -268,6 +275,7 @@ class Rollout:
             clock=self._clock,
             on_finished=self._on_finished,
             on_given_up=partial(self.sleepers.rest, name),
+            cache=self._cache,
         )
 
     async def _retire(self, deployment: Deployment) -> None:

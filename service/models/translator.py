@@ -26,10 +26,12 @@ from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.alignment import PieceWidths
 from service.models.routing import Route
+from service.models.segment_cache import SegmentCache
 from service.models.text_work import TextWork
 from service.priority import Priority, priority_of, work_of
 
 SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
+LookedUp = Callable[[int, int], None]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -56,6 +58,7 @@ class TranslationRequest:
         by_source: Where the source is to be detected, the route from each language that a text may
             be in; `route` is then that of a text that says nothing of its language.
         spent_seconds: Of the deadline's, those that are over.
+        cache_scope: Whose segments are found in the cache again: a key's name; empty without one.
     """
 
     texts: tuple[str, ...]
@@ -71,6 +74,7 @@ class TranslationRequest:
     client: int = 0
     by_source: Mapping[str, Route] | None = None
     spent_seconds: float = 0.0
+    cache_scope: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +167,11 @@ class OnlineTranslator:
         text_thread: Where the pipeline runs.
         bulk_turn: Held while bulk hands it a piece of text: with one at a time, an interactive
             request never waits there for more than one.
-        on_finished: Called with a request's segments and their answers, in the request's task.
+        on_finished: Called with the segments of a request that the engine had, and their answers,
+            in the request's task.
+        cache: Segments that were translated before; None where none are kept.
+        fingerprint: Names exactly the checkpoint's files.
+        on_looked_up: Called with how many of a request's segments were in the cache, and were not.
 
     Attributes:
         pipeline: Text ↔ segments.
@@ -183,6 +191,9 @@ class OnlineTranslator:
         checkpoint: int = 0,
         checkpoint_name: str = "",
         on_finished: SegmentsFinished | None = None,
+        cache: SegmentCache | None = None,
+        fingerprint: str = "",
+        on_looked_up: LookedUp = lambda _hits, _misses: None,
     ) -> None:
         self.pipeline = pipeline
         self.source_widths = PieceWidths(pipeline.source_pieces)
@@ -193,6 +204,9 @@ class OnlineTranslator:
         self._checkpoint_name = checkpoint_name
         self._text_work = TextWork(text_thread, bulk_turn)
         self._on_finished = on_finished
+        self._cache = cache
+        self._fingerprint = fingerprint
+        self._on_looked_up = on_looked_up
 
     async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
         """One result per text, in order; cancelling it cancels its segments.
@@ -258,14 +272,39 @@ class OnlineTranslator:
         request: TranslationRequest,
     ) -> list[Draft[Hypothesis]]:
         """The texts with what was found for all that they asked for."""
+        found = iter(await self._found(jobs, request))
+        return [draft.answered([next(found) for _ in draft.asked]) for draft in drafts]
+
+    async def _found(
+        self, jobs: Sequence[SegmentJob], request: TranslationRequest
+    ) -> list[tuple[Hypothesis, ...]]:
+        """The hypotheses of every segment, from the cache where it has them."""
+        cache = self._cache
+        if cache is None:
+            return await self._translated(jobs, request)
+        name, scope = self._fingerprint, request.cache_scope
+        keys = [cache.key(job.request, checkpoint=name, scope=scope) for job in jobs]
+        known = [cache.find(key) for key in keys]
+        missing = [place for place, hypotheses in enumerate(known) if hypotheses is None]
+        self._on_looked_up(len(jobs) - len(missing), len(missing))
+        new = await self._translated([jobs[place] for place in missing], request)
+        by_place = dict(zip(missing, new, strict=True))
+        for place, hypotheses in by_place.items():
+            cache.keep(keys[place], hypotheses)
+        return [
+            by_place[place] if hypotheses is None else hypotheses
+            for place, hypotheses in enumerate(known)
+        ]
+
+    async def _translated(
+        self, jobs: Sequence[SegmentJob], request: TranslationRequest
+    ) -> list[tuple[Hypothesis, ...]]:
+        """The hypotheses of every segment, from the engine."""
         with self._engine.submit(jobs, client=request.client) as batch:
             answers = await batch.results()
         if self._on_finished is not None:
             self._on_finished(jobs, answers)
-        finished = iter(answers)
-        return [
-            draft.answered([next(finished).hypotheses for _ in draft.asked]) for draft in drafts
-        ]
+        return [answer.hypotheses for answer in answers]
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest

@@ -229,6 +229,14 @@ class Metrics:
             registry=self._registry,
         ).set(limit)
 
+    def watch_cache(self, num_bytes: Callable[[], int]) -> None:
+        """Also export how much the cache of segments holds."""
+        Gauge(
+            "dragoman_segment_cache_bytes",
+            "Bytes of translated segments that are kept.",
+            registry=self._registry,
+        ).set_function(num_bytes)
+
     def watch_connections(self, num_open: Callable[[], int], *, limit: int) -> None:
         """Also export how many connections are open, and their limit."""
         connections = Gauge(

@@ -46,6 +46,14 @@ class SegmentMetrics:
         self._source_tokens = tokens("source", "Source tokens of a segment for the engine.")
         self._target_tokens = tokens("target", "Target tokens of a finished segment.")
         self._create_times(registry)
+        self._looked_up = Counter(
+            "dragoman_segment_cache_lookups",
+            "Segments that were looked for in the cache, by whether they were there.",
+            ("result",),
+            registry=registry,
+        )
+        for result in ("hit", "miss"):
+            self._looked_up.labels(result)
 
     def _create_times(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
@@ -81,6 +89,11 @@ class SegmentMetrics:
             self._source_tokens,
             self._target_tokens,
         )
+
+    def looked_up(self, num_hits: int, num_misses: int) -> None:
+        """Segments of a request were looked for in the cache."""
+        self._looked_up.labels("hit").inc(num_hits)
+        self._looked_up.labels("miss").inc(num_misses)
 
     def segment_received(self, job: SegmentJob) -> None:
         """A segment was handed to the engine."""

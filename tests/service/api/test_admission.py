@@ -222,6 +222,13 @@ def test_any_contract_takes_the_same_steps_in_the_same_order(
     assert server.steps == [*read, *TRANSLATED]
 
 
+@pytest.mark.parametrize(("key", "scope"), [("header", "k"), (None, "")])
+def test_what_is_kept_of_a_request_belongs_to_its_key(key: str | None, scope: str) -> None:
+    server = Parts(body=TEXT, query={}, key=key)
+    _answer(server, Third(steps=server.steps))
+    assert server.job.cache_scope == scope
+
+
 def test_a_full_server_refuses_before_it_reads_a_body() -> None:
     server = Parts(body=TEXT, query={})
     server.is_full = True

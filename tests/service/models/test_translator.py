@@ -15,6 +15,7 @@ from service.engine.errors import EngineUnavailableError, QueueFullError
 from service.engine.messages import Configure, Finished, SegmentTimings
 from service.errors import RequestError
 from service.models.routing import Hop, Route
+from service.models.segment_cache import SegmentCache
 from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
@@ -308,6 +309,39 @@ def test_of_bulk_one_piece_of_text_is_worked_on_at_a_time(
         assert len(await waiting) == 2
 
     runner.run(scenario())
+
+
+def test_what_was_translated_before_is_not_searched_again(
+    runner: asyncio.Runner, translator: OnlineTranslator, engine: EngineClient
+) -> None:
+    looked_up: list[tuple[int, int]] = []
+    searched: list[int] = []
+    cached = OnlineTranslator(
+        pipeline=translator.pipeline,
+        limits=TINY_LIMITS,
+        engine=engine,
+        text_thread=translator._text_work._thread,
+        bulk_turn=asyncio.Semaphore(1),
+        on_finished=lambda jobs, answers: searched.append(len(answers)),
+        cache=SegmentCache(1_000_000),
+        fingerprint="a",
+        on_looked_up=lambda hits, misses: looked_up.append((hits, misses)),
+    )
+    other = "My friend waits for a letter."
+    request = _request([TEXT, "7.30", f"{TEXT}\n{other}"], num_alternatives=1)
+    plain = runner.run(translator.translate(request))
+    assert runner.run(cached.translate(request)) == plain
+    assert runner.run(cached.translate(request)) == plain
+    assert (looked_up, searched) == ([(0, 3), (3, 0)], [3, 0])
+    for changed in (
+        dataclasses.replace(request, cache_scope="key:other"),
+        dataclasses.replace(request, length_penalty=0.5),
+    ):
+        assert runner.run(cached.translate(changed)) == runner.run(translator.translate(changed))
+    assert looked_up[2:] == [(0, 3), (0, 3)]
+    more = dataclasses.replace(request, texts=("A dog runs.", other))
+    assert runner.run(cached.translate(more))[1].hypotheses == plain[2].hypotheses[1:]
+    assert looked_up[4:] == [(1, 1)]
 
 
 def test_without_an_engine_a_request_is_refused_at_once(
