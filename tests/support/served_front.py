@@ -44,6 +44,7 @@ class Served:
         pinned: tuple[str, ...] = (),
         load_seconds: float = 300.0,
         stopping: StoppingRule = "exact",
+        segment_cache: int = 0,
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,
@@ -57,6 +58,7 @@ class Served:
             stopping=stopping,
             num_threads=1,
             detection="compact",
+            segment_cache=segment_cache,
             log_level="error",
             max_pending_segments=max_pending_segments,
             max_requests=max_requests,

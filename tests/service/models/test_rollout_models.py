@@ -36,12 +36,16 @@ async def _change(client: httpx.AsyncClient, name: str, what: str) -> tuple[int,
 
 def test_what_is_unloaded_is_not_served_until_it_is_loaded_again(folder: Path) -> None:
     async def scenario() -> None:
-        served = Served(folder)
+        served = Served(folder, segment_cache=1_000_000)
         async with served.client() as client:
+            assert repr(served.front.detection) == "<LanguageDetection compact: 2 languages>"
             first = await served.translate(client)
+            assert await served.translate(client) == first
+            assert served.sample("segment_cache_lookups_total", result="hit") == 1
             old = served.front._served.supervisor.process_id
             status, told = await _change(client, "small", "unload")
             assert (status, told["name"], told["state"]) == (200, "small", "unloaded")
+            assert served.sample("segment_cache_bytes") == 0, "a reload has emptied it"
             assert (told["compute_type"], told["num_pairs"]) == (None, 1)
             assert await served.translate(client) != first, "the other one for this pair"
             await asyncio.gather(*served.front._rollout._retiring.values())
