@@ -160,7 +160,10 @@ def lenient_tag(code: str) -> str:
     Raises:
         InputError: It is none.
     """
-    return canonical_tag(code.replace("_", "-"))
+    try:
+        return canonical_tag(code.replace("_", "-"))
+    except InputError:
+        return canonical_tag(code)  # which says what is wrong with it as it was written
 
 
 def _cased(part: str) -> str:
