@@ -98,12 +98,18 @@ def started(prepared: PreparedText) -> Draft[OutputT]:
 
 
 def best_of(piece: Piece[OutputT]) -> Piece[OutputT]:
-    """Of all tries of a stretch the one with the fewest failures, the first of equals."""
+    """Of all tries of a stretch the one with the fewest failures, the first of equals.
+
+    It says how many there were.
+    """
     tries = [piece]
     while tries[-1].earlier is not None:
         tries.append(tries[-1].earlier)
     chosen = min(reversed(tries), key=_num_failed)
-    return replace(chosen, earlier=None)
+    if chosen.translated is None:
+        return replace(chosen, earlier=None)
+    quality = replace(chosen.translated.quality, num_tries=piece.segment.num_tries)
+    return replace(chosen, translated=replace(chosen.translated, quality=quality), earlier=None)
 
 
 def _num_failed(piece: Piece[OutputT]) -> int:
