@@ -65,6 +65,7 @@ class _Answer:
     token_ids: Sequence[int]
     score: float = 0.0
     is_truncated: bool = False
+    alignment: None = None
 
 
 class Batcher:

@@ -43,6 +43,7 @@ class _Answer:
     token_ids: Sequence[int]
     score: float = 0.0
     is_truncated: bool = False
+    alignment: None = None
 
 
 def read_lines(max_lines: int) -> Lines:
