@@ -106,11 +106,11 @@ def test_a_pivot_is_told_segment_by_segment_and_is_what_the_hops_make(
         }
         alone = _ok(client, texts=first["text"], source="en", target="zh-Hans", **options)
         assert segment["text"] == alone["translations"][0]["text"].strip()
-        [last] = alone["translations"][0]["segments"]
-        assert (segment["score"], segment["token_log_probs"]) == (
-            last["score"],
-            last["token_log_probs"],
-        )
+        # What an untrained network writes may loop, and is cut then.
+        parts = [part for part in alone["translations"][0]["segments"] if not part["is_verbatim"]]
+        log_probs = [value for part in parts for value in part["token_log_probs"]]
+        assert segment["token_log_probs"] == log_probs
+        assert segment["score"] == pytest.approx(sum(log_probs) / len(log_probs))
         assert len(segment["alignment"]) == segment["num_target_tokens"]
         assert all(0 <= index < segment["num_source_tokens"] for index in segment["alignment"])
 
