@@ -90,6 +90,23 @@ def test_alignment_points_into_the_source(client: httpx.Client) -> None:
     assert all(0 <= index < segment["num_source_tokens"] for index in segment["alignment"])
 
 
+def test_marks_come_through_and_every_segment_says_what_was_checked(client: httpx.Client) -> None:
+    text = "- The cat sees {name} 😀 at https://example.org/a?b=c\n`git push`"
+    (translation,) = _ok(client, texts=text)["translations"]
+    assert translation["text"].startswith("- ")
+    assert translation["text"].endswith("\n`git push`")
+    for mark in ("{name}", "😀", "https://example.org/a?b=c"):
+        assert translation["text"].count(mark) == 1
+    *_, last = translation["segments"]
+    assert last["quality"] == {"checked": [], "failed": [], "num_tries": 0}
+    checked = [segment["quality"]["checked"] for segment in translation["segments"]]
+    names = ["marks", "numbers", "characters", "length", "loop", "copy", "end"]
+    assert names in checked
+    assert all(
+        set(segment["quality"]["failed"]) <= set(names) for segment in translation["segments"]
+    )
+
+
 def test_alternatives_widen_the_beam_and_differ(client: httpx.Client) -> None:
     translation = _ok(client, beam_size=1, alternatives=3)["translations"][0]
     texts = [translation["text"], *translation["alternatives"]]
