@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from model.text.pipeline import TranslatedSegment, Translation
+from model.text.segments import TranslatedSegment, Translation
 from service.models.routing import Route
 from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest, within
 from service.models.two_hops import Translator, TwoHops
