@@ -80,7 +80,9 @@ def test_without_a_target_the_translation_is_drawn(checkpoint: Checkpoint) -> No
     assert found.translation == expected.text
     assert not found.is_given
     target_ids = [piece.token_id for piece in found.written_pieces[:-1]]
-    assert checkpoint.tokenizer.decode(target_ids).strip() == expected.text
+    # Bytes that are no text, as an untrained network writes them, are drawn but not text.
+    decoded = checkpoint.tokenizer.decode(target_ids).replace("\ufffd", "")
+    assert decoded.strip() == expected.text
 
 
 def test_a_text_that_is_not_one_sentence_is_refused(checkpoint: Checkpoint) -> None:
