@@ -251,8 +251,7 @@ class OnlineTranslator:
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
             return self.pipeline.review(draft, is_last=True)
 
-        is_capped = request.max_length is not None  # nothing is whole then, nor is it wanted
-        while not is_capped:
+        while request.max_length is None:  # with a cap nothing is whole, nor is it wanted to be
             drafts = await self._map(self.pipeline.review, answered, request)
             jobs = self._jobs(drafts, request, pair)
             if not jobs:
