@@ -226,7 +226,7 @@ class TextPipeline:
         )
         return TranslatedSegment(
             source=segment.text,
-            text=text.replace("\ufffd", "") if "characters" in failed else text,
+            text=text.replace("\ufffd", "").strip() if "characters" in failed else text,
             score=output.score,
             is_verbatim=False,
             is_cut=segment.is_cut,

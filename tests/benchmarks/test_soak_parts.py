@@ -143,15 +143,15 @@ def test_clients_see_translations_refusals_and_silence(server: RunningServer) ->
 
 def test_loads_note_every_request(server: RunningServer) -> None:
     async def scenario() -> None:
-        before = server.metrics()["dragoman_finished_segments_total"]
+        answered = "dragoman_requests_total{route=/translate,status=200}"
+        before = server.metrics().get(answered, 0)
         closed = await closed_loop(
             server.port, sentences(50), num_clients=3, is_over=for_seconds(0.5)
         )
         opened = await offered(server.port, sentences(50), rate=20, seconds=0.5)
         assert opened.statuses == {200: 10}
         assert set(closed.statuses) == {200}
-        after = server.metrics()["dragoman_finished_segments_total"]
-        assert after - before == closed.statuses[200] + 10
+        assert server.metrics()[answered] - before == closed.statuses[200] + 10
         assert closed.answered_per_second > 0
 
     asyncio.run(scenario())

@@ -78,7 +78,10 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
     cancelled = (
         after["dragoman_cancelled_segments_total"] - before["dragoman_cancelled_segments_total"]
     )
-    assert finished + cancelled == 200 * len(TEXTS)
+    received = (
+        after["dragoman_received_segments_total"] - before["dragoman_received_segments_total"]
+    )
+    assert finished + cancelled == received >= 200 * len(TEXTS)  # some are tried twice
     assert cancelled > finished
     gone = after["dragoman_requests_total{route=/translate,status=499}"]
     assert gone == pytest.approx(200, abs=20)

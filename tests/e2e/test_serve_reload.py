@@ -131,7 +131,7 @@ def test_two_checkpoints_are_served_as_if_each_were_alone(tmp_path: Path) -> Non
                 "en": ["zh-Hans"],
                 "zh-Hans": ["en"],
             }
-            wrong = {"q": ENGLISH, "source": "en", "target": "en"}
+            wrong = {"q": ENGLISH, "source": "en", "target": "fr"}
             assert client.post("/translate", json=wrong).status_code == 400
         expected = [_offline(there, ENGLISH), _offline(back, CHINESE)]
         with ThreadPoolExecutor(8) as threads:

@@ -134,12 +134,14 @@ def test_whatever_a_network_does_every_mark_is_kept_and_what_is_wrong_is_said(
     pipeline: TextPipeline, pieces: PieceModel, text: str, seed: int, pair: LanguagePair
 ) -> None:
     translation, _ = driven(pipeline, text, adversary(seed, len(pieces)), pair)
-    for mark, number in Counter(text[mark.start : mark.end] for mark in find_marks(text)).items():
+    marks = Counter(text[mark.start : mark.end] for mark in find_marks(text))
+    for mark, number in marks.items():
         assert translation.text.count(mark) >= number, mark
     for segment in translation.segments:
+        own = {segment.source[m.start : m.end] for m in find_marks(segment.source)}
         wrong = [
             mark
-            for mark in {segment.source[m.start : m.end] for m in find_marks(segment.source)}
+            for mark in own & marks.keys()  # a piece of a word that was cut may look like one
             if segment.text.count(mark) != segment.source.count(mark)
         ]
         assert not wrong or "marks" in segment.quality.failed or segment.is_verbatim

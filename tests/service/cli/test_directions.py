@@ -143,19 +143,19 @@ def test_of_two_checkpoints_with_one_name_the_first_counts_as_it_is_served(tmp_p
     ("source", "target"), [("en", "en"), ("en-US", "EN"), ("zh_CN", "zh"), ("fr", "fr-CA")]
 )
 def test_a_language_into_itself_needs_no_direction(folder: Path, source: str, target: str) -> None:
-    flags = argparse.Namespace(source_language=source, target_language=target)
+    flags = argparse.Namespace(source_language=source, target_language=target, model=None)
     assert chosen_or_same(flags, folder) is None
     with pytest.raises(ConfigError, match="0 language pairs fit"):
         chosen_direction(flags, folder)
 
 
 def test_a_direction_goes_before_staying_in_a_language(folder: Path) -> None:
-    flags = argparse.Namespace(source_language="en", target_language="de")
+    flags = argparse.Namespace(source_language="en", target_language="de", model=None)
     found = chosen_or_same(flags, folder)
     assert found is not None
     assert found.pair == EN_DE
     for target in (None, "zh-TW", "e n"):
-        flags = argparse.Namespace(source_language="en", target_language=target)
+        flags = argparse.Namespace(source_language="en", target_language=target, model=None)
         with pytest.raises(ConfigError):
             chosen_or_same(flags, folder)
 

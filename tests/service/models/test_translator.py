@@ -225,7 +225,7 @@ def _through(
         pipeline=pipeline_of.pipeline,
         limits=TINY_LIMITS,
         engine=engine,
-        text_thread=pipeline_of._text_thread,
+        text_thread=pipeline_of._text_work._thread,
         bulk_turn=asyncio.Semaphore(1),
     )
     (result,) = asyncio.run(translator.translate(_request([text], **options)))
@@ -331,17 +331,21 @@ def test_what_was_translated_before_is_not_searched_again(
     request = _request([TEXT, "7.30", f"{TEXT}\n{other}"], num_alternatives=1)
     plain = runner.run(translator.translate(request))
     assert runner.run(cached.translate(request)) == plain
+    assert looked_up[0] == (0, 3)
+    num_searched = sum(searched)
     assert runner.run(cached.translate(request)) == plain
-    assert (looked_up, searched) == ([(0, 3), (3, 0)], [3, 0])
+    assert sum(searched) == num_searched, "nothing is searched again"
     for changed in (
         dataclasses.replace(request, cache_scope="key:other"),
         dataclasses.replace(request, length_penalty=0.5),
     ):
+        looked_up.clear()
         assert runner.run(cached.translate(changed)) == runner.run(translator.translate(changed))
-    assert looked_up[2:] == [(0, 3), (0, 3)]
+        assert looked_up[0] == (0, 3)
+    looked_up.clear()
     more = dataclasses.replace(request, texts=("A dog runs.", other))
     assert runner.run(cached.translate(more))[1].hypotheses == plain[2].hypotheses[1:]
-    assert looked_up[4:] == [(1, 1)]
+    assert looked_up[0] == (1, 1)
 
 
 def test_without_an_engine_a_request_is_refused_at_once(
