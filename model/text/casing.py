@@ -45,11 +45,14 @@ def casing_of(text: str, language: str) -> Casing | None:
 
 
 def lowered(text: str, language: str) -> str:
-    """A sentence as it would be written in ordinary casing: its first letter stays."""
+    """A sentence as it would be written in ordinary casing: its first letter stays.
+
+    It stays as long as it is, so that places in it stay.
+    """
     primary = primary_language(language)
     if primary in _DOTTED_I:
-        text = text.replace("I", "ı").replace("İ", "i")
-    text = text.lower()
+        text = text.replace("I", "ı")
+    text = text.replace("İ", "i").lower()  # of İ, lower() alone makes two characters
     if primary == "en":
         text = re.sub(r"\bi\b(?!\.)", "I", text)
     return _with_first_capital(text)
@@ -77,4 +80,7 @@ def _with_first_capital(text: str) -> str:
     if first is None:
         return text
     at = first.start()
-    return text[:at] + text[at : at + 1].upper() + text[at + 1 :]
+    capital = text[at].upper()
+    if len(capital) > 1:  # of ß and ligatures
+        return text
+    return text[:at] + capital + text[at + 1 :]

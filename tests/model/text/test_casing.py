@@ -33,6 +33,8 @@ def test_german_titles_cannot_be_told_from_nouns() -> None:
 def test_lowered_is_as_long_and_begins_with_a_capital() -> None:
     assert lowered("“HOW CAN I GO TO THE USA?”", "en") == "“How can I go to the usa?”"
     assert lowered("ISTANBUL ÇIKIŞI", "tr") == "Istanbul çıkışı"
+    assert lowered("GO TO İSTANBUL", "en") == "Go to istanbul"
+    assert lowered("ﬁn de la Nuit Blanche", "fr") == "ﬁn de la nuit blanche"
 
 
 @pytest.mark.parametrize(
