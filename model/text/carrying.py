@@ -143,8 +143,9 @@ def carry(
             if len(loose) == _MAX_LOOSE:
                 return None
             loose.append(_loose(mark, shown, text[end : end + 1]))
-            # Of two spaces, one before it and one behind it, one is left.
+            # Of two spaces, one before it and one behind it, one is left; two words stay two.
             done += not shown[-1:].strip() and text[end : end + 1].isspace()
+            shown += " " if _is_one_word(shown[-1:], text[end : end + 1]) else ""
             continue
         is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
         name = next(free[is_number], None) or next(free[False], None)
@@ -319,17 +320,18 @@ def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) 
     if inside is not None:
         place = inside.start if is_opening else inside.end
     step = -1 if is_opening else 1
-    while 0 < place < len(text) and _is_inside_word(text, place):
+    while 0 < place < len(text) and _is_one_word(text[place - 1], text[place]):
         place += step
     if is_opening:
         return place + len(text[place:]) - len(text[place:].lstrip(" "))
     return len(text[:place].rstrip(" "))
 
 
-def _is_inside_word(text: str, place: int) -> bool:
-    pair = text[place - 1 : place + 1]
-    return all(map(str.isalnum, pair)) and not any(
-        unicodedata.east_asian_width(character) in {"W", "F"} for character in pair
+def _is_one_word(before: str, after: str) -> bool:
+    """Whether two characters, one behind the other, are of one word; nothing is of none."""
+    return all(
+        character.isalnum() and unicodedata.east_asian_width(character) not in {"W", "F"}
+        for character in (before, after)
     )
 
 

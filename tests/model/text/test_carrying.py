@@ -36,11 +36,20 @@ def placed(text: str, words: Sequence[str], alignment: Sequence[int]) -> str:
         ("You have %d of {count} files", "You have 47 of 58 files"),
         ("X1 sees {name}", "X1 sees X2"),
         ("I <b>love</b> it 😀 now", "I love it now"),
-        ("Wow😀wow", "Wowwow"),
+        ("Wow😀wow", "Wow wow"),
+        ("The first line<br>and the second", "The first line and the second"),
+        ("猫<br>看", "猫看"),
     ],
 )
 def test_words_get_stand_ins_and_loose_marks_are_left_out(text: str, shown: str) -> None:
     assert carried_of(text).shown == shown
+
+
+def test_a_letter_that_is_longer_in_small_moves_no_mark() -> None:
+    text = "GO TO İSTANBUL {name} NOW"
+    carried = carry(text, find_marks(text), NAMES, casing="upper", language="en")
+    assert carried is not None
+    assert carried.shown == "Go to istanbul X1 now"
 
 
 def test_without_enough_stand_ins_nothing_is_carried() -> None:
