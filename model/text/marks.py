@@ -210,6 +210,11 @@ def find_marks(text: str) -> list[Mark]:
     return marks + list(_inline(text, done, len(text)))
 
 
+def find_inner_marks(text: str) -> list[Mark]:
+    """The marks of a stretch out of a line, in which nothing is a beginning or a wall of a table."""
+    return [mark for mark in find_marks(text) if mark.kind not in EDGE_KINDS]
+
+
 def find_numbers(text: str) -> list[Mark]:
     """The numbers of a text: digits, with what stands between them in 1,000.50, 10:30 or 1/2."""
     return [Mark(start=m.start(), end=m.end(), kind="number") for m in _NUMBER.finditer(text)]

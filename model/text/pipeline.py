@@ -34,7 +34,7 @@ from model.config import LengthLimits
 from model.text.carrying import Carried, Restored, restore
 from model.text.checks import ALL_CHECKS, Compared, Quality, failed_checks
 from model.text.language import LanguagePair
-from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_marks, masked
+from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_inner_marks, find_marks, masked
 from model.text.rounds import Draft, Piece, best_of, started
 from model.text.segmenter import LINE_BREAKS, sentence_spans
 from model.text.segments import (
@@ -176,14 +176,16 @@ class TextPipeline:
         failed = translated.quality.failed
         tries = []
         if failed and not is_last:
-            tries = self._tries.next(segment, find_marks(segment.text), failed, pair)
+            tries = self._tries.next(segment, find_inner_marks(segment.text), failed, pair)
         if not tries:
             return [best_of(piece)], ["", ""]
         edges = [0, *(place for _, span in tries for place in span), len(segment.text)]
         separators = [
             segment.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)
         ]
-        earlier = piece if len(tries) == 1 else None
+        # Another try of a part of it is no try of it: the rest stands in the separators.
+        is_whole = [span for _, span in tries] == [(0, len(segment.text))]
+        earlier = piece if is_whole else None
         others = [replace(other, is_cut=other.is_cut or segment.is_cut) for other, _ in tries]
         return [
             Piece(segment=other, found=() if other.is_verbatim else None, earlier=earlier)

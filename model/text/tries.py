@@ -18,7 +18,7 @@ from model.text.carrying import carry
 from model.text.casing import Casing, casing_of
 from model.text.checks import CheckName
 from model.text.language import LanguagePair, primary_language
-from model.text.marks import LOOSE_KINDS, Mark, find_marks, find_numbers, masked
+from model.text.marks import LOOSE_KINDS, Mark, find_inner_marks, find_numbers, masked
 from model.text.segmenter import Span, cut_spans
 from model.text.segments import UNSPACED_LANGUAGES, Segment
 from model.text.tokenizer import Tokenizer
@@ -197,7 +197,7 @@ class Tries:
                 continue
             begin = start + len(text[start:end]) - len(text[start:end].lstrip(_NO_BEGINNING))
             stretch = text[begin:end].rstrip()
-            own = find_marks(stretch)
+            own = find_inner_marks(stretch)
             for segment, (low, high) in self.first(stretch, own, pair, num_tries=num_tries):
                 yield replace(segment, is_cut=True), (begin + low, begin + high)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model.config import LengthLimits, SearchConfig
@@ -148,6 +148,8 @@ def test_whatever_a_network_does_every_mark_is_kept_and_what_is_wrong_is_said(
 
 
 @given(TEXTS)
+@example("The<0>cat sees")
+@example("The😀cat sees")
 @settings(max_examples=200, deadline=None)
 def test_a_network_that_copies_changes_nothing(pipeline: TextPipeline, text: str) -> None:
     translation, _ = driven(pipeline, text, copying)
@@ -291,3 +293,23 @@ def test_more_marks_than_there_are_stand_ins_are_shared_out(pipeline: TextPipeli
     assert all(len(segment.source_ids) <= 64 for segment in asked)
     assert all(segment.is_cut for segment in asked)
     assert len(asked) < 40
+
+
+def test_a_try_of_a_part_does_not_bring_the_rest_twice(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    """What is behind the last word is a separator of the last try, and was in the ones before."""
+    network = saying(tokenizer, "Nobody sees a.txt")
+    translation, asked = driven(pipeline, "The cat sees the river <b>!!!", network)
+    assert asked[-1].text == "The cat sees the river"
+    assert translation.text == "Nobody sees a.txt <b>!!!"
+    assert translation.segments[0].quality.failed == ("marks",)
+
+
+def test_a_dash_between_marks_is_no_beginning_of_a_line(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    network = saying(tokenizer, "- nobody waits")
+    translation, asked = driven(pipeline, "{name} - the cat sees the river", network)
+    assert translation.text == "{name} - nobody waits"
+    assert (asked[-1].text, asked[-1].carried) == ("- the cat sees the river", None)
