@@ -211,7 +211,7 @@ def find_marks(text: str) -> list[Mark]:
 
 
 def find_inner_marks(text: str) -> list[Mark]:
-    """The marks of a stretch out of a line, in which nothing is a beginning or a wall of a table."""
+    """The marks of a stretch of a line: nothing in it is a beginning or a wall of a table."""
     return [mark for mark in find_marks(text) if mark.kind not in EDGE_KINDS]
 
 
