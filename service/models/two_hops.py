@@ -85,7 +85,7 @@ class TwoHops:
         plain = replace(request, num_alternatives=0, max_length=None)
         searched, priority = await self._first.search(plain, into.pair)
         request = replace(request, priority=priority)
-        firsts = await self._map(self._first_text, searched, request)
+        firsts = [text.translation for text in searched]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
@@ -110,9 +110,6 @@ class TwoHops:
         sizes = [len(text) for text in request.texts]
         results = self._second.map(function, items, sizes, request.priority)
         return [result async for result in results]
-
-    def _first_text(self, text: SearchedText) -> Translation:
-        return text.translation
 
     def _finished(
         self, prepared: PreparedText, segments: Sequence[_Hopped], request: TranslationRequest
@@ -141,7 +138,7 @@ class TwoHops:
         first, second = hopped.first, hopped.second
         if second is None:
             return first
-        end = self._second.pipeline.finish(second.prepared, hypotheses_at(second.found, rank))
+        end = second.translation if rank == 0 else self._alternative(second, rank)
         return replace(
             first,
             text=end.text.strip(),
@@ -150,6 +147,9 @@ class TwoHops:
             num_target_tokens=end.num_target_tokens,
             quality=first.quality.combined(segment.quality for segment in end.segments),
         )
+
+    def _alternative(self, text: SearchedText, rank: int) -> Translation:
+        return self._second.pipeline.finish(text.prepared, hypotheses_at(text.found, rank))
 
     def _hypothesis(self, hopped: _Hopped, request: TranslationRequest) -> Hypothesis | None:
         """What the second hop found for a segment as one, aligned with the first hop's source."""

@@ -115,6 +115,9 @@ def test_every_segment_is_what_the_hops_make_of_it_one_after_the_other(
             assert last.text == alone.best.text.strip()
             assert last.num_source_tokens == segment.num_source_tokens
             assert last.num_target_tokens == alone.best.num_target_tokens
+            assert last.quality == segment.quality.combined(
+                one.quality for one in alone.best.segments
+            )
     assert [result.best.text for result in results[1:]] == ["", "https://example.org"]
     parts = [segment.text for segment in results[0].best.segments]
     assert results[0].best.text == f"{parts[0]}  {parts[1]}\n7.30\n\n{parts[3]}"
