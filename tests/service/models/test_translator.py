@@ -16,7 +16,8 @@ from service.engine.messages import Configure, Finished, SegmentTimings
 from service.errors import RequestError
 from service.models.routing import Hop, Route
 from service.models.segment_cache import SegmentCache
-from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translator import OnlineTranslator
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
 TEXT = "The cat sees the river."
@@ -328,7 +329,8 @@ def test_what_was_translated_before_is_not_searched_again(
         on_looked_up=lambda hits, misses: looked_up.append((hits, misses)),
     )
     other = "My friend waits for a letter."
-    request = _request([TEXT, "7.30", f"{TEXT}\n{other}"], num_alternatives=1)
+    texts = [TEXT, "7.30", f"{TEXT}\n{other}"]
+    request = _request(texts, num_alternatives=1, max_length=64)  # one round
     plain = runner.run(translator.translate(request))
     assert runner.run(cached.translate(request)) == plain
     assert looked_up[0] == (0, 3)
