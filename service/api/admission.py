@@ -24,7 +24,8 @@ from service.api.languages import languages_by_likelihood
 from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
-from service.models.translator import Origin, TranslatedText, TranslationRequest, within
+from service.models.translation import Origin, TranslatedText, TranslationRequest
+from service.models.translator import within
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from model.text.segments import TranslatedSegment, Translation
 from service.models.routing import Route
-from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest, within
+from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translator import OnlineTranslator, within
 from service.models.two_hops import Translator, TwoHops
 
 

@@ -1,33 +1,32 @@
 """Online driver of one checkpoint: prepare → submit → finish, with deadlines and cancellation.
 
 Owns the way of one request's texts through the text thread and the engine, its deadline, and
-the cancelling of what is not waited for any more. Values were checked at the edge (`service.api`).
-Two checkpoints one after the other are driven by `service.models.two_hops`.
+the cancelling of what is not waited for any more. What it is asked, and what it answers, is
+`service.models.translation`; values were checked at the edge (`service.api`). Two checkpoints
+one after the other are driven by `service.models.two_hops`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
-from model.config import LengthLimits, SearchConfig, StoppingRule
+from model.config import LengthLimits, SearchConfig
 from model.request import DecodeRequest, Hypothesis
-from model.text.detection import Detection
 from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
 from model.text.rounds import Draft
-from model.text.segments import PreparedText, Translation
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.errors import QueueFullError
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.alignment import PieceWidths
-from service.models.routing import Route
 from service.models.segment_cache import SegmentCache
 from service.models.text_work import TextWork
+from service.models.translation import SearchedText, TranslatedText, TranslationRequest
 from service.priority import Priority, priority_of, work_of
 
 SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
@@ -35,113 +34,6 @@ LookedUp = Callable[[int, int], None]
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslationRequest:
-    """One request, checked.
-
-    Attributes:
-        texts: What to translate.
-        route: From where to where, and by which checkpoints.
-        beam_size: Hypotheses kept at every step.
-        length_penalty: Exponent of the score.
-        num_alternatives: Further translations per text; below `beam_size`.
-        max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
-            which caps it in any case.
-        with_alignment: Also say which source token each target token attended to most.
-        timeout_seconds: The deadline, from now.
-        priority: The class it is in by what is known of it; its segments wait in that one, or as
-            bulk if they turn out to be more work than an interactive request may be.
-        stopping: When the search of a segment ends.
-        client: Whose it is, as a number that says nothing of them.
-        by_source: Where the source is to be detected, the route from each language that a text may
-            be in; `route` is then that of a text that says nothing of its language.
-        spent_seconds: Of the deadline's, those that are over.
-        cache_scope: Whose segments are found in the cache again: a key's name; empty without one.
-    """
-
-    texts: tuple[str, ...]
-    route: Route
-    beam_size: int
-    length_penalty: float
-    num_alternatives: int
-    max_length: int | None
-    with_alignment: bool
-    timeout_seconds: float
-    priority: Priority = "interactive"
-    stopping: StoppingRule = "exact"
-    client: int = 0
-    by_source: Mapping[str, Route] | None = None
-    spent_seconds: float = 0.0
-    cache_scope: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where a text came from.
-
-    Attributes:
-        route: From its language to the target.
-        detected: What its language was found to be; None where the request names it.
-    """
-
-    route: Route
-    detected: Detection | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Between:
-    """What a segment was in the pivot language, between two hops.
-
-    Attributes:
-        text: Its translation there.
-        hypothesis: What that was made of.
-    """
-
-    text: str
-    hypothesis: Hypothesis
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslatedText:
-    """One text's translations.
-
-    Attributes:
-        best: The translation.
-        alternatives: Further ones that differ from it and from each other, best first.
-        hypotheses: For every segment of `best` the hypothesis it was made of; None for a
-            segment that the network has not seen.
-        between: For every segment what it was between two hops; None for one that was copied, and
-            where there was one hop.
-        origin: Where it came from and by which way; None until the request is answered.
-    """
-
-    best: Translation
-    alternatives: tuple[str, ...]
-    hypotheses: tuple[Hypothesis | None, ...]
-    between: tuple[Between | None, ...] | None = None
-    origin: Origin | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchedText:
-    """A text and what was found for it.
-
-    Attributes:
-        prepared: Its segments.
-        found: For each one that the network has seen the hypotheses, best first.
-        translation: What the best of them make.
-    """
-
-    prepared: PreparedText
-    found: tuple[tuple[Hypothesis, ...], ...]
-    translation: Translation
-
-    @property
-    def best(self) -> list[Hypothesis]:
-        """The best of each."""
-        return [ranked[0] for ranked in self.found]
 
 
 class Engine(Protocol):

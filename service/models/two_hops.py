@@ -17,14 +17,13 @@ from model.text.language import LanguagePair
 from model.text.pipeline import hypotheses_at
 from model.text.segments import PreparedText, Segment, TranslatedSegment, Translation, joined
 from service.models.alignment import FirstHop, composed, width
-from service.models.translator import (
+from service.models.translation import (
     Between,
-    OnlineTranslator,
     SearchedText,
     TranslatedText,
     TranslationRequest,
-    within,
 )
+from service.models.translator import OnlineTranslator, within
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -14,7 +14,7 @@ from service.api.libretranslate.request import Asked
 from service.http.replies import JsonReply, error_responses
 from service.models.pivot import reachable
 from service.models.routing import RoutingTable
-from service.models.translator import TranslatedText
+from service.models.translation import TranslatedText
 
 
 class DetectedLanguage(BaseModel):

@@ -15,7 +15,7 @@ from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid
 from service.front import Front
-from service.models.translator import TranslationRequest
+from service.models.translation import TranslationRequest
 from service.settings import Settings
 
 KEY_NAME = "api_key"

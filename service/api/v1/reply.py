@@ -14,7 +14,7 @@ from model.text.segments import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
 from service.models.routing import Route
-from service.models.translator import Between, Origin, TranslatedText
+from service.models.translation import Between, Origin, TranslatedText
 
 
 class PivotReply(BaseModel):

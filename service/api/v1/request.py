@@ -21,7 +21,7 @@ from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 from service.front import Front
 from service.models.routing import Route
-from service.models.translator import TranslationRequest
+from service.models.translation import TranslationRequest
 from service.priority import Priority
 from service.settings import Settings
 

@@ -15,7 +15,7 @@ from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
 from service.api.v1.request import Asked, parse, request_body
 from service.front import Front
 from service.http.replies import JsonReply
-from service.models.translator import TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

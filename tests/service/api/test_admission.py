@@ -16,7 +16,7 @@ from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
 from service.models.routing import Hop, Route
 from service.models.several_routes import unchanged
-from service.models.translator import TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
 

@@ -15,7 +15,7 @@ from service.models.several_routes import (
     translator_of,
     unchanged,
 )
-from service.models.translator import TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
 
 
 def _hop(source: str, target: str) -> Hop:

@@ -16,7 +16,8 @@ from service.engine.client.client import EngineClient
 from service.engine.messages import Configure
 from service.errors import RequestError
 from service.models.routing import Hop, Route
-from service.models.translator import OnlineTranslator, TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translator import OnlineTranslator
 from service.models.two_hops import TwoHops
 from support.several_models import DE_EN, write_several
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS

@@ -1,0 +1,122 @@
+"""Request for translation, what is found for its texts, and what becomes of them: types alone.
+
+Owns what passes between the contracts, which check values and write replies, and the drivers
+(`service.models.translator` and those above it).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from model.config import StoppingRule
+from model.request import Hypothesis
+from model.text.detection import Detection
+from model.text.segments import PreparedText, Translation
+from service.models.routing import Route
+from service.priority import Priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslationRequest:
+    """One request, checked.
+
+    Attributes:
+        texts: What to translate.
+        route: From where to where, and by which checkpoints.
+        beam_size: Hypotheses kept at every step.
+        length_penalty: Exponent of the score.
+        num_alternatives: Further translations per text; below `beam_size`.
+        max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
+            which caps it in any case.
+        with_alignment: Also say which source token each target token attended to most.
+        timeout_seconds: The deadline, from now.
+        priority: The class it is in by what is known of it; its segments wait in that one, or as
+            bulk if they turn out to be more work than an interactive request may be.
+        stopping: When the search of a segment ends.
+        client: Whose it is, as a number that says nothing of them.
+        by_source: Where the source is to be detected, the route from each language that a text may
+            be in; `route` is then that of a text that says nothing of its language.
+        spent_seconds: Of the deadline's, those that are over.
+        cache_scope: Whose segments are found in the cache again: a key's name; empty without one.
+    """
+
+    texts: tuple[str, ...]
+    route: Route
+    beam_size: int
+    length_penalty: float
+    num_alternatives: int
+    max_length: int | None
+    with_alignment: bool
+    timeout_seconds: float
+    priority: Priority = "interactive"
+    stopping: StoppingRule = "exact"
+    client: int = 0
+    by_source: Mapping[str, Route] | None = None
+    spent_seconds: float = 0.0
+    cache_scope: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where a text came from.
+
+    Attributes:
+        route: From its language to the target.
+        detected: What its language was found to be; None where the request names it.
+    """
+
+    route: Route
+    detected: Detection | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Between:
+    """What a segment was in the pivot language, between two hops.
+
+    Attributes:
+        text: Its translation there.
+        hypothesis: What that was made of.
+    """
+
+    text: str
+    hypothesis: Hypothesis
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranslatedText:
+    """One text's translations.
+
+    Attributes:
+        best: The translation.
+        alternatives: Further ones that differ from it and from each other, best first.
+        hypotheses: For every segment of `best` the hypothesis it was made of; None for a
+            segment that the network has not seen.
+        between: For every segment what it was between two hops; None for one that was copied, and
+            where there was one hop.
+        origin: Where it came from and by which way; None until the request is answered.
+    """
+
+    best: Translation
+    alternatives: tuple[str, ...]
+    hypotheses: tuple[Hypothesis | None, ...]
+    between: tuple[Between | None, ...] | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchedText:
+    """A text and what was found for it.
+
+    Attributes:
+        prepared: Its segments.
+        found: For each one that the network has seen the hypotheses, best first.
+        translation: What the best of them make.
+    """
+
+    prepared: PreparedText
+    found: tuple[tuple[Hypothesis, ...], ...]
+    translation: Translation
+
+    @property
+    def best(self) -> list[Hypothesis]:
+        """The best of each."""
+        return [ranked[0] for ranked in self.found]
