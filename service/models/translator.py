@@ -19,7 +19,7 @@ from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
 from model.text.rounds import Draft
 from service.engine.client.submission import SegmentBatch, SegmentJob
-from service.engine.errors import QueueFullError
+from service.engine.errors import EngineError
 from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
@@ -110,18 +110,19 @@ class OnlineTranslator:
             SegmentFailedError: The engine gave a segment up.
         """
         (hop,) = request.route.hops
-        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds):
-            searched, _ = await self.search(request, hop.pair)
+        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
+            searched, _ = await self.search(request, hop.pair, deadline=deadline)
             return await self._finish(searched, request)
 
     async def search(
-        self, request: TranslationRequest, pair: LanguagePair
+        self, request: TranslationRequest, pair: LanguagePair, *, deadline: float
     ) -> tuple[list[SearchedText], Priority]:
         """What is found for each text of a request, and the class that its segments were in.
 
         Args:
             request: Of which the texts are in the language that the pair begins with.
             pair: A pair of the checkpoint.
+            deadline: Of the request, in the loop's time; further rounds leave a part of it.
 
         Raises:
             RequestError: As of `translate`, but for the deadline, which is the caller's.
@@ -132,13 +133,22 @@ class OnlineTranslator:
         request = replace(request, priority=priority)
         if jobs:
             drafts = await self._answered(drafts, jobs, request)
-        drafts = await self._retried(drafts, request, pair)
+        drafts = await self._retried(drafts, request, pair, deadline=deadline)
         return await self._map(_searched, drafts, request), priority
 
     async def _retried(
-        self, answered: list[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
+        self,
+        answered: list[Draft[Hypothesis]],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
     ) -> list[Draft[Hypothesis]]:
-        """The texts, judged, after as many further rounds as they ask for and there is room for."""
+        """The texts, judged, after as many further rounds as they ask for and there is room for.
+
+        There is an answer already: a round that fails, or takes half of the time that is left,
+        takes nothing from it.
+        """
 
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
             return self.pipeline.review(draft, is_last=True)
@@ -151,8 +161,9 @@ class OnlineTranslator:
             if len(jobs) > self._engine.max_request_segments:
                 break
             try:
-                answered = await self._answered(drafts, jobs, request)
-            except QueueFullError:
+                async with asyncio.timeout_at((asyncio.get_running_loop().time() + deadline) / 2):
+                    answered = await self._answered(drafts, jobs, request)
+            except (TimeoutError, EngineError):
                 break
         return await self._map(last, answered, request)
 
@@ -276,15 +287,16 @@ class OnlineTranslator:
 
 
 @asynccontextmanager
-async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator[None]:
-    """The deadline of a request, from now, or from so many seconds ago.
+async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator[float]:
+    """The deadline of a request, from now, or from so many seconds ago; given in the loop's time.
 
     Raises:
         RequestError: A 504 after it.
     """
+    end = asyncio.get_running_loop().time() + seconds - spent_seconds
     try:
-        async with asyncio.timeout(seconds - spent_seconds) as deadline:
-            yield
+        async with asyncio.timeout_at(end) as deadline:
+            yield end
     except TimeoutError as error:
         if deadline.expired():
             raise deadline_exceeded(seconds=seconds) from error

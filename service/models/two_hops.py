@@ -76,19 +76,22 @@ class TwoHops:
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
         """
-        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds):
-            return await self._translate(request)
+        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
+            return await self._translate(request, deadline)
 
-    async def _translate(self, request: TranslationRequest) -> list[TranslatedText]:
+    async def _translate(
+        self, request: TranslationRequest, deadline: float
+    ) -> list[TranslatedText]:
         into, out_of = request.route.hops
         plain = replace(request, num_alternatives=0, max_length=None)
-        searched, priority = await self._first.search(plain, into.pair)
+        searched, priority = await self._first.search(plain, into.pair, deadline=deadline)
         request = replace(request, priority=priority)
         firsts = [text.translation for text in searched]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
-        found, _ = await self._second.search(replace(request, texts=pivots), out_of.pair)
+        between = replace(request, texts=pivots)
+        found, _ = await self._second.search(between, out_of.pair, deadline=deadline)
         remaining = iter(found)
         hopped = [
             list(_hopped(text, first, remaining))

@@ -40,12 +40,15 @@ class QualityReply(BaseModel):
 
 
 class SegmentReply(BaseModel):
-    """What the network saw at once: a sentence, or a piece of one that was too long."""
+    """What the network saw at once: a sentence, or a piece of one."""
 
     source: str
     text: str
     is_verbatim: bool = Field(description="Copied: there was nothing to translate in it.")
-    is_cut: bool = Field(description="A piece of a sentence that was too long for the network.")
+    is_cut: bool = Field(
+        description="A piece of a sentence that was too long for the network, or was split around its"
+        " marks."
+    )
     is_truncated: bool = Field(description="Reached the length limit and stops short.")
     num_source_tokens: int
     num_target_tokens: int

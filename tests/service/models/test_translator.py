@@ -11,7 +11,12 @@ from model.request import Hypothesis
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
 from service.engine.client.submission import SegmentBatch, SegmentJob
-from service.engine.errors import EngineUnavailableError, QueueFullError
+from service.engine.errors import (
+    EngineError,
+    EngineUnavailableError,
+    QueueFullError,
+    SegmentFailedError,
+)
 from service.engine.messages import Configure, Finished, SegmentTimings
 from service.errors import RequestError
 from service.models.routing import Hop, Route
@@ -181,30 +186,44 @@ def _asked(pipeline_of: OnlineTranslator, request: TranslationRequest) -> _Recor
     return engine
 
 
+FULL = QueueFullError(value=9, limit=8, retry_after_seconds=1.0)
+
+
 class _Echo:
     """An engine that answers at once with the source, and keeps what it is asked for.
 
     Args:
         max_submits: So many submits are accepted.
+        refusal: What a further one is told; None lets it wait without an answer.
         keeps_all: The whole source is the answer; else its first token is.
     """
 
     max_request_segments = 8
 
-    def __init__(self, *, max_submits: int = 9, keeps_all: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        max_submits: int = 9,
+        refusal: EngineError | None = FULL,
+        keeps_all: bool = False,
+    ) -> None:
         self.submits: list[list[SegmentJob]] = []
+        self.cancelled: list[int] = []
         self._max_submits = max_submits
+        self._refusal = refusal
         self._keeps_all = keeps_all
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
-        if len(self.submits) == self._max_submits:
-            raise QueueFullError(value=9, limit=8, retry_after_seconds=1.0)
-        self.submits.append(list(jobs))
+        is_over = len(self.submits) == self._max_submits
+        if is_over and self._refusal is not None:
+            raise self._refusal
         loop = asyncio.get_running_loop()
         answers = {number: loop.create_future() for number in range(len(jobs))}
-        for number, job in enumerate(jobs):
-            answers[number].set_result(self._finished(number, job))
-        return SegmentBatch(answers, cancel=lambda _: None)
+        if not is_over:
+            self.submits.append(list(jobs))
+            for number, job in enumerate(jobs):
+                answers[number].set_result(self._finished(number, job))
+        return SegmentBatch(answers, cancel=self.cancelled.extend)
 
     def _finished(self, number: int, job: SegmentJob) -> Finished:
         ids = job.request.source_ids[:-1] if self._keeps_all else job.request.source_ids[:1]
@@ -215,12 +234,19 @@ class _Echo:
             is_truncated=False,
             alignment=tuple(range(len(ids))) if job.request.search.with_alignment else None,
         )
-        timings = SegmentTimings(**dict.fromkeys(SegmentTimings.__struct_fields__, 0))
+        timings = SegmentTimings(
+            queue_seconds=0.0, first_step_seconds=0.0, decode_seconds=0.0, num_steps=0
+        )
         return Finished(segment_id=number, hypotheses=(hypothesis,), timings=timings)
 
 
 def _through(
-    pipeline_of: OnlineTranslator, engine: _Echo, text: str, **options: int
+    pipeline_of: OnlineTranslator,
+    engine: _Echo,
+    text: str,
+    *,
+    timeout_seconds: float = 60.0,
+    **options: int,
 ) -> TranslatedText:
     translator = OnlineTranslator(
         pipeline=pipeline_of.pipeline,
@@ -229,7 +255,8 @@ def _through(
         text_thread=pipeline_of._text_work._thread,
         bulk_turn=asyncio.Semaphore(1),
     )
-    (result,) = asyncio.run(translator.translate(_request([text], **options)))
+    request = _request([text], timeout_seconds=timeout_seconds, **options)
+    (result,) = asyncio.run(translator.translate(request))
     assert len(result.hypotheses) == len(result.best.segments)
     return result
 
@@ -273,6 +300,19 @@ def test_without_room_for_another_round_marks_are_kept_somewhere_and_flagged(
     assert len(engine.submits) == 1
     assert result.best.text.count("{name}") == 1
     assert "marks" in result.best.segments[0].quality.failed
+
+
+@pytest.mark.parametrize(
+    "failure", [EngineUnavailableError("gone"), SegmentFailedError(code="a", message="b"), None]
+)
+def test_a_further_round_that_fails_or_does_not_end_leaves_the_first_answer(
+    translator: OnlineTranslator, failure: EngineError | None
+) -> None:
+    engine = _Echo(max_submits=1, refusal=failure)
+    result = _through(translator, engine, MARKED, timeout_seconds=1.0)
+    assert result.best.text.count("{name}") == 1
+    assert "marks" in result.best.segments[0].quality.failed
+    assert engine.cancelled == ([] if failure else [0])
 
 
 def test_alternatives_have_the_marks_too(translator: OnlineTranslator) -> None:
