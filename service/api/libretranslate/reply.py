@@ -38,8 +38,8 @@ class LibreTranslateReply(BaseModel):
     )
     isCut: bool | list[bool] | None = Field(  # noqa: N815  # same
         default=None,
-        description="Only when a sentence was translated in pieces: it was too long for the network,"
-        " or was split around its marks.",
+        description="Only when a sentence was too long for the network, or was split around its"
+        " marks, and was translated in pieces.",
     )
     isTruncated: bool | list[bool] | None = Field(  # noqa: N815  # same
         default=None,

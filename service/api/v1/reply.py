@@ -46,8 +46,8 @@ class SegmentReply(BaseModel):
     text: str
     is_verbatim: bool = Field(description="Copied: there was nothing to translate in it.")
     is_cut: bool = Field(
-        description="A piece of a sentence that was too long for the network, or was split around its"
-        " marks."
+        description="A piece of a sentence that was too long for the network, or was split around"
+        " its marks."
     )
     is_truncated: bool = Field(description="Reached the length limit and stops short.")
     num_source_tokens: int
