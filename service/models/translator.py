@@ -111,8 +111,8 @@ class OnlineTranslator:
         """
         (hop,) = request.route.hops
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
-            searched, _ = await self.search(request, hop.pair, deadline=deadline)
-            return await self._finish(searched, request)
+            searched, priority = await self.search(request, hop.pair, deadline=deadline)
+            return await self._finish(searched, replace(request, priority=priority))
 
     async def search(
         self, request: TranslationRequest, pair: LanguagePair, *, deadline: float
