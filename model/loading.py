@@ -169,7 +169,10 @@ def _packed(
     checkpoint = fingerprint(directory)
     kept = folder.find(checkpoint, module)
     if kept is not None:
-        return packed(kept)
+        try:
+            return packed(kept)
+        except (KeyError, IndexError) as error:
+            folder.remove(checkpoint, module, f"it has other matrices than are asked for: {error}")
     network = packed(own)
     if fingerprint(directory) == checkpoint:  # nobody has replaced it meanwhile
         folder.keep(checkpoint, own, module)

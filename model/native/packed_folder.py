@@ -85,6 +85,18 @@ class PackedFolder:
                 raise
         return None
 
+    def remove(self, checkpoint: str, module: kernels.Kernels, reason: str) -> None:
+        """Take away a file that is whole and of no use, such as of a release that packs otherwise.
+
+        Args:
+            checkpoint: As of `find`.
+            module: Likewise.
+            reason: For the log.
+        """
+        with self._logged("packed_weights_not_used"):
+            self._file(checkpoint, module).unlink(missing_ok=True)
+            raise _UnusableError(reason)
+
     def keep(self, checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> None:
         """Write the matrices of a checkpoint; a file that somebody else has written stays."""
         path = self._file(checkpoint, module)
@@ -199,7 +211,8 @@ def _mapped(file: BufferedReader, checkpoint: str, module: kernels.Kernels) -> P
     file.seek(_IMAGE_BEGIN)
     if hashlib.file_digest(file, "sha256").hexdigest() != described.sha256:
         raise _UnusableError("its checksum is not that of what was written")
-    os.utime(file.fileno())  # used now
+    with suppress(OSError):  # where nothing can be written, nothing makes room either
+        os.utime(file.fileno())  # used now
     image = mmap.mmap(
         file.fileno(), num_bytes, mmap.MAP_SHARED, mmap.PROT_READ, offset=_IMAGE_BEGIN
     )

@@ -224,3 +224,38 @@ def test_a_file_that_somebody_else_has_written_meanwhile_stays(
     monkeypatch.setattr(packed_folder, "_write", slowly)
     load(checkpoint, folder)
     assert the_file(folder).stat().st_ino == inode
+
+
+def test_a_file_of_a_program_that_packs_otherwise_is_packed_anew(
+    checkpoint: Path,
+    folder: PackedFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", logger="dragoman")
+    expected = translations(load(checkpoint, None))
+    described = packed_folder._Description
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            packed_folder, "_Description", lambda **said: described(**{**said, "matrices": {}})
+        )
+        patch.setattr(PackedFolder, "find", lambda *_: None)
+        load(checkpoint, folder)
+    useless = the_file(folder).stat().st_ino
+    assert translations(load(checkpoint, folder)) == expected
+    assert the_file(folder).stat().st_ino != useless
+    (record,) = caplog.records
+    assert record.message == "packed_weights_not_used"
+    assert translations(load(checkpoint, folder)) == expected
+
+
+def test_a_folder_that_cannot_be_written_is_read(
+    checkpoint: Path, folder: PackedFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load(checkpoint, folder)
+
+    def read_only(*_: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(packed_folder.os, "utime", read_only)
+    assert folder.find(fingerprint(checkpoint), kernels.load()) is not None
