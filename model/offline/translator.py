@@ -164,8 +164,10 @@ class Translator:
     ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
         """Each text once all that it asks for has been searched, with the hypotheses."""
         places, requests = [], []
+        num_asked: dict[int, int] = {}
         for index, draft in drafts.items():
             own = [self._request(segment, pair, search) for segment in draft.asked]
+            num_asked[index] = len(own)
             places += [(index, rank) for rank in range(len(own))]
             requests += own
             if not own:
@@ -175,7 +177,7 @@ class Translator:
             index, rank = places[number]
             by_rank = found.setdefault(index, {})
             by_rank[rank] = _checked(hypotheses)
-            if len(by_rank) == len(drafts[index].asked):
+            if len(by_rank) == num_asked[index]:
                 del found[index]
                 answers = [by_rank[rank] for rank in range(len(by_rank))]
                 yield index, drafts[index].answered(answers)
