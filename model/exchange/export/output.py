@@ -19,6 +19,9 @@ from model.honoured import Condition, HonouredFields, unsupported_fields
 from model.system.paths import exists
 
 MIN_POSITIONS = 1024
+_NO_SHORTLIST = """
+The checkpoint has a lexical shortlist, which this format has no place for: it is not here.
+"""
 
 EVEN_QUERIES = Condition(
     name="d_model / num_heads",
@@ -74,9 +77,9 @@ def refuse(target: str, problems: Sequence[str]) -> None:
 
 
 def write_licences(folder: Path, manifest: Manifest) -> None:
-    """Write README.md: the weights' licence, and every corpus with its own.
+    """Write README.md: the weights' licence, and every corpus with its own; what was left out.
 
-    Both go with the weights wherever they are passed on to.
+    Licences go with the weights wherever they are passed on to.
     """
     rows = [
         f"- {each.corpus}: {each.licence}" + (f", {each.url}" if each.url else "")
@@ -86,7 +89,9 @@ def write_licences(folder: Path, manifest: Manifest) -> None:
         f"# {manifest.name}\n\n{manifest.description}\n\nThe weights are under {manifest.licence}."
         " Dragoman exported them from a checkpoint that learned from\n\n"
     )
-    (folder / "README.md").write_text(page + "\n".join(rows) + "\n", encoding="utf-8")
+    left_out = "" if manifest.shortlist is None else _NO_SHORTLIST
+    page += "\n".join(rows) + "\n" + left_out
+    (folder / "README.md").write_text(page, encoding="utf-8")
 
 
 @contextmanager

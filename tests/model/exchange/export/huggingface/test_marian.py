@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 from transformers import AutoTokenizer, MarianMTModel
 
-from model.checkpoint.manifest import Licence
+from model.checkpoint.manifest import Licence, ShortlistEntry
 from model.checkpoint.weights import Checkpoint, TokenizerParts
 from model.config import SearchConfig, StoppingRule
 from model.decode.session import DecodeRequest
@@ -124,9 +124,12 @@ def test_everything_that_marian_cannot_express_is_listed(tmp_path: Path) -> None
 def test_the_licences_of_weights_and_text_go_with_them(tmp_path: Path) -> None:
     checkpoint = exchange_checkpoint(tmp_path)
     corpus = Licence(corpus="talk", licence="CC-BY-SA-3.0", url="https://example.org")
+    shortlist = ShortlistEntry(num_always=1, num_ids=0, with_source=False)
     manifest = replace(checkpoint.manifest, licence="CC-BY-SA-4.0", licences=(corpus,))
+    manifest = replace(manifest, shortlist=shortlist)
     export_huggingface(replace(checkpoint, manifest=manifest), tmp_path / "marian")
     page = (tmp_path / "marian" / "README.md").read_text(encoding="utf-8")
+    assert "has a lexical shortlist, which this format has no place for" in page
     assert "The weights are under CC-BY-SA-4.0." in page
     assert "- talk: CC-BY-SA-3.0, https://example.org\n" in page
 
