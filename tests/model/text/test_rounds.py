@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from model.config import LengthLimits, SearchConfig
 from model.text.language import LanguagePair
-from model.text.marks import find_marks
+from model.text.marks import LOOSE_KINDS, find_marks
 from model.text.pieces import OwnTable, PieceModel
 from model.text.pipeline import TextPipeline
 from model.text.rounds import Draft
@@ -137,14 +137,14 @@ def test_whatever_a_network_does_every_mark_is_kept_and_what_is_wrong_is_said(
     marks = Counter(text[mark.start : mark.end] for mark in find_marks(text))
     for mark, number in marks.items():
         assert translation.text.count(mark) >= number, mark
+    # Parts of words, and what is glued to another mark, may look like marks once they are alone.
+    sure = {mark for mark, number in marks.items() if text.count(mark) == number}
     for segment in translation.segments:
+        own = {segment.source[mark.start : mark.end] for mark in find_marks(segment.source)}
         wrong = [
-            mark
-            for mark in {segment.source[m.start : m.end] for m in find_marks(segment.source)}
-            if segment.text.count(mark) != segment.source.count(mark)
+            mark for mark in own & sure if segment.text.count(mark) != segment.source.count(mark)
         ]
-        is_whole = not (segment.is_cut or segment.is_verbatim)  # a piece may look like a mark
-        assert not (is_whole and wrong) or "marks" in segment.quality.failed
+        assert not wrong or "marks" in segment.quality.failed or segment.is_verbatim
 
 
 @given(TEXTS)
@@ -153,7 +153,10 @@ def test_whatever_a_network_does_every_mark_is_kept_and_what_is_wrong_is_said(
 @settings(max_examples=200, deadline=None)
 def test_a_network_that_copies_changes_nothing(pipeline: TextPipeline, text: str) -> None:
     translation, _ = driven(pipeline, text, copying)
-    assert "".join(translation.text.split()) == "".join(text.split())
+    there, here = ("".join(one.split()) for one in (translation.text, text))
+    # A piece of the vocabulary may reach over a loose mark, which then stands beside it.
+    has_loose = any(mark.kind in LOOSE_KINDS for mark in find_marks(text))
+    assert (Counter(there) == Counter(here)) if has_loose else there == here
 
 
 def test_a_plain_sentence_is_asked_once_and_as_ever(
