@@ -9,14 +9,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.text.pieces import PieceModel
 from service.models.watch import keep_watching
 from support.served_front import Served
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
-ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
-from support.ctranslate2_models import random_directory  # noqa: E402  # needs CTranslate2
+from support.ctranslate2_models import (  # needs CTranslate2
+    random_directory,
+    translations_of,
+)
 
 METADATA = {"package_version": "1.9", "from_code": "en", "to_code": "zt"}
 NAME = "translate-en_zt-1_9"
@@ -36,21 +38,6 @@ def pack(root: Path, file: Path) -> None:
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(root.rglob("*")):
             archive.write(path, path.relative_to(root.parent))
-
-
-def of_ctranslate2(root: Path, sentences: list[str]) -> list[str]:
-    """What CTranslate2 makes of the package's own files."""
-    pieces = PieceModel((root / "sentencepiece.model").read_bytes())
-    engine = ctranslate2.Translator(str(root / "model"), compute_type="float32", intra_threads=1)
-    found = engine.translate_batch(
-        [pieces.pieces(sentence) for sentence in sentences],
-        beam_size=4,
-        length_penalty=1.0,
-        min_decoding_length=0,
-    )
-    # Bytes that are no text, as a random network writes them, are left out.
-    texts = [pieces.text(each.hypotheses[0]) for each in found]
-    return [text.replace("\ufffd", "").strip() for text in texts]
 
 
 async def names(served: Served, expected: set[str]) -> None:
@@ -98,7 +85,7 @@ def test_a_package_in_the_folder_is_served_and_translates_as_ctranslate2_does(
             query = {"q": sentences, "source": "en", "target": "zt"}
             ours = (await client.post("/translate", json=query)).json()["translatedText"]
             assert len(set(ours)) > 10
-            assert ours == of_ctranslate2(root, sentences)
+            assert ours == translations_of(root, sentences)
             models = (await client.get("/v1/models")).json()
             assert [one["name"] for one in models["models"]] == ["there", NAME]
             [fault] = models["faulty"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import ctranslate2
 import numpy as np
 import torch
 from ctranslate2.specs import TransformerSpec, common_spec, model_spec
@@ -29,6 +30,23 @@ def real_looking_sentences(count: int = 500) -> list[str]:
     written = (ROOT / "tests/support/sentences.en").read_text(encoding="utf-8").splitlines()
     generated = [english for english, _ in generated_pairs(count, seed=23)]
     return (written + generated)[:count]
+
+
+def translations_of(package: Path, sentences: Sequence[str]) -> list[str]:
+    """What the engine and SentencePiece make of an unpacked Argos package's own files.
+
+    Bytes that are no text, as a random network writes them, are left out.
+    """
+    pieces = PieceModel((package / "sentencepiece.model").read_bytes())
+    engine = ctranslate2.Translator(str(package / "model"), compute_type="float32", intra_threads=1)
+    found = engine.translate_batch(
+        [pieces.pieces(sentence) for sentence in sentences],
+        beam_size=4,
+        length_penalty=1.0,
+        min_decoding_length=0,
+    )
+    texts = [pieces.text(each.hypotheses[0]) for each in found]
+    return [text.replace("\ufffd", "").strip() for text in texts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,14 +1,15 @@
 """Lexical shortlists for tests: random ones, their oracle, and Marian's file written by hand."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pytest
 
 from model.config import SpecialTokens
-from model.request import DecodeRequest
+from model.request import DecodeRequest, Hypothesis
 from model.shortlist import Shortlist, tokens_of_request
-from support.reference_search import NextLogProbs
+from support.reference_search import NextLogProbs, reference_search
 
 _MAGIC = 0xF11A48D5013417F5
 
@@ -72,3 +73,27 @@ def lex_checksum(body: bytes) -> int:
     for (word,) in struct.iter_unpack("<Q", body[: len(body) // 8 * 8]):
         found ^= (word + 0x9E3779B9 + (found << 6) + (found >> 2)) % 2**64
     return found
+
+
+def check_searches(
+    crowd: Iterable[tuple[DecodeRequest, Sequence[Hypothesis]]],
+    next_log_probs: NextLogProbs,
+    shortlist: Shortlist,
+    tokens: SpecialTokens,
+    *,
+    tolerance: float,
+) -> None:
+    """Every request's hypotheses are those of the plain search over its list alone."""
+    for request, hypotheses in crowd:
+        expected = reference_search(
+            over_list(next_log_probs, shortlist, request, tokens),
+            tokens,
+            list(request.source_ids),
+            list(request.prefix_ids),
+            request.search,
+            suppressed_ids=request.suppressed_ids,
+        )
+        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+        for hypothesis, reference in zip(hypotheses, expected, strict=True):
+            assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=tolerance)
+            assert hypothesis.is_truncated == reference.is_truncated

@@ -14,9 +14,9 @@ from model.decode.backends.opening import open_backend
 from model.decode.backends.plain import PlainBackend
 from model.decode.constraints import outside_mask, restrict
 from model.errors import UnsupportedVariantError
-from support.reference_search import of_transformer, reference_search
+from support.reference_search import of_transformer
 from support.search_cases import LIMITS, TOKENS, run_in_a_crowd, small_transformer
-from support.shortlists import over_list, random_shortlist
+from support.shortlists import check_searches, random_shortlist
 
 SHORTLIST = random_shortlist(23, 23, num_best=3)
 
@@ -29,18 +29,7 @@ def test_the_search_is_the_plain_search_over_the_list_alone(
     opener = partial(backend, shortlist=SHORTLIST)
     crowd = run_in_a_crowd(transformer, random.Random(7), 15, opener=opener, has_suppressed=True)
     next_log_probs = of_transformer(transformer)
-    for request, hypotheses in crowd:
-        expected = reference_search(
-            over_list(next_log_probs, SHORTLIST, request, TOKENS),
-            TOKENS,
-            list(request.source_ids),
-            list(request.prefix_ids),
-            request.search,
-            suppressed_ids=request.suppressed_ids,
-        )
-        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
-        for hypothesis, reference in zip(hypotheses, expected, strict=True):
-            assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
+    check_searches(crowd, next_log_probs, SHORTLIST, TOKENS, tolerance=1e-10)
 
 
 def test_a_row_has_its_own_list_and_its_probabilities_sum_to_one() -> None:

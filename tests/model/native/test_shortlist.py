@@ -15,9 +15,8 @@ from model.native.network import Int8Network
 from model.shortlist import Shortlist
 from support.int8_cases import SHAPES, random_network
 from support.plain_kernels import plain_network
-from support.reference_search import reference_search
 from support.search_cases import LIMITS, TOKENS, random_request, run_in_a_crowd
-from support.shortlists import over_list, random_shortlist, shortlist_of
+from support.shortlists import check_searches, random_shortlist, shortlist_of
 
 pytestmark = pytest.mark.skipif(
     kernels.find_problem() is not None, reason=f"no kernels here: {kernels.find_problem()}"
@@ -64,19 +63,7 @@ def test_the_search_is_the_plain_search_over_the_list_alone(
     crowd = run_in_a_crowd(
         network, random.Random(13), num_sentences, tokens=tokens, has_suppressed=True, opener=opener
     )
-    for request, hypotheses in crowd:
-        expected = reference_search(
-            over_list(next_log_probs, shortlist, request, tokens),
-            tokens,
-            list(request.source_ids),
-            list(request.prefix_ids),
-            request.search,
-            suppressed_ids=request.suppressed_ids,
-        )
-        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
-        for hypothesis, reference in zip(hypotheses, expected, strict=True):
-            assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-5)
-            assert hypothesis.is_truncated == reference.is_truncated
+    check_searches(crowd, next_log_probs, shortlist, tokens, tolerance=1e-5)
 
 
 def replace_suppressed(network: Int8Network, name: str) -> Int8Network:

@@ -12,11 +12,10 @@ import pytest
 
 from model.config import LengthLimits, SearchConfig
 from model.decode import footprint
-from model.errors import CheckpointError, ConfigError, DataError
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from service.cli.line_output import LineOutput
-from service.cli.main import build_parser, main
+from service.cli.main import main
 from support.forked import Forked, Send
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
@@ -297,51 +296,6 @@ sys.exit(main(sys.argv[1:]))
     assert not [*tmp_path.iterdir()]
 
 
-def test_the_input_is_not_destroyed_as_output(
-    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """However it is named; and neither are the references nor the checkpoint."""
-    book, link, hard = (tmp_path / name for name in ("book.txt", "link", "hard"))
-    reference = tmp_path / "reference"
-    for path in (book, reference):
-        path.write_text("The cat sees the river.\n")
-    link.symlink_to(book)
-    hard.hardlink_to(book)
-    before = {path: path.read_bytes() for path in (book, reference, *checkpoint.iterdir())}
-    with book.open() as stream:
-        for source, output in (
-            (book, book),
-            (link, book),
-            (book, link),
-            (book, hard),
-            (Path(f"/dev/fd/{stream.fileno()}"), book),
-            (book, reference),
-            (book, checkpoint / "config.json"),
-        ):
-            words = ["translate", str(source), "--checkpoint", str(checkpoint)]
-            words += ["--nearest-to", str(reference), "--output", str(output)]
-            assert main(words) == 1
-            error = capsys.readouterr().err
-            assert error.startswith(f"dragoman: {output}: is ")
-            assert error.endswith(" this command reads; write to another one\n")
-    assert {path: path.read_bytes() for path in before} == before
-    assert sorted(tmp_path.iterdir()) == sorted([book, hard, link, reference])
-
-
-@pytest.mark.parametrize("arrow", [">", ">>"])
-def test_standard_output_into_the_input_is_told_and_not_read_for_ever(
-    checkpoint: Path, tmp_path: Path, arrow: str
-) -> None:
-    book = tmp_path / "book.txt"
-    book.write_text("The cat sees the river.\n")
-    command = f"{sys.executable} -m service.cli.main translate --checkpoint {checkpoint}"
-    for line in (f"{command} {book} {arrow} {book}", f"{command} < {book} {arrow} {book}"):
-        ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-        assert ended.returncode == 1
-        assert "standard output goes to this file, which this command reads" in ended.stderr
-    assert book.read_text() == ("The cat sees the river.\n" if arrow == ">>" else "")
-
-
 def test_a_byte_order_mark_and_carriage_returns_are_no_part_of_a_reference(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,45 +382,3 @@ def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
     reference.write_text("one\n")
     assert main(["translate", str(source), *flags]) == 1
     assert "reference.txt:2: no such line" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("flags", "error", "message"),
-    [
-        (["--to", "de"], ConfigError, "0 .* --to de; the checkpoint has en → zh-Hans"),
-        (["--beam-size", "0"], ConfigError, "--beam-size is 0; it must be from 1 to 128"),
-        (["--beam-size", "100000"], ConfigError, "--beam-size is 100000; it must be"),
-        (["--max-rows", "-1"], ConfigError, "--max-rows is -1; it must be from 1 to 65536"),
-        (["--checkpoint", "/nowhere"], ConfigError, "no checkpoint directory /nowhere; name one"),
-        (["--checkpoint", "a" * 300], CheckpointError, "^a{300}: File name too long$"),
-        (["--output", "a" * 300], DataError, "^a{300}: File name too long$"),
-        (["--output", "/"], DataError, "^/: is a directory; it must be a file$"),
-        (["--nearest-to", "a" * 300], DataError, "^a{300}: File name too long$"),
-    ],
-)
-def test_what_cannot_be_done_is_said(
-    checkpoint: Path, source: Path, flags: list[str], error: type[Exception], message: str
-) -> None:
-    arguments = ["translate", str(source), "--checkpoint", str(checkpoint), *flags]
-    parsed = build_parser().parse_args(arguments)
-    with pytest.raises(error, match=message):
-        parsed.run(parsed)
-
-
-def test_a_file_that_is_missing_or_not_utf8_is_named(checkpoint: Path, tmp_path: Path) -> None:
-    wrong = tmp_path / "wrong.txt"
-    wrong.write_bytes(b"good\n\xff\n")
-    cut = tmp_path / "cut.gz"
-    cut.write_bytes(gzip.compress(b"text\n" * 100)[:20])
-    for path, message in (
-        (wrong, "not valid UTF-8"),
-        (tmp_path / "none", "No such file"),
-        (tmp_path / ("a" * 300), "File name too long"),
-        (Path("/proc/self/mem"), ".*Input/output error"),
-        (cut, "Compressed file ended"),
-    ):
-        parsed = build_parser().parse_args(
-            ["translate", str(path), "--checkpoint", str(checkpoint)]
-        )
-        with pytest.raises(DataError, match=f"{path}: {message}"):
-            parsed.run(parsed)

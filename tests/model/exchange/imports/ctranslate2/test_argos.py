@@ -16,17 +16,17 @@ from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
-from model.text.pieces import PieceModel
 from support.tiny_checkpoint import generated_pairs
 
-ctranslate2 = pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
 
-from support.ctranslate2_models import (  # noqa: E402  # needs CTranslate2
+from support.ctranslate2_models import (  # needs CTranslate2
     SPECIALS,
     RandomSpec,
     random_directory,
+    translations_of,
 )
-from support.learned_merges import learned_merges, merges_file  # noqa: E402  # stands with them
+from support.learned_merges import learned_merges, merges_file  # stands with them
 
 METADATA = {
     "package_version": "1.9",
@@ -74,21 +74,6 @@ def translations(checkpoint: Checkpoint, sentences: list[str]) -> list[str | Non
     return [None if each.is_truncated else each.text for each in found]
 
 
-def of_ctranslate2(root: Path, sentences: list[str]) -> list[str]:
-    """What CTranslate2 and SentencePiece make of the files as they are."""
-    pieces = PieceModel((root / "sentencepiece.model").read_bytes())
-    engine = ctranslate2.Translator(str(root / "model"), compute_type="float32", intra_threads=1)
-    found = engine.translate_batch(
-        [pieces.pieces(sentence) for sentence in sentences],
-        beam_size=4,
-        length_penalty=1.0,
-        min_decoding_length=0,
-    )
-    # Bytes that are no text, as a random network writes them, are left out.
-    texts = [pieces.text(each.hypotheses[0]) for each in found]
-    return [text.replace("\ufffd", "").strip() for text in texts]
-
-
 def test_a_package_translates_as_ctranslate2_does_on_its_files(tmp_path: Path) -> None:
     root = package(tmp_path, quantization="int8")
     manifest = convert(packed(root), tmp_path / "converted", importers=IMPORTERS, compute="int8")
@@ -96,7 +81,7 @@ def test_a_package_translates_as_ctranslate2_does_on_its_files(tmp_path: Path) -
     checkpoint = load_checkpoint(tmp_path / "converted")
     written = [english for english, _ in generated_pairs(100, seed=31)]
     sentences = [one for one in written if not any(map(str.isdigit, one))]  # lost ones are mended
-    ours, theirs = translations(checkpoint, sentences), of_ctranslate2(root, sentences)
+    ours, theirs = translations(checkpoint, sentences), translations_of(root, sentences)
     ended = [(one, two) for one, two in zip(ours, theirs, strict=True) if one is not None]
     assert len(ended) > 40
     assert len(set(ended)) > 20
