@@ -8,7 +8,7 @@ the server says.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,19 +59,46 @@ def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direct
     raise ConfigError(complaint)
 
 
-def chosen_or_same(arguments: argparse.Namespace, path: Path | None) -> Direction | None:
-    """As `chosen_direction`; None where no checkpoint is needed, as both flags mean one language.
+def chosen_or_same(
+    arguments: argparse.Namespace, path: Path | None, *, sample: Callable[[], str | None]
+) -> Direction | None:
+    """As `chosen_direction`; None where no checkpoint is needed, as the text is in that language.
+
+    Where only the source language is open, the text says it, which is told on standard error.
+
+    Args:
+        arguments: As of `chosen_direction`.
+        path: As of `chosen_direction`.
+        sample: Some of the text; None if it cannot be looked at beforehand.
 
     Raises:
         CheckpointError: As of `chosen_direction`.
         ConfigError: As of `chosen_direction`.
+        DataError: As of `sample`.
     """
     fitting, complaint = _fitting_directions(arguments, path)
     if len(fitting) == 1:
         return fitting[0]
-    if not fitting and _is_same(arguments.source_language, arguments.target_language):
+    source, target = arguments.source_language, arguments.target_language
+    if not fitting and _is_same(source, target):
         return None
+    targets = {one.pair.target for one in fitting}
+    if source in (None, AUTO) and len(targets) == 1 and (text := sample()) is not None:
+        found = _detected(text, [*(one.pair.source for one in fitting), *targets])
+        if found in targets:
+            return None
+        arguments.source_language = found
+        return chosen_direction(arguments, path)
     raise ConfigError(complaint)
+
+
+def _detected(text: str, tags: Sequence[str]) -> str:
+    """The language of a text; tells which."""
+    from model.text.detection import TextDetector
+
+    found = TextDetector(tags).detect(text).tag
+    print(f"dragoman: the text is taken as {found}; --from says it otherwise", file=sys.stderr)
+    return found
 
 
 def _fitting_directions(

@@ -1,28 +1,33 @@
-"""`dragoman translate`: a file or standard input to standard output or a file, line by line.
+"""`dragoman translate`: a text, a file or standard input to standard output or a file, line by line.
 
-Owns the flags, the reading and the order of things. The translating is `model.offline.translator`,
-which decodes exactly as the server does; an output file is `service.cli.line_output`'s, and what it
-must not be `service.cli.read_files`'s.
+Owns the flags and the order of things. The translating is `model.offline.translator`, which decodes
+exactly as the server does; what is read is `service.cli.line_input`'s, an output file
+`service.cli.line_output`'s, and what that must not be `service.cli.read_files`'s.
 """
 
 import argparse
-import gzip
 import hashlib
-import os
-import stat
 import sys
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from model.errors import DataError
-from model.system.paths import exists, is_file, is_folder
+from model.errors import ConfigError, DataError, shown
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
+from service.cli.line_input import (
+    THE_TEXT,
+    Input,
+    OpenedLines,
+    digest,
+    named_input,
+    num_lines,
+    sample,
+)
 from service.cli.line_output import LineOutput, opened_output
 from service.cli.offline import (
     MAX_ROWS,
@@ -40,7 +45,7 @@ if TYPE_CHECKING:
     from model.offline.translator import Translator
     from model.text.segments import Translation
 
-HELP = "translate a file or standard input, line by line"
+HELP = "translate a text, a file or standard input, line by line"
 
 _LINES_AT_ONCE = 2_000
 _LINES_AT_ONCE_TO_A_FILE = 4_000  # the first is not waited for: fuller batches
@@ -51,10 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file",
         nargs="?",
-        default="-",
-        metavar="FILE",
-        help="UTF-8 text or .gz, - for standard input",
+        metavar="TEXT|FILE",
+        help="a text, or a file with one: UTF-8 or .gz; - or nothing for standard input",
     )
+    parser.add_argument("--text", help="a text, whatever files have its name")
     parser.add_argument(
         "--output",
         type=Path,
@@ -91,11 +96,12 @@ def run(arguments: argparse.Namespace) -> int:
     """
     search = chosen_search(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
-    direction = chosen_or_same(arguments, arguments.checkpoint)
+    source = _chosen_input(arguments)
+    direction = chosen_or_same(arguments, arguments.checkpoint, sample=partial(sample, source))
     if direction is None:
-        return _copy(arguments)
-    names = [name for name in (arguments.file, arguments.nearest_to) if name is not None]
-    read = ReadFiles(names, folders=[direction.directory])
+        return _copy(source, arguments)
+    inputs = [source] + [Input(name) for name in [arguments.nearest_to] if name is not None]
+    read = ReadFiles([file for one in inputs for file in one.files], folders=[direction.directory])
     read.refuse_streams()
     with leaving_at_once():
         import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
@@ -125,52 +131,70 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             facts = [name, direction.pair, search, checkpoint.compute_type]
             facts += ["shortlist"] if arguments.shortlist else []
-            identity = _identity(names, *facts)
+            identity = _identity(inputs, *facts)
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
         stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
-        texts = [stack.enter_context(_opened(name)) for name in names]
         work = _Work(translator, direction, search)
-        _translate(texts, work, output, arguments)
+        _translate(inputs, work, output)
     work.report()
     return 0
 
 
-def _copy(arguments: argparse.Namespace) -> int:
-    """Write every line as it is: both flags mean one language."""
-    read = ReadFiles([arguments.file], folders=[])
+def _chosen_input(arguments: argparse.Namespace) -> Input:
+    """What is to be translated.
+
+    Raises:
+        ConfigError: There is a text and a file.
+        DataError: What looks like the name of a file is none.
+    """
+    if arguments.text is None:
+        return named_input(arguments.file or STANDARD_INPUT)
+    if arguments.file is not None:
+        raise ConfigError(f"--text is given, and {shown(arguments.file)} as well; give one of them")
+    return Input(THE_TEXT, arguments.text)
+
+
+def _copy(source: Input, arguments: argparse.Namespace) -> int:
+    """Write every line as it is: it is in the language that is asked for."""
+    read = ReadFiles(source.files, folders=[])
     read.refuse_streams()
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:
-            identity = _identity([arguments.file], "unchanged")
+            identity = _identity([source], "unchanged")
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
-        text = stack.enter_context(_opened(arguments.file))
-        _translate([text], _Unchanged(), output, arguments)
+        _translate([source], _Unchanged(), output)
     return 0
 
 
 def _translate(
-    texts: Sequence[TextIO],
-    work: "_Work | _Unchanged",
-    output: LineOutput | None,
-    arguments: argparse.Namespace,
+    inputs: Sequence[Input], work: "_Work | _Unchanged", output: LineOutput | None
 ) -> None:
-    """Translate the first text; where there is a second one, nearest to its lines."""
+    """Translate the first input; where there is a second one, nearest to its lines."""
     from tqdm import tqdm
 
-    rows = _rows(texts, arguments)
-    with tqdm(unit=" segments", disable=not sys.stderr.isatty(), file=sys.stderr) as bar:
+    is_shown = sys.stderr.isatty()
+    total = num_lines(inputs[0]) if is_shown else None
+    num_done = output.num_lines if output is not None else 0
+    with ExitStack() as stack:
+        opened = [stack.enter_context(OpenedLines(source)) for source in inputs]
+        bar = stack.enter_context(
+            tqdm(total=total, initial=num_done, unit=" lines", disable=not is_shown)
+        )
+        rows = _rows(inputs, opened)
 
         def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
-            return work.lines(chunk, is_nearest=len(texts) > 1, advance=bar.update)
+            for found in work.lines(chunk, is_nearest=len(inputs) > 1):
+                bar.update()
+                yield found
 
         if output is None:
-            while chunk := list(islice(rows, _LINES_AT_ONCE)):
+            while chunk := _next_rows(rows, opened[0]):
                 found = dict(translated(chunk))
                 sys.stdout.writelines(f"{found[index]}\n" for index in range(len(chunk)))
                 sys.stdout.flush()
             return
-        _pass_over(rows, output.num_done, arguments)
+        _pass_over(rows, output.num_done, inputs[0], output)
         while chunk := list(islice(rows, _LINES_AT_ONCE_TO_A_FILE)):
             first = output.num_done
             missing = [index for index in range(len(chunk)) if first + index not in output.ahead]
@@ -212,27 +236,25 @@ class _Work:
         rows: Sequence[tuple[str, str]],
         *,
         is_nearest: bool,
-        advance: Callable[[int], object],
     ) -> Iterator[tuple[int, str]]:
         """Each row's line when it is ready: the row's index, and the line.
 
         Args:
             rows: Sources with their references.
             is_nearest: Choose from each line's beam what is nearest to its reference.
-            advance: Called with numbers of segments that are done.
         """
         from model.offline.evaluate import nearest
 
         translator, pair = self.translator, self.direction.pair
         sources = [source for source, _ in rows]
         if not is_nearest:
-            each = translator.translate_each(sources, pair, self.search, on_finished=advance)
+            each = translator.translate_each(sources, pair, self.search)
             for index, translation in each:
                 self.count(translation)
                 yield index, translation.text
             return
         wide = replace(self.search, num_hypotheses=self.search.beam_size)
-        for index, found in translator.alternatives_each(sources, pair, wide, on_finished=advance):
+        for index, found in translator.alternatives_each(sources, pair, wide):
             self.count(found[0])
             yield index, nearest([one.text for one in found], rows[index][1])
 
@@ -259,106 +281,62 @@ class _Unchanged:
         rows: Sequence[tuple[str, str]],
         *,
         is_nearest: bool,  # noqa: ARG002  # as `_Work` has it
-        advance: Callable[[int], object],
     ) -> Iterator[tuple[int, str]]:
         """Each row's source."""
-        for index, (source, _) in enumerate(rows):
-            advance(1)
-            yield index, source
+        yield from enumerate(source for source, _ in rows)
 
 
 def _pass_over(
-    rows: Iterator[tuple[str, str]], num_done: int, arguments: argparse.Namespace
+    rows: Iterator[tuple[str, str]], num_done: int, source: Input, output: LineOutput
 ) -> None:
     if sum(1 for _ in islice(rows, num_done)) < num_done:
         raise DataError(
-            f"{arguments.output}: an interrupted command has left {num_done} lines of it, more than"
-            f" {arguments.file} has; remove its .partial file"
+            f"{output.path}: an interrupted command has left {num_done} lines of it, more than"
+            f" {source.name} has; remove its .partial file"
         )
 
 
-def _rows(texts: Sequence[TextIO], arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+def _next_rows(rows: Iterator[tuple[str, str]], lines: OpenedLines) -> list[tuple[str, str]]:
+    """Rows to translate together: all that can be had without waiting, and at least one."""
+    chunk = []
+    for row in islice(rows, _LINES_AT_ONCE):
+        chunk.append(row)
+        if not lines.is_ready():
+            break
+    return chunk
+
+
+def _rows(inputs: Sequence[Input], opened: Sequence[OpenedLines]) -> Iterator[tuple[str, str]]:
     """Each line with its reference, which is empty where there is no text of them."""
-    lines = _lines(texts[0], arguments.file)
-    if len(texts) == 1:
-        yield from ((line, "") for line in lines)
+    if len(opened) == 1:
+        yield from ((line, "") for line in opened[0])
         return
-    reference_lines = _lines(texts[1], arguments.nearest_to)
-    for number, (line, reference) in enumerate(zip_longest(lines, reference_lines), start=1):
+    names = [source.name for source in inputs]
+    for number, (line, reference) in enumerate(zip_longest(*opened), start=1):
         if line is None or reference is None:
-            shorter = arguments.file if line is None else arguments.nearest_to
+            shorter = names[0 if line is None else 1]
             raise DataError(
-                f"{shorter}:{number}: no such line; {arguments.file} and {arguments.nearest_to}"
-                " need the same number of lines"
+                f"{shorter}:{number}: no such line; {names[0]} and {names[1]} need the same number"
+                " of lines"
             )
         text = reference if number > 1 else reference.removeprefix("\ufeff")
         yield line, text.rstrip("\r")  # as `evaluate` and training read it
 
 
-def _identity(names: Sequence[str], *facts: object) -> str | None:
-    """Digest of everything the output depends on; None for a pipe, which passes once.
+def _identity(inputs: Sequence[Input], *facts: object) -> str | None:
+    """Digest of everything the output depends on; None where an input can be read only once.
 
     Args:
-        names: Of the files that are read.
+        inputs: All that is read.
         facts: The checkpoint's fingerprint, the pair, the search and the arithmetic.
 
     Raises:
         DataError: A file cannot be read.
     """
     digests = []
-    for name in names:
-        try:
-            digest = _standard_input_digest() if name == STANDARD_INPUT else _digest(Path(name))
-        except OSError as error:
-            raise DataError(f"{name}: {error.strerror}") from error
-        if digest is None:
+    for source in inputs:
+        found = digest(source)
+        if found is None:
             return None
-        digests.append(digest)
+        digests.append(found)
     return hashlib.sha256(" ".join([repr(facts), *digests]).encode()).hexdigest()[:16]
-
-
-def _digest(path: Path) -> str | None:
-    if _is_pipe(path):
-        return None
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _standard_input_digest() -> str | None:
-    """Digest of what is still to be read, if that can be read twice."""
-    number = sys.stdin.fileno()
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        return None
-    start = os.lseek(number, 0, os.SEEK_CUR)
-    try:
-        with open(number, "rb", closefd=False) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    finally:
-        os.lseek(number, start, os.SEEK_SET)
-
-
-def _is_pipe(path: Path) -> bool:
-    return exists(path) and not is_file(path) and not is_folder(path)
-
-
-def _opened(name: str) -> TextIO:
-    """The input, with line feeds as the only line ends, so that nothing else is touched."""
-    source: int | str = sys.stdin.fileno() if name == "-" else name
-    try:
-        if name.endswith(".gz"):
-            return gzip.open(name, "rt", encoding="utf-8", newline="\n")
-        return open(source, encoding="utf-8", newline="\n", closefd=name != "-")
-    except OSError as error:
-        raise DataError(f"{name}: {error.strerror}") from error
-
-
-def _lines(stream: TextIO, name: str) -> Iterator[str]:
-    try:
-        for line in stream:
-            yield line.removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{name}: not valid UTF-8 ({error.reason} at byte {error.start})"
-        ) from error
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{name}: {error}") from error

@@ -16,6 +16,10 @@ EN_DE = LanguagePair(source="en", target="de")
 DE_EN = LanguagePair(source="de", target="en")
 
 
+def _nothing() -> None:
+    return None
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("several")
@@ -144,20 +148,49 @@ def test_of_two_checkpoints_with_one_name_the_first_counts_as_it_is_served(tmp_p
 )
 def test_a_language_into_itself_needs_no_direction(folder: Path, source: str, target: str) -> None:
     flags = argparse.Namespace(source_language=source, target_language=target, model=None)
-    assert chosen_or_same(flags, folder) is None
+    assert chosen_or_same(flags, folder, sample=_nothing) is None
     with pytest.raises(ConfigError, match="0 language pairs fit"):
         chosen_direction(flags, folder)
 
 
 def test_a_direction_goes_before_staying_in_a_language(folder: Path) -> None:
     flags = argparse.Namespace(source_language="en", target_language="de", model=None)
-    found = chosen_or_same(flags, folder)
+    found = chosen_or_same(flags, folder, sample=_nothing)
     assert found is not None
     assert found.pair == EN_DE
     for target in (None, "zh-TW", "e n"):
         flags = argparse.Namespace(source_language="en", target_language=target, model=None)
         with pytest.raises(ConfigError):
-            chosen_or_same(flags, folder)
+            chosen_or_same(flags, folder, sample=_nothing)
+
+
+@pytest.mark.parametrize("source", [None, "auto"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Guten Tag, wie geht es Ihnen?", DE_EN),
+        ("你好，你好吗？", ZH_EN),
+        ("Good morning, how are you?", None),
+    ],
+)
+def test_the_text_says_its_language_where_that_alone_is_open(
+    folder: Path,
+    source: str | None,
+    text: str,
+    expected: LanguagePair | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flags = argparse.Namespace(source_language=source, target_language="en-GB", model=None)
+    found = chosen_or_same(flags, folder, sample=lambda: text)
+    assert (found and found.pair) == expected
+    tag = "en" if expected is None else expected.source
+    assert f"the text is taken as {tag}; --from says it otherwise" in capsys.readouterr().err
+
+
+def test_a_text_that_cannot_be_looked_at_needs_its_language(folder: Path) -> None:
+    flags = argparse.Namespace(source_language=None, target_language="en", model=None)
+    with pytest.raises(ConfigError, match="2 language pairs fit --to en"):
+        chosen_or_same(flags, folder, sample=_nothing)
 
 
 def test_a_path_is_asked_before_the_environment_and_that_before_the_bundled_ones(

@@ -50,6 +50,33 @@ def test_line_n_of_the_output_is_line_n_of_the_input(
     assert lines[0] not in ("", LINES[0])
 
 
+def test_a_text_may_be_an_argument(
+    checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    expected = _output(capfd, str(source), *flags)
+    assert _output(capfd, "\n".join(LINES), *flags) == expected
+    assert _output(capfd, "--text", "\n".join(LINES), *flags) == expected
+    assert _output(capfd, "--text=./-", *flags) != []
+    assert main(["translate", str(source), "--text", "A cat.", *flags]) == 1
+    assert "give one of them" in capfd.readouterr().err
+
+
+def test_a_line_of_a_pipe_is_answered_before_the_next_one_is_written(checkpoint: Path) -> None:
+    command = [sys.executable, "-m", "service.cli.main", "translate", "--beam-size", "1"]
+    with subprocess.Popen(
+        [*command, "--checkpoint", str(checkpoint)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in (b"7.30\n", b"8\n", b"\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline() == line
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
 @pytest.mark.parametrize("target", ["en-GB", "EN"])
 def test_a_language_into_itself_is_copied_byte_for_byte(
     checkpoint: Path, source: Path, target: str, capfd: pytest.CaptureFixture[str]
@@ -126,7 +153,7 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     )
     os.close(terminal)
     assert result.stdout.decode() == expected
-    assert b"2 segments" in os.read(screen, 10_000)
+    assert b"5/5" in os.read(screen, 10_000)
     os.close(screen)
 
 
