@@ -19,12 +19,14 @@ help: ## Show this list
 install: $(INSTALLED) ## Make .venv with everything in it
 
 $(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/*)
+	@echo 'Setting up $(VENV): PyTorch, the dependencies, the compiled kernels. A few minutes, once.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
 	$(BIN)/pip install --quiet --constraint constraints.txt pybind11 setuptools
 	rm -f model/native/_kernels*.so
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-build-isolation --editable '.[dev,bench,train]'
 	@touch $@
+	@echo '$(VENV) is ready: $(BIN)/dragoman'
 
 serve: install ## Serve the bundled checkpoints; HOST=… and PORT=… say where
 	@exec $(BIN)/dragoman serve $(call given,HOST,--host) $(call given,PORT,--port)

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from model.errors import DataError
 from model.system.paths import exists, is_file
@@ -29,6 +28,7 @@ from service.cli.read_files import STANDARD_INPUT
 
 THE_TEXT = "the text"
 
+_Bytes = io.RawIOBase | io.BufferedIOBase
 _BLOCK = 2**16
 _SAMPLE_LINES = 50
 _FILE_NAME = re.compile(r"\S*/\S*|\S*[^\W_]\.[A-Za-z][A-Za-z0-9]{0,9}")
@@ -66,7 +66,7 @@ def named_input(argument: str) -> Input:
         return Input(argument)
     if _FILE_NAME.fullmatch(argument):
         try:
-            os.stat(argument)
+            Path(argument).stat()
         except OSError as error:
             raise DataError(
                 f"{argument}: {error.strerror}; if it is a text, give it as --text"
@@ -144,7 +144,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
 
     def _read(self) -> None:
         try:
-            while (block := self._stream.read(_BLOCK)) is None:  # as of a stream that does not block
+            while (block := self._stream.read(_BLOCK)) is None:
                 select.select([self._stream], [], [])
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{self._name}: {error}") from error
@@ -157,7 +157,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
         self._has_ended = not block
 
 
-def _opened(source: Input) -> tuple[BinaryIO, bool]:
+def _opened(source: Input) -> tuple[_Bytes, bool]:
     """The bytes, and whether reading them waits for somebody who writes."""
     if source.text is not None:
         return io.BytesIO(source.text.encode(errors="surrogateescape")), False
@@ -166,7 +166,7 @@ def _opened(source: Input) -> tuple[BinaryIO, bool]:
         if name.endswith(".gz"):
             return gzip.open(name, "rb"), False
         file = sys.stdin.fileno() if name == STANDARD_INPUT else name
-        stream = open(file, "rb", buffering=0, closefd=name != STANDARD_INPUT)  # noqa: SIM115  # closed with the lines
+        stream = io.FileIO(file, closefd=name != STANDARD_INPUT)
     except OSError as error:
         raise DataError(f"{name}: {error.strerror}") from error
     return stream, not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)

@@ -1,4 +1,4 @@
-"""`dragoman translate`: a text, a file or standard input to standard output or a file, line by line.
+"""`dragoman translate`: a text, a file or standard input, line by line.
 
 Owns the flags and the order of things. The translating is `model.offline.translator`, which decodes
 exactly as the server does; what is read is `service.cli.line_input`'s, an output file

@@ -30,7 +30,8 @@ def _read(source: Input) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "argument", ["Hello", "Hello.", "Is it 7.30?", "Read and/or write.", "你好。", "a" * 5000, "", "7.30"]
+    "argument",
+    ["Hello", "Hello.", "Is it 7.30?", "Read and/or write.", "你好。", "a" * 5000, "7.30"],
 )
 def test_what_is_no_file_is_a_text(
     argument: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,8 +119,8 @@ def test_what_is_not_utf8_is_named_by_its_line(tmp_path: Path) -> None:
     with OpenedLines(Input(str(path))) as lines:
         found = iter(lines)
         assert [next(found) for _ in range(3)] == ["猫"] * 3
-        with pytest.raises(DataError, match=r"wrong\.txt:4: not valid UTF-8 \(invalid start byte at byte 4"):
+        with pytest.raises(DataError, match=r"wrong\.txt:4: not valid UTF-8 \(.* at byte 4 of"):
             next(found)
     argument = os.fsdecode(b"abc\xff")
-    with pytest.raises(DataError, match="^the text:1: not valid UTF-8"):
+    with pytest.raises(DataError, match=r"^the text:1: not valid UTF-8"):
         _read(Input(THE_TEXT, argument))

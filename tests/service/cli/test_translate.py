@@ -153,7 +153,7 @@ def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_pro
     )
     os.close(terminal)
     assert result.stdout.decode() == expected
-    assert b"5/5" in os.read(screen, 10_000)
+    assert b"5 lines" in os.read(screen, 10_000)
     os.close(screen)
 
 
