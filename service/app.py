@@ -25,14 +25,14 @@ from service.access.access import Access, AccessPolicy, key_wanted_first
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
 from service.api.admission import Admission
+from service.api.deepl import routes as deepl
 from service.api.libretranslate import routes as libretranslate
 from service.api.operations import admin, docs, health, models
 from service.api.v1 import routes as v1
 from service.front import Front
 from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
-from service.http.middleware import Edge, log_failure
-from service.http.problems import problem_of
+from service.http.middleware import Edge, note_problem
 from service.http.replies import error_reply
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """Neural translation with continuous batching and beam search.
 
-`POST /translate` speaks LibreTranslate's contract; `POST /v1/translate` has every option.
-Every error is `{"error", "code", "value", "limit"}`.
+`POST /translate` speaks LibreTranslate's contract, `POST /v2/translate` that of DeepL;
+`POST /v1/translate` has every option. Every error is `{"error", "code", "value", "limit"}`, in
+DeepL's contract `{"message"}`.
 """
 
 
@@ -179,6 +180,7 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
     for router in (
         libretranslate.build_router(admission),
         v1.build_router(admission),
+        deepl.build_router(admission),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         models.build_router(front, check_admin=access.check_admin),
@@ -218,10 +220,6 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
-    problem = problem_of(error)
-    context = context_of(request)
-    context.code = problem.code
-    if problem.status == 500:
-        log_failure(context, error)
+    problem = note_problem(context_of(request), error)
     headers = error.headers if isinstance(error, HTTPException) else None
     return error_reply(problem, headers)

@@ -2,7 +2,8 @@
 
 Owns the way from a request to a caller, and its refusals: 401 without a key, 403 with a wrong
 one, 404 for an administration that no key opens, 429 over a limit. Keys themselves are
-`service.access.keys`, counting is `service.access.rates`, addresses are `service.access.addresses`.
+`service.access.keys`, counting is `service.access.rates` and `service.access.character_counts`,
+addresses are `service.access.addresses`.
 """
 
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from starlette.requests import Request
 
 from model.errors import ConfigError
 from service.access.addresses import client_of
+from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeyStore
 from service.access.keys import ApiKey
 from service.access.rates import RateLimiter
@@ -23,6 +25,8 @@ from service.telemetry.request_context import context_of
 _BEARER = HTTPBearer(auto_error=False, description="A key, where the server has any.")
 DOCUMENTED = Depends(_BEARER)
 """Says in the OpenAPI document that a route takes a key; `Access` is what reads it."""
+
+_SCHEMES = frozenset({"bearer", "deepl-auth-key"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,9 +89,20 @@ class Access:
         self._policy = policy
         self._keys = keys
         self._limiter = limiter
+        self._counts = CharacterCounts()
 
     def __repr__(self) -> str:
         return f"Access({self._keys!r})"
+
+    @property
+    def takes_keys(self) -> bool:
+        """There are keys that a caller may show."""
+        return self._keys.is_guarded
+
+    @property
+    def needs_key(self) -> bool:
+        """A translation needs a key."""
+        return self._keys.is_guarded and self._policy.key_required is not False
 
     def check_admin(self, request: Request) -> None:
         """Return if the request's key opens the administration.
@@ -160,15 +175,19 @@ class Access:
             RequestError: A 429, or a 413 when no minute would be long enough.
         """
         limit = caller.characters_per_minute
-        if limit is None or not num_characters:
-            return
-        if num_characters > limit:
+        if limit is not None and num_characters > limit:
             raise too_long(
                 f"the texts have {num_characters} characters; the limit is {limit} a minute",
                 value=num_characters,
                 limit=limit,
             )
-        await self._spend("characters", caller.identity, limit=limit, cost=num_characters)
+        if limit is not None and num_characters:
+            await self._spend("characters", caller.identity, limit=limit, cost=num_characters)
+        self._counts.add(caller.identity, num_characters)
+
+    def num_characters(self, caller: Caller) -> int:
+        """Characters that a caller was let translate since the server started."""
+        return self._counts.of(caller.identity)
 
     async def _admit(self, request: Request, presented: str | None) -> Caller:
         """The caller of a request; one that is refused counts for its address."""
@@ -184,7 +203,7 @@ class Access:
         return caller
 
     def _check_not_required(self) -> None:
-        if self._keys.is_guarded and self._policy.key_required is not False:
+        if self.needs_key:
             raise _missing_key()
 
     def _known(self, request: Request, presented: str | None) -> ApiKey | None:
@@ -240,9 +259,9 @@ def _caller(key: ApiKey, policy: AccessPolicy) -> Caller:
 
 
 def _bearer(request: Request) -> str | None:
-    """The key in `Authorization: Bearer …`; None when there is no such header."""
+    """The key in `Authorization: Bearer …` or `DeepL-Auth-Key …`; None without such a header."""
     scheme, _, presented = request.headers.get("authorization", "").partition(" ")
-    return presented.strip() if scheme.lower() == "bearer" else None
+    return presented.strip() if scheme.lower() in _SCHEMES else None
 
 
 def _missing_key() -> RequestError:

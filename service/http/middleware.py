@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.errors import SegmentFailedError
-from service.errors import draining
+from service.errors import Problem, draining
 from service.http.headers import SECURITY_HEADERS
 from service.http.problems import problem_of
 from service.http.replies import error_reply
@@ -152,6 +152,15 @@ def _ids(context: RequestContext) -> dict[str, str]:
     """Ids that a request's log lines and its trace have in common."""
     ids = {"request_id": context.request_id}
     return ids if context.trace_id is None else ids | {"trace_id": context.trace_id}
+
+
+def note_problem(context: RequestContext, error: Exception) -> Problem:
+    """What an error is answered with, once its code and the reason of a 500 are noted."""
+    problem = problem_of(error)
+    context.code = problem.code
+    if problem.status == 500:
+        log_failure(context, error)
+    return problem
 
 
 def log_failure(context: RequestContext, error: Exception) -> None:

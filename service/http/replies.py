@@ -44,12 +44,17 @@ def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> J
         "value": _finite(problem.value),
         "limit": _finite(problem.limit),
     }
-    all_headers = dict(headers or {})
-    if problem.retry_after_seconds is not None:
-        all_headers["retry-after"] = str(math.ceil(problem.retry_after_seconds))
+    all_headers = dict(headers or {}) | retry_header(problem)
     if problem.status == 401:
         all_headers["www-authenticate"] = "Bearer"
     return JsonReply(content, problem.status, all_headers)
+
+
+def retry_header(problem: Problem) -> dict[str, str]:
+    """Retry-After, where coming back helps."""
+    if problem.retry_after_seconds is None:
+        return {}
+    return {"retry-after": str(math.ceil(problem.retry_after_seconds))}
 
 
 def _finite(value: object) -> object:

@@ -1,0 +1,288 @@
+"""Requests of DeepL's contract: from values as its clients send them to a translation.
+
+Owns its fields, what each of them does here, and their description in the OpenAPI document. Values
+come as JSON or as a form, so they are read here, not by Pydantic. What is asked for and cannot be
+done is refused, unless DeepL itself takes it for a wish (`context`, `prefer_more`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from model.text.pipeline import without_surrogates
+from service.api.checks import search_beam
+from service.api.deepl.languages import find_source, find_target
+from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
+from service.errors import RequestError, invalid, scalar, too_long
+from service.front import Front
+from service.models.routing import RoutingTable
+from service.models.translator import TranslationRequest
+from service.settings import Settings
+
+MAX_TEXTS = 50
+"""Texts of one request, as DeepL has it."""
+
+_FAST, _GOOD = "latency_optimized", "quality_optimized"
+_MODEL_TYPES: Mapping[str, str] = MappingProxyType(
+    {_FAST: _FAST, _GOOD: _GOOD, "prefer_quality_optimized": _GOOD}
+)
+_SPLITTING = ("0", "1", "nonewlines")
+_FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
+_ASKS_FOR_IT = frozenset({"more", "less"})
+_FLAGS: Mapping[str, bool] = MappingProxyType({"0": False, "1": True, "false": False, "true": True})
+_REFUSED: Mapping[str, str] = MappingProxyType(
+    {
+        "tag_handling": "this server translates plain text",
+        "glossary_id": "this server has no glossaries",
+        "glossary_ids": "this server has no glossaries",
+        "style_id": "this server has no style rules",
+        "translation_memory_id": "this server has no translation memories",
+        "custom_instructions": "no model of this server takes instructions",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the reply depends on beside the results.
+
+    Attributes:
+        num_characters: Characters of each text; None where they were not asked for.
+        model_type: The type that is used; None where none was asked for.
+    """
+
+    num_characters: tuple[int, ...] | None
+    model_type: str | None
+
+
+def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
+    """A request's values, checked.
+
+    Raises:
+        RequestError: 400 or 413; 503 where no language is loaded yet.
+    """
+    texts = _texts(values)
+    chosen = _route(values, front.table)
+    _check_formality(values)
+    _check_refused(values)
+    _choice(values, "split_sentences", _SPLITTING)
+    _flag(values, "preserve_formatting")
+    _string(values, "context")
+    model_type = _model_type(values)
+    has_count = _flag(values, "show_billed_characters")
+    asked = Asked(
+        num_characters=tuple(map(len, texts)) if has_count else None, model_type=model_type
+    )
+    return _job(texts, chosen, front.settings, is_fast=model_type == _FAST), asked
+
+
+def list_type(values: Mapping[str, object]) -> str:
+    """Which list of languages is asked for: "source" or "target".
+
+    Raises:
+        RequestError: A 400.
+    """
+    return _choice(values, "type", ("source", "target")) or "source"
+
+
+_RESOURCES = (
+    "translate_text",
+    "translate_document",
+    "glossary",
+    "voice",
+    "write",
+    "style_rules",
+    "translation_memory",
+)
+
+
+def is_of_texts(values: Mapping[str, object]) -> bool:
+    """Whether the languages of text translation are asked for, and not those of another resource.
+
+    Raises:
+        RequestError: A 400.
+    """
+    found = _choice(values, "resource", _RESOURCES)
+    if found is None:
+        raise invalid("Missing or invalid argument: resource", limit=", ".join(_RESOURCES))
+    return found == "translate_text"
+
+
+def _texts(values: Mapping[str, object]) -> tuple[str, ...]:
+    given = values.get("text")
+    if given is None or given == []:
+        raise invalid("Parameter 'text' not specified.", limit="text")
+    texts = given if isinstance(given, list) else [given]
+    if len(texts) > MAX_TEXTS:
+        raise too_long(
+            f"the request has {len(texts)} texts; the limit is {MAX_TEXTS}",
+            value=len(texts),
+            limit=MAX_TEXTS,
+        )
+    clean = tuple(without_surrogates(text) for text in texts if isinstance(text, str))
+    if len(clean) < len(texts):
+        raise _unsupported("text", limit="string or list of strings")
+    return clean
+
+
+def _route(values: Mapping[str, object], table: RoutingTable) -> ChosenRoute:
+    known = table.all.languages
+    given = _string(values, "target_lang")
+    if given is None:
+        raise invalid("Parameter 'target_lang' not specified.", limit="target_lang")
+    target = find_target(given, known)
+    if target is None:
+        raise _unsupported("target_lang", given)
+    named = _string(values, "source_lang")
+    source = AUTO if named is None else find_source(named, known)
+    if source is None:
+        raise _unsupported("source_lang", named)
+    return choose_route(table, source=source, target=target, aliases=NO_ALIASES)
+
+
+def _check_formality(values: Mapping[str, object]) -> None:
+    """Refuse what must have a tone: no model here has several, as for many languages of DeepL."""
+    if _choice(values, "formality", _FORMALITIES) in _ASKS_FOR_IT:
+        raise invalid(
+            "Target language does not support formality here; prefer_more and prefer_less are"
+            " wishes that it need not",
+            value=scalar(values["formality"]),
+            limit="default, prefer_more, prefer_less",
+        )
+
+
+def _check_refused(values: Mapping[str, object]) -> None:
+    for name, reason in _REFUSED.items():
+        value = values.get(name)
+        if value not in (None, "", []):
+            raise _unsupported(name, value, reason=reason)
+
+
+def _model_type(values: Mapping[str, object]) -> str | None:
+    asked = _choice(values, "model_type", tuple(_MODEL_TYPES))
+    return None if asked is None else _MODEL_TYPES[asked]
+
+
+def _choice(values: Mapping[str, object], name: str, choices: tuple[str, ...]) -> str | None:
+    """One of some words, in any case; None where there is none."""
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    word = str(value).lower() if isinstance(value, str | int) else ""
+    if word not in choices:
+        raise _unsupported(name, value, limit=", ".join(choices))
+    return word
+
+
+def _flag(values: Mapping[str, object], name: str) -> bool:
+    return _FLAGS[_choice(values, name, tuple(_FLAGS)) or "0"]
+
+
+def _string(values: Mapping[str, object], name: str) -> str | None:
+    value = values.get(name)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise _unsupported(name, value, limit="string")
+    return value
+
+
+def _unsupported(
+    name: str, value: object = None, *, reason: str = "", limit: str | None = None
+) -> RequestError:
+    """A 400 as DeepL words it; a value that is like a text is not repeated."""
+    shown = scalar(value)
+    parts = [f"Value for '{name}' not supported"]
+    parts += [f": {shown}"] if isinstance(shown, str) else []
+    parts += [f" ({reason})"] if reason else []
+    parts += [f"; it must be {limit}"] if limit else []
+    return invalid("".join(parts), value=shown, limit=limit)
+
+
+def _job(
+    texts: tuple[str, ...], chosen: ChosenRoute, settings: Settings, *, is_fast: bool
+) -> TranslationRequest:
+    beam_size = 1 if is_fast else settings.beam_size
+    return TranslationRequest(
+        texts=texts,
+        route=chosen.route,
+        by_source=chosen.by_source,
+        beam_size=search_beam(beam_size, 0, settings),
+        length_penalty=settings.length_penalty,
+        num_alternatives=0,
+        max_length=None,
+        with_alignment=False,
+        timeout_seconds=settings.timeout_seconds,
+        stopping=settings.stopping,
+    )
+
+
+def translate_operation(settings: Settings) -> dict[str, Any]:
+    """Bodies of `POST /v2/translate`."""
+    text = {"type": "string", "maxLength": settings.max_text_characters}
+    schema = {
+        "type": "object",
+        "required": ["text", "target_lang"],
+        "properties": {
+            "text": {
+                "type": "array",
+                "items": text,
+                "minItems": 1,
+                "maxItems": MAX_TEXTS,
+                "description": "Texts; in a form one field each.",
+            },
+            **_options(),
+        },
+    }
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    return {
+        "requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}
+    }
+
+
+def _options() -> dict[str, Any]:
+    """Schemas of all fields but the texts."""
+    word = {"type": "string"}
+    return {
+        "source_lang": {**word, "description": "Source language; without it, it is detected."},
+        "target_lang": {**word, "description": "Target language.", "example": "ZH-HANS"},
+        "context": {**word, "description": "Taken, and changes nothing."},
+        "split_sentences": {
+            **word,
+            "enum": list(_SPLITTING),
+            "description": "Taken; texts are always split at sentences and line breaks.",
+        },
+        "preserve_formatting": {
+            "type": "boolean",
+            "description": "Taken; line breaks and spaces always come back as they were.",
+        },
+        "formality": {
+            **word,
+            "enum": [word for word in _FORMALITIES if word not in _ASKS_FOR_IT],
+            "description": "Taken; no model has several tones, so more and less are refused.",
+        },
+        "show_billed_characters": {"type": "boolean", "default": False},
+        "model_type": {
+            **word,
+            "enum": list(_MODEL_TYPES),
+            "description": "latency_optimized searches greedily.",
+        },
+    }
+
+
+def _query(name: str, choices: tuple[str, ...], *, is_required: bool) -> dict[str, Any]:
+    parameter = {
+        "name": name,
+        "in": "query",
+        "required": is_required,
+        "schema": {"type": "string", "enum": list(choices)},
+    }
+    return {"parameters": [parameter]}
+
+
+LANGUAGE_LIST = _query("type", ("source", "target"), is_required=False)
+"""Parameter of `GET /v2/languages`."""
+
+LANGUAGE_RESOURCE = _query("resource", _RESOURCES, is_required=True)
+"""Parameter of `GET /v3/languages`."""
