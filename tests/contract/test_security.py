@@ -84,6 +84,30 @@ def test_both_routes_take_the_header(closed: RunningServer, keys: dict[str, str]
             assert client.post(path, json=body, headers=_bearer("no")).status_code == 403
 
 
+def test_deepls_clients_show_the_key_in_its_own_scheme_and_know_no_401(
+    closed: RunningServer, keys: dict[str, str]
+) -> None:
+    body = {"text": ["A cat."], "target_lang": "ZH"}
+
+    def send(path: str, key: str | None) -> httpx.Response:
+        headers = {} if key is None else {"authorization": f"DeepL-Auth-Key {key}"}
+        return client.post(path, json=body if path.endswith("translate") else {}, headers=headers)
+
+    with closed.client() as client:
+        before = send("/v2/usage", keys["alice"]).json()["character_count"]
+        for path in ("/v2/translate", "/v2/languages", "/v2/usage"):
+            assert send(path, keys["alice"]).status_code == 200
+            for wrong in (None, "invalid"):
+                refused = send(path, wrong)
+                assert refused.status_code == 403
+                assert set(refused.json()) == {"message"}
+        after = send("/v2/usage", keys["alice"]).json()["character_count"]
+        assert after == before + len("A cat.")
+        message = send("/v2/usage", None).json()["message"]
+        assert message.endswith("Authorization: DeepL-Auth-Key KEY")
+        assert client.post("/translate", json=TEXT).status_code == 401
+
+
 def test_limits_belong_to_keys(closed: RunningServer, keys: dict[str, str]) -> None:
     with closed.client() as client:
 
@@ -96,6 +120,11 @@ def test_limits_belong_to_keys(closed: RunningServer, keys: dict[str, str]) -> N
         assert refused.json()["error"] == "Slowdown: the limit is 40 characters a minute"
         assert 1 <= int(refused.headers["retry-after"]) <= 120
         assert send("chatty", "A" * 41).json()["code"] == "too_long"
+        body = {"text": ["A" * 30], "target_lang": "ZH"}
+        deepl = client.post("/v2/translate", json=body, headers=_bearer(keys["chatty"]))
+        assert deepl.status_code == 429
+        assert deepl.json() == {"message": "Slowdown: the limit is 40 characters a minute"}
+        assert 1 <= int(deepl.headers["retry-after"]) <= 120
         assert send("alice", "A" * 41).status_code == 200
 
 
