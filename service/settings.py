@@ -105,6 +105,7 @@ class Settings(BaseSettings):
             statistics of up to `service.models.detection.MAX_ACCURATE_LANGUAGES`.
         segment_cache: Bytes (64M) of translated segments that are kept for whoever asks for the
             same again; 0 keeps none.
+        suggestions: File that `POST /suggest` appends to; None refuses suggestions.
         device: Where the network runs; "auto" takes CUDA when it is there, and asking for
             one that is missing fails at start.
         compute_type: Arithmetic of the network; "auto" is bfloat16 on a GPU, int8 on a CPU that
@@ -185,6 +186,7 @@ class Settings(BaseSettings):
     load_seconds: Seconds = 30.0
     detection: DetectionMode = "auto"
     segment_cache: Annotated[int, Field(ge=0, le=2**40), BeforeValidator(_parse_bytes)] = 0
+    suggestions: Path | None = None
     device: Literal["auto", "cpu", "cuda"] = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False

@@ -25,5 +25,9 @@ def server(
 ) -> Iterator[RunningServer]:
     """One server for every test that leaves it as it was."""
     log = tmp_path_factory.mktemp("server") / "log.jsonl"
-    with running_server(served_checkpoint, log, DRAGOMAN_BODY_TIMEOUT_SECONDS="1") as server:
+    environment = {
+        "DRAGOMAN_BODY_TIMEOUT_SECONDS": "1",
+        "DRAGOMAN_SUGGESTIONS": str(log.with_name("suggestions.jsonl")),
+    }
+    with running_server(served_checkpoint, log, **environment) as server:
         yield server

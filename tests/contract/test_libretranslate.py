@@ -1,5 +1,6 @@
 """LibreTranslate's contract, request by request, against a real server."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -159,6 +160,9 @@ def test_alternatives_come_only_when_asked_for(client: httpx.Client, number: obj
 def test_more_alternatives_than_beams_are_refused(client: httpx.Client) -> None:
     content = _error(_translate(client, alternatives=10_000), 400)
     assert (content["value"], content["limit"]) == (10_000, 15)
+    assert content["error"] == "Invalid request: alternatives parameter must be <= 15"
+    content = _error(_translate(client, alternatives="many"), 400)
+    assert content["error"] == "Invalid request: alternatives parameter is not a number"
 
 
 @pytest.mark.parametrize("name", ["q", "source", "target"])
@@ -261,5 +265,59 @@ def test_too_many_characters_are_a_413_that_quotes_nothing(client: httpx.Client)
     assert _error(_translate(client, q="a" * 2_000_000), 413)["limit"] == 1024 * 1024
 
 
-def test_health_is_ok(client: httpx.Client) -> None:
-    assert client.get("/health").json()["status"] == "ok"
+def test_health_is_ok_and_says_nothing_else(client: httpx.Client) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.post("/health").status_code == 405
+
+
+def test_a_list_of_languages_may_be_asked_for_with_a_form_and_with_no_other_body(
+    client: httpx.Client,
+) -> None:
+    for reply in (client.post("/languages"), client.post("/languages", json={})):
+        assert _error(reply, 405)["code"] == "method_not_allowed"
+        assert reply.headers["allow"] == "GET"
+
+
+def test_the_document_is_where_libretranslate_has_it(client: httpx.Client) -> None:
+    assert client.get("/spec").json() == client.get("/openapi.json").json()
+    assert client.post("/spec").status_code == 405
+
+
+@pytest.mark.parametrize("accepted", ["", "zh-CN,zh;q=0.9", "*, de, ZH;q=0.1", "en", "\xe9,;,"])
+def test_a_page_is_told_what_it_needs(client: httpx.Client, accepted: str) -> None:
+    headers = {"accept-language": accepted.encode("latin-1")}
+    reply = client.get("/frontend/settings", headers=headers)
+    assert (reply.status_code, reply.json()) == (
+        200,
+        {
+            "charLimit": 20_000,
+            "frontendTimeout": 500,
+            "apiKeys": False,
+            "keyRequired": False,
+            "suggestions": True,
+            "filesTranslation": False,
+            "supportedFilesFormat": [],
+            "language": {
+                "source": {"code": "auto", "name": "Auto Detect"},
+                "target": {"code": "zh-Hans", "name": "Chinese"},
+            },
+        },
+    )
+
+
+@pytest.mark.parametrize("kind", ["json", "data"])
+def test_a_suggestion_is_written_down(
+    server: RunningServer, client: httpx.Client, kind: str
+) -> None:
+    values = {"q": "Hello\nthere", "s": f"你好 ({kind})", "source": "EN", "target": "zh"}
+    reply = client.post("/suggest", **{kind: values})  # type: ignore[arg-type]
+    assert (reply.status_code, reply.json()) == (200, {"success": True})
+    lines = server.log.with_name("suggestions.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(lines[-1]) == values | {"source": "en", "target": "zh-Hans"}
+
+
+@pytest.mark.parametrize("name", ["q", "s", "source", "target"])
+def test_a_suggestion_lacks_nothing(client: httpx.Client, name: str) -> None:
+    values = {"q": "Hello", "s": "你好", "source": "en", "target": "zh"} | {name: ""}
+    content = _error(client.post("/suggest", json=values), 400)
+    assert content["error"] == f"Invalid request: missing {name} parameter"

@@ -108,6 +108,15 @@ def test_deepls_clients_show_the_key_in_its_own_scheme_and_know_no_401(
         assert client.post("/translate", json=TEXT).status_code == 401
 
 
+def test_a_page_is_told_that_a_key_is_needed_and_nothing_is_kept(closed: RunningServer) -> None:
+    with closed.client() as client:
+        told = client.get("/frontend/settings").json()
+        assert (told["apiKeys"], told["keyRequired"], told["suggestions"]) == (True, True, False)
+        refused = client.post("/suggest", json=TEXT | {"s": "猫"})
+        assert refused.status_code == 403
+        assert refused.json()["error"] == "Suggestions are disabled on this server."
+
+
 def test_limits_belong_to_keys(closed: RunningServer, keys: dict[str, str]) -> None:
     with closed.client() as client:
 

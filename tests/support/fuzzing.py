@@ -21,7 +21,16 @@ from support.texts import SPECIAL_TEXTS, awkward_texts
 HANG_SECONDS = 120
 MAX_TEXT_CHARACTERS = 20_000
 TEXT_ROUTES = ("/translate", "/v1/translate")
-OTHER_ROUTES = ("/languages", "/v1/models", "/health", "/livez", "/readyz", "/metrics")
+OTHER_ROUTES = (
+    "/languages",
+    "/frontend/settings",
+    "/v1/models",
+    "/v1/health",
+    "/health",
+    "/livez",
+    "/readyz",
+    "/metrics",
+)
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 

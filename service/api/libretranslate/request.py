@@ -47,12 +47,12 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     texts, is_batch = parse_texts(values, front.settings)
     chosen = choose_route(
         front.table,
-        source=_code(values, "source"),
-        target=_code(values, "target"),
+        source=required_string(values, "source"),
+        target=required_string(values, "target"),
         aliases=LIBRETRANSLATE_ALIASES,
     )
     _check_format(values)
-    num_alternatives = _num_alternatives(values)
+    num_alternatives = _num_alternatives(values, front.settings.max_beam_size - 1)
     asked = Asked(
         is_batch=is_batch,
         has_alternatives=num_alternatives > 0,
@@ -97,13 +97,18 @@ def _missing(name: str) -> RequestError:
     return invalid(f"Invalid request: missing {name} parameter", limit=name)
 
 
-def _code(values: Mapping[str, object], name: str) -> str:
-    code = values.get(name)
-    if code is None or code == "":
+def required_string(values: Mapping[str, object], name: str) -> str:
+    """A value that must be there and not empty.
+
+    Raises:
+        RequestError: A 400.
+    """
+    value = values.get(name)
+    if value is None or value == "":
         raise _missing(name)
-    if not isinstance(code, str):
+    if not isinstance(value, str):
         raise invalid(f"{name} must be a string", limit="string")
-    return code
+    return value
 
 
 def _check_format(values: Mapping[str, object]) -> None:
@@ -114,14 +119,18 @@ def _check_format(values: Mapping[str, object]) -> None:
     raise invalid(f"{shown} format is not supported", value=shown, limit="text")
 
 
-def _num_alternatives(values: Mapping[str, object]) -> int:
+def _num_alternatives(values: Mapping[str, object], limit: int) -> int:
     number = values.get("alternatives")
     if number is None or number == "":
         return 0
     if isinstance(number, str) and _INTEGER.fullmatch(number):
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
-        raise invalid("alternatives must be an integer", limit="integer")
+        raise invalid("Invalid request: alternatives parameter is not a number", limit="integer")
+    if number > limit:
+        raise invalid(
+            f"Invalid request: alternatives parameter must be <= {limit}", value=number, limit=limit
+        )
     return number
 
 

@@ -1,7 +1,8 @@
 """Documentation page: the OpenAPI document as plain HTML.
 
-Owns `/docs`. The page has no script, loads nothing, and its one style sheet is named by hash in
-its Content-Security-Policy; it says what `/openapi.json` says, for people.
+Owns `/docs`, and `/spec`, where LibreTranslate has the document. The page has no script, loads
+nothing, and its one style sheet is named by hash in its Content-Security-Policy; it says what
+`/openapi.json` says, for people.
 """
 
 from base64 import b64encode
@@ -12,6 +13,8 @@ from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
+
+from service.http.replies import JsonReply
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -46,7 +49,7 @@ _LIMITS = {
 
 
 def build_router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
-    """The route of the page.
+    """The routes of the page and of the document.
 
     Args:
         document: Makes the OpenAPI document, or remembers it.
@@ -56,6 +59,10 @@ def build_router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
     @router.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
         return HTMLResponse(render_page(document()), headers={"content-security-policy": _POLICY})
+
+    @router.get("/spec", include_in_schema=False)
+    async def spec() -> JsonReply:
+        return JsonReply(document())
 
     return router
 

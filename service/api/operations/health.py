@@ -1,8 +1,8 @@
 """Probes and metrics: liveness, readiness, health and the page for Prometheus.
 
-Owns `/health` (LibreTranslate's spelling of ready, and what is served), `/livez`, `/readyz` and
-`/metrics`. Alive means that a restart would not help; ready means that a translation would be
-accepted now.
+Owns `/health` (LibreTranslate's spelling of ready), `/v1/health` (ready, and what is served),
+`/livez`, `/readyz` and `/metrics`. Alive means that a restart would not help; ready means that a
+translation would be accepted now.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ def build_router(front: Front, access: Access) -> APIRouter:
         **errors,
     }
 
-    @router.get("/health", summary="Ready, and with what?", responses=health_responses)
+    @router.get("/v1/health", summary="Ready, and with what?", responses=health_responses)
     async def health() -> JsonReply:
         front.check_ready()
         checkpoints = [
@@ -76,6 +76,7 @@ def build_router(front: Front, access: Access) -> APIRouter:
         ]
         return JsonReply({"status": "ok", "checkpoints": checkpoints, "faulty": faults_of(front)})
 
+    @router.get("/health", summary="Ready? As LibreTranslate says it", responses=responses)
     @router.get("/readyz", summary="Ready?", responses=responses)
     async def ready() -> JsonReply:
         front.check_ready()

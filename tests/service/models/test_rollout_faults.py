@@ -51,7 +51,7 @@ def test_a_faulty_checkpoint_stops_no_other_at_the_start_and_is_told(
         async with served.client() as client:
             assert await _status(client, QUERY) == 200
             assert await _status(client, BACK) == 400
-            health = (await client.get("/health")).json()
+            health = (await client.get("/v1/health")).json()
             assert [one["name"] for one in health["checkpoints"]] == ["there"]
             [fault] = health["faulty"]
             assert (fault["directory"], fault["is_served"]) == ("b", False)
@@ -127,7 +127,7 @@ def test_an_engine_that_does_not_find_its_files_again_is_replaced_by_one_for_the
             assert served.front.phase is Phase.READY
             assert await served.translate(client) != before
             assert await _status(client, BACK) == 400
-            [fault] = (await client.get("/health")).json()["faulty"]
+            [fault] = (await client.get("/v1/health")).json()["faulty"]
             assert (fault["directory"], fault["is_served"]) == ("b", False)
             assert (await client.get("/livez")).status_code == 200
 
@@ -165,7 +165,7 @@ def test_the_arithmetic_and_its_reason_are_told_in_health_log_and_metrics(
     async def scenario() -> None:
         served = Served(folder, compute_type="float32")
         async with served.client() as client:
-            health = (await client.get("/health")).json()
+            health = (await client.get("/v1/health")).json()
             assert health["checkpoints"][0] == {
                 "name": "there",
                 "compute_type": "float32",
@@ -200,7 +200,7 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         async with served.client() as client:
             monkeypatch.setattr(Routes, "loaded", [slow])
             served.front._rollout._report_checkpoints()
-            [told] = (await client.get("/health")).json()["checkpoints"]
+            [told] = (await client.get("/v1/health")).json()["checkpoints"]
             assert told["compute_problem"] == slow.compute_problem
             labels = {"compute_type": "float32", "compute_reason": "processor"}
             assert served.sample("slow_compute_type", checkpoint="there", **labels) == 1

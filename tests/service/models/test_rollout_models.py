@@ -126,7 +126,7 @@ def test_a_model_that_is_damaged_meanwhile_is_refused_and_the_others_serve_on(
             assert (status, answer["code"]) == (409, "load_failed")
             assert "b/model.safetensors" in answer["error"]
             assert await served.translate(client) == before
-            [fault] = (await client.get("/health")).json()["faulty"]
+            [fault] = (await client.get("/v1/health")).json()["faulty"]
             assert fault["directory"] == "b"
 
     asyncio.run(scenario())
