@@ -29,6 +29,11 @@ def test_detection_answers_as_documented(fuzzer: Fuzzer, mode: GenerationMode) -
     fuzzer.send_documented("/detect", "POST", mode, 10)
 
 
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.value))
+def test_deepls_contract_answers_as_documented(fuzzer: Fuzzer, mode: GenerationMode) -> None:
+    fuzzer.send_documented("/v2/translate", "POST", mode, 10)
+
+
 @pytest.mark.parametrize("path", OTHER_ROUTES)
 def test_the_other_routes_answer_as_documented(fuzzer: Fuzzer, path: str) -> None:
     fuzzer.send_documented(path, "GET", GenerationMode.POSITIVE, 2)
