@@ -225,6 +225,9 @@ def test_there_are_no_glossaries_and_programs_that_ask_are_told(client: httpx.Cl
     for path in ("/v2/glossaries", "/v3/glossaries", "/v2/glossary-language-pairs"):
         content = client.get(path).json()
         assert content == {"glossaries": [], "supported_languages": []}
+    for path in ("/v2/glossaries", "/v3/glossaries"):
+        glossary = {"name": "words", "entries_format": "tsv", "entries": "cat\t猫"}
+        assert _message(client.post(path, json=glossary), 400) == "this server has no glossaries"
 
 
 def test_usage_grows_by_what_was_translated(client: httpx.Client) -> None:

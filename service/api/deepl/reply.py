@@ -4,8 +4,9 @@ Owns all three. What an error is comes from `service.http.problems`; here it get
 body, because its clients know no 401 and read `message`.
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,8 @@ from service.http.middleware import note_problem
 from service.http.replies import JsonReply, retry_header
 from service.models.translator import TranslatedText
 from service.telemetry.request_context import context_of
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 NO_CHARACTER_LIMIT = 1_000_000_000_000
 """What DeepL says where there is no limit of characters."""
@@ -114,15 +117,20 @@ USAGE_RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def answered(request: Request, work: Awaitable[Response]) -> Response:
-    """What `work` answers, or its error in DeepL's shape; either has a trace id."""
-    context = context_of(request)
-    try:
-        response = await work
-    except DragomanError as error:
-        response = error_reply(note_problem(context, error))
-    response.headers["x-trace-id"] = context.request_id
-    return response
+def answered(handler: Handler) -> Handler:
+    """A handler whose errors have DeepL's shape, and whose answers have a trace id."""
+
+    @wraps(handler)
+    async def answer(request: Request) -> Response:
+        context = context_of(request)
+        try:
+            response = await handler(request)
+        except DragomanError as error:
+            response = error_reply(note_problem(context, error))
+        response.headers["x-trace-id"] = context.request_id
+        return response
+
+    return answer
 
 
 def error_reply(problem: Problem) -> JsonReply:

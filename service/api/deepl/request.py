@@ -31,11 +31,12 @@ _SPLITTING = ("0", "1", "nonewlines")
 _FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 _ASKS_FOR_IT = frozenset({"more", "less"})
 _FLAGS: Mapping[str, bool] = MappingProxyType({"0": False, "1": True, "false": False, "true": True})
+_NO_GLOSSARIES = "this server has no glossaries"
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "tag_handling": "this server translates plain text",
-        "glossary_id": "this server has no glossaries",
-        "glossary_ids": "this server has no glossaries",
+        "glossary_id": _NO_GLOSSARIES,
+        "glossary_ids": _NO_GLOSSARIES,
         "style_id": "this server has no style rules",
         "translation_memory_id": "this server has no translation memories",
         "custom_instructions": "no model of this server takes instructions",
@@ -107,6 +108,11 @@ def is_of_texts(values: Mapping[str, object]) -> bool:
     if found is None:
         raise invalid("Missing or invalid argument: resource", limit=", ".join(_RESOURCES))
     return found == "translate_text"
+
+
+def no_glossaries() -> RequestError:
+    """A 400: a glossary was to be made."""
+    return invalid(_NO_GLOSSARIES)
 
 
 def _texts(values: Mapping[str, object]) -> tuple[str, ...]:

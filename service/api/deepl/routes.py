@@ -31,6 +31,7 @@ from service.api.deepl.request import (
     Asked,
     is_of_texts,
     list_type,
+    no_glossaries,
     parse,
     translate_operation,
 )
@@ -72,30 +73,30 @@ def build_router(admission: Admission) -> APIRouter:
         openapi_extra=translate_operation(admission.front.settings),
         dependencies=[DOCUMENTED],
     )
+    @answered
     async def translate(request: Request) -> Response:
-        return await answered(request, admission.answer(request, contract))
+        return await admission.answer(request, contract)
 
-    _add_lists(router, admission, contract)
+    @router.post("/v2/usage", include_in_schema=False)
+    @router.get(
+        "/v2/usage",
+        summary="What a caller has translated",
+        responses=USAGE_RESPONSES,
+        dependencies=[DOCUMENTED],
+    )
+    @answered
+    async def usage(request: Request) -> Response:
+        caller, _ = await admission.read(request, contract)
+        return JsonReply(usage_content(admission.access.num_characters(caller)))
+
+    _add_languages(router, admission, contract)
+    _add_glossaries(router, admission, contract)
     return router
 
 
-def _add_lists(router: APIRouter, admission: Admission, contract: DeepL) -> None:
-    """Add what clients ask for beside translations."""
+def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> None:
+    """Add the lists of what is loaded."""
     lists = LanguageLists()
-
-    async def list_languages(request: Request) -> Response:
-        _, values = await admission.read(request, contract)
-        found = lists.of(admission.front.table)
-        return JsonReply(languages_content(found, list_type(values)))
-
-    async def list_features(request: Request) -> Response:
-        _, values = await admission.read(request, contract)
-        found = lists.of(admission.front.table)
-        return JsonReply(features_content(found) if is_of_texts(values) else [])
-
-    async def tell_usage(request: Request) -> Response:
-        caller, _ = await admission.read(request, contract)
-        return JsonReply(usage_content(admission.access.num_characters(caller)))
 
     # The client for Python sends the type of the list in the body of a GET.
     @router.post("/v2/languages", include_in_schema=False)
@@ -106,8 +107,11 @@ def _add_lists(router: APIRouter, admission: Admission, contract: DeepL) -> None
         openapi_extra=LANGUAGE_LIST,
         dependencies=[DOCUMENTED],
     )
+    @answered
     async def languages(request: Request) -> Response:
-        return await answered(request, list_languages(request))
+        _, values = await admission.read(request, contract)
+        found = lists.of(admission.front.table)
+        return JsonReply(languages_content(found, list_type(values)))
 
     @router.get(
         "/v3/languages",
@@ -116,26 +120,27 @@ def _add_lists(router: APIRouter, admission: Admission, contract: DeepL) -> None
         openapi_extra=LANGUAGE_RESOURCE,
         dependencies=[DOCUMENTED],
     )
+    @answered
     async def features(request: Request) -> Response:
-        return await answered(request, list_features(request))
+        _, values = await admission.read(request, contract)
+        found = lists.of(admission.front.table)
+        return JsonReply(features_content(found) if is_of_texts(values) else [])
 
-    async def list_nothing(request: Request) -> Response:
-        await admission.read(request, contract)
-        return JsonReply(dict(NO_GLOSSARIES))
 
-    # Programs ask for the list when they start, and there are none.
+def _add_glossaries(router: APIRouter, admission: Admission, contract: DeepL) -> None:
+    """Add what programs ask when they start, though there are none."""
+
     @router.get("/v2/glossary-language-pairs", include_in_schema=False)
     @router.get("/v2/glossaries", include_in_schema=False)
     @router.get("/v3/glossaries", include_in_schema=False)
+    @answered
     async def glossaries(request: Request) -> Response:
-        return await answered(request, list_nothing(request))
+        await admission.read(request, contract)
+        return JsonReply(dict(NO_GLOSSARIES))
 
-    @router.post("/v2/usage", include_in_schema=False)
-    @router.get(
-        "/v2/usage",
-        summary="What a caller has translated",
-        responses=USAGE_RESPONSES,
-        dependencies=[DOCUMENTED],
-    )
-    async def usage(request: Request) -> Response:
-        return await answered(request, tell_usage(request))
+    @router.post("/v2/glossaries", include_in_schema=False)
+    @router.post("/v3/glossaries", include_in_schema=False)
+    @answered
+    async def new_glossary(request: Request) -> Response:
+        await admission.read(request, contract)
+        raise no_glossaries()
