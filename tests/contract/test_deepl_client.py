@@ -1,16 +1,15 @@
 """DeepL's own client for Python, unmodified."""
 
+import deepl
 import pytest
 
 from support.running_server import RunningServer
-
-deepl = pytest.importorskip("deepl", exc_type=ImportError)
 
 TEXT = "The cat sees the river."
 
 
 @pytest.fixture(scope="module")
-def client(server: RunningServer) -> "deepl.DeepLClient":
+def client(server: RunningServer) -> deepl.DeepLClient:
     return deepl.DeepLClient("a-key", server_url=server.url)
 
 
@@ -22,7 +21,7 @@ def expected(server: RunningServer) -> str:
     return text
 
 
-def test_texts_are_translated(client: "deepl.DeepLClient", expected: str) -> None:
+def test_texts_are_translated(client: deepl.DeepLClient, expected: str) -> None:
     found = client.translate_text(TEXT, target_lang="ZH")
     assert (found.text, found.detected_source_lang) == (expected, "EN")
     assert (found.billed_characters, found.model_type_used) == (len(TEXT), None)
@@ -30,7 +29,7 @@ def test_texts_are_translated(client: "deepl.DeepLClient", expected: str) -> Non
     assert [one.text for one in both] == [expected, "7.30"]
 
 
-def test_options_are_taken(client: "deepl.DeepLClient", expected: str) -> None:
+def test_options_are_taken(client: deepl.DeepLClient, expected: str) -> None:
     for splitting in deepl.SplitSentences:
         found = client.translate_text(
             TEXT,
@@ -60,7 +59,7 @@ def test_options_are_taken(client: "deepl.DeepLClient", expected: str) -> None:
     ],
 )
 def test_refusals_are_told_in_its_exceptions(
-    client: "deepl.DeepLClient", options: dict[str, str], words: str
+    client: deepl.DeepLClient, options: dict[str, str], words: str
 ) -> None:
     with pytest.raises(deepl.DeepLException, match=words) as caught:
         client.translate_text(TEXT, **options)
@@ -68,7 +67,7 @@ def test_refusals_are_told_in_its_exceptions(
     assert not caught.value.should_retry
 
 
-def test_languages_and_usage_are_told(client: "deepl.DeepLClient") -> None:
+def test_languages_and_usage_are_told(client: deepl.DeepLClient) -> None:
     assert [one.code for one in client.get_source_languages()] == ["EN"]
     targets = client.get_target_languages()
     assert [one.code for one in targets] == ["ZH", "ZH-HANS"]
@@ -78,7 +77,7 @@ def test_languages_and_usage_are_told(client: "deepl.DeepLClient") -> None:
     assert not usage.any_limit_reached
 
 
-def test_there_are_no_glossaries(client: "deepl.DeepLClient") -> None:
+def test_there_are_no_glossaries(client: deepl.DeepLClient) -> None:
     assert client.get_glossary_languages() == []
     assert client.list_glossaries() == []
     assert client.list_multilingual_glossaries() == []

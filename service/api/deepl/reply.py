@@ -21,7 +21,7 @@ from service.api.deepl.request import Asked
 from service.errors import Problem
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply, retry_header
-from service.models.translator import TranslatedText
+from service.models.translation import TranslatedText
 from service.telemetry.request_context import context_of
 
 Handler = Callable[[Request], Awaitable[Response]]

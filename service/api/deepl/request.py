@@ -17,7 +17,7 @@ from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid, scalar, too_long
 from service.front import Front
 from service.models.routing import RoutingTable
-from service.models.translator import TranslationRequest
+from service.models.translation import TranslationRequest
 from service.settings import Settings
 
 MAX_TEXTS = 50

@@ -37,7 +37,7 @@ from service.api.deepl.request import (
 )
 from service.front import Front
 from service.http.replies import JsonReply
-from service.models.translator import TranslatedText, TranslationRequest
+from service.models.translation import TranslatedText, TranslationRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
