@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-registry test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,6 +59,10 @@ test-parity: install ## Compare with every family's reference on 500 sentences a
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py
+
+test-contract: install ## Run published clients of both APIs, unmodified, against a live server; fetches some
+	PYTHON=$(PYTHON) .ci/clients
+	DRAGOMAN_CLIENTS=build/clients $(BIN)/pytest tests/clients
 
 test-asan: install ## Run the kernels' tests under AddressSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-asan

@@ -1,0 +1,60 @@
+// Calls of one client: their results, or the names of their errors, as one JSON object on standard output.
+// node run.cjs CLIENT URL KEY
+
+const [client, url, key] = process.argv.slice(2);
+
+const TEXT = "Where is the station?";
+const GERMAN = "Guten Tag, wie geht es Ihnen?";
+
+function deeplCalls() {
+  const deepl = require("deepl-node");
+  const options = { serverUrl: url, maxRetries: 0 };
+  const translator = new deepl.DeepLClient(key, options);
+  const stranger = new deepl.DeepLClient("wrong", options);
+  const to = (target, more) => translator.translateText(TEXT, "en", target, more);
+  return {
+    german: () => to("de"),
+    chinese: () => to("zh-HANS"),
+    detected: () => translator.translateText([GERMAN, TEXT], null, "en-GB"),
+    splitting: () => to("de", { splitSentences: "nonewlines", preserveFormatting: true }),
+    wishes: () => to("de", { formality: "prefer_more", context: "He has just arrived." }),
+    low_latency: () => to("de", { modelType: "latency_optimized" }),
+    formality: () => to("de", { formality: "more" }),
+    unknown_target: () => to("xx"),
+    wrong_key: () => stranger.translateText(TEXT, null, "de"),
+    sources: () => translator.getSourceLanguages(),
+    targets: () => translator.getTargetLanguages(),
+    usage: () => translator.getUsage(),
+    glossaries: () => translator.listGlossaries(),
+    glossary_languages: () => translator.getGlossaryLanguagePairs(),
+  };
+}
+
+function libreTranslateCalls() {
+  const { translate } = require("libretranslate");
+  const to = (target, more) => translate({ query: TEXT, target, apiurl: url, ...more });
+  return {
+    german: () => to("de", { source: "en" }),
+    chinese: () => to("zh-Hans", { source: "en", apiKey: key }),
+    detected: () => translate({ query: GERMAN, target: "en", apiurl: url }),
+    list: () => to("de", { source: "en", query: [TEXT, "Hello"] }),
+    unknown_target: () => to("xx", { source: "en" }),
+  };
+}
+
+async function outcome(call) {
+  try {
+    return { value: await call() };
+  } catch (error) {
+    return { error: error.constructor.name, message: error.message };
+  }
+}
+
+async function main() {
+  const calls = client === "deepl-node" ? deeplCalls() : libreTranslateCalls();
+  const outcomes = {};
+  for (const [name, call] of Object.entries(calls)) outcomes[name] = await outcome(call);
+  console.log(JSON.stringify(outcomes));
+}
+
+main();
