@@ -27,8 +27,8 @@ from service.models.detection import LanguageDetection
 from service.models.registry import Fault, Routes
 from service.models.rollout import Rollout, expire
 from service.models.routing import Route, RoutingTable
+from service.models.segment_search import SegmentsFinished
 from service.models.several_routes import checkpoints_of, translator_of
-from service.models.translator import SegmentsFinished
 from service.models.two_hops import Translator
 from service.models.watch import FolderWatch, keep_watching
 from service.phase import REFUSALS, Phase

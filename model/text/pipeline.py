@@ -154,15 +154,9 @@ class TextPipeline:
             draft: Every piece of it has hypotheses, at least one where the network was asked.
             is_last: Nothing is tried again, because there is no room for it.
         """
-        pieces: list[Piece[OutputT]] = []
-        separators = [draft.separators[0]]
-        for piece, separator in zip(draft.pieces, draft.separators[1:], strict=True):
-            reviewed, between = self._reviewed(piece, draft.pair, is_last=is_last)
-            pieces += reviewed
-            separators[-1] += between[0]
-            separators += between[1:]
-            separators[-1] += separator
-        return replace(draft, pieces=tuple(pieces), separators=tuple(separators))
+        return draft.with_parts(
+            self._reviewed(piece, draft.pair, is_last=is_last) for piece in draft.pieces
+        )
 
     def _reviewed(
         self, piece: Piece[OutputT], pair: LanguagePair, *, is_last: bool

@@ -5,7 +5,7 @@ the network for whatever a draft asks for, hands the answers in, and has the dra
 nothing is asked any more. How often a stretch may be tried is `model.text.tries`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -77,6 +77,26 @@ class Draft(Generic[OutputT]):
         """The text that is whole."""
         segments = [piece.translated or copied(piece.segment) for piece in self.pieces]
         return joined(self.prepared, segments)
+
+    @property
+    def parts(self) -> "tuple[Draft[OutputT], ...]":
+        """Each piece as a text of its own, with nothing around it."""
+        return tuple(
+            Draft(pair=self.pair, pieces=(piece,), separators=("", "")) for piece in self.pieces
+        )
+
+    def with_parts(
+        self, parts: "Iterable[tuple[Sequence[Piece[OutputT]], Sequence[str]]]"
+    ) -> "Draft[OutputT]":
+        """With what has become of each piece: pieces, and what stands before, between and after."""
+        pieces: list[Piece[OutputT]] = []
+        separators = [self.separators[0]]
+        for (own, between), separator in zip(parts, self.separators[1:], strict=True):
+            pieces += own
+            separators[-1] += between[0]
+            separators += between[1:]
+            separators[-1] += separator
+        return replace(self, pieces=tuple(pieces), separators=tuple(separators))
 
     def answered(self, found: Sequence[Sequence[OutputT]]) -> "Draft[OutputT]":
         """With hypotheses for each of `asked`, in order; it has to be reviewed then."""

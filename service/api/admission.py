@@ -9,7 +9,7 @@ names none, translate, count. A contract
 
 import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -24,7 +24,14 @@ from service.api.languages import languages_by_likelihood
 from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
-from service.models.translation import Origin, TranslatedText, TranslationRequest
+from service.http.events import Event
+from service.models.translation import (
+    DoneSegment,
+    OnSegment,
+    Origin,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.models.translator import within
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
@@ -57,6 +64,27 @@ class Contract(Protocol[AskedT]):
         """The answer, of one result per text, in order."""
 
 
+class StreamContract(Protocol[AskedT]):
+    """Wire of one API that answers with events: a `Contract` but for its answers."""
+
+    @property
+    def takes_forms(self) -> bool:
+        """As of `Contract`."""
+
+    @property
+    def key_name(self) -> str | None:
+        """As of `Contract`."""
+
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, AskedT]:
+        """As of `Contract`."""
+
+    def segment(self, done: DoneSegment) -> Event:
+        """The event of a sentence."""
+
+    def result(self, results: Sequence[TranslatedText], asked: AskedT) -> Event:
+        """The event of one result per text, in order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """The path, over the parts of one server.
@@ -82,6 +110,30 @@ class Admission:
         job, asked = contract.parse(values)
         return contract.reply(await self._translate(request, caller, job), asked)
 
+    async def events(
+        self, request: Request, contract: StreamContract[AskedT]
+    ) -> AsyncGenerator[Event, None]:
+        """An event for each sentence of a request when it is done, and one of the whole result.
+
+        Closing it drops what is unfinished.
+
+        Raises:
+            RequestError: As of `answer`.
+            ClientGoneError: Likewise.
+        """
+        caller, values = await self.read(request, contract)
+        job, asked = contract.parse(values)
+        done: asyncio.Queue[DoneSegment | None] = asyncio.Queue()
+        work = asyncio.create_task(self._translate(request, caller, job, done.put_nowait))
+        work.add_done_callback(lambda _: done.put_nowait(None))
+        try:
+            while (segment := await done.get()) is not None:
+                yield contract.segment(segment)
+            yield contract.result(await work, asked)
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+
     async def ranked_languages(self, request: Request, texts: Sequence[str]) -> list[Detection]:
         """The loaded languages that a request's texts may be in, the likeliest first.
 
@@ -99,7 +151,7 @@ class Admission:
             return await unless_gone(request, work)
 
     async def read(
-        self, request: Request, contract: Contract[AskedT]
+        self, request: Request, contract: Contract[AskedT] | StreamContract[AskedT]
     ) -> tuple[Caller, dict[str, object]]:
         """The caller and the request's values.
 
@@ -127,7 +179,11 @@ class Admission:
         return caller, values
 
     async def _translate(
-        self, request: Request, caller: Caller, job: TranslationRequest
+        self,
+        request: Request,
+        caller: Caller,
+        job: TranslationRequest,
+        on_segment: OnSegment | None = None,
     ) -> list[TranslatedText]:
         """One result per text, in order; counted for the caller, the metrics and the log."""
         context = context_of(request)
@@ -153,7 +209,7 @@ class Admission:
         with self.front.translator(routes, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
-            results = await unless_gone(request, translator.translate(job))
+            results = await unless_gone(request, translator.translate(job, on_segment))
         context.num_segments = sum(len(result.hypotheses) for result in results)
         return [
             dataclasses.replace(result, origin=origin)
@@ -178,5 +234,7 @@ class Admission:
         return job, origins
 
 
-def _key(contract: Contract[AskedT], values: Mapping[str, object]) -> object:
+def _key(
+    contract: Contract[AskedT] | StreamContract[AskedT], values: Mapping[str, object]
+) -> object:
     return None if contract.key_name is None else values.get(contract.key_name)

@@ -121,6 +121,7 @@ class Edge:
 
     def _note_end(self, scope: Scope, context: RequestContext, status: int, seconds: float) -> None:
         route = self._routes.of(scope["path"])
+        status = context.late_status or status
         self._metrics.request_ended(
             route=route,
             status=status,
@@ -160,6 +161,13 @@ def note_problem(context: RequestContext, error: Exception) -> Problem:
     context.code = problem.code
     if problem.status == 500:
         log_failure(context, error)
+    return problem
+
+
+def note_late_problem(context: RequestContext, error: Exception) -> Problem:
+    """The same of an error after the answer has begun; metrics and log have its status."""
+    problem = note_problem(context, error)
+    context.late_status = problem.status
     return problem
 
 

@@ -38,16 +38,20 @@ class JsonReply(Response):
 
 def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:
     """`problem` as a response, with the headers that its status wants."""
-    content = {
+    all_headers = dict(headers or {}) | retry_header(problem)
+    if problem.status == 401:
+        all_headers["www-authenticate"] = "Bearer"
+    return JsonReply(error_content(problem), problem.status, all_headers)
+
+
+def error_content(problem: Problem) -> dict[str, object]:
+    """An `ErrorReply` as plain values."""
+    return {
         "error": problem.message,
         "code": problem.code,
         "value": _finite(problem.value),
         "limit": _finite(problem.limit),
     }
-    all_headers = dict(headers or {}) | retry_header(problem)
-    if problem.status == 401:
-        all_headers["www-authenticate"] = "Bearer"
-    return JsonReply(content, problem.status, all_headers)
 
 
 def retry_header(problem: Problem) -> dict[str, str]:

@@ -22,7 +22,8 @@ from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
 from service.models.checkpoints import Checkpoints, TextCheckpoint
 from service.models.segment_cache import SegmentCache
-from service.models.translator import LookedUp, OnlineTranslator, SegmentsFinished
+from service.models.segment_search import LookedUp, SegmentsFinished
+from service.models.translator import OnlineTranslator
 from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.metrics import Metrics

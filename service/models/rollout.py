@@ -22,8 +22,8 @@ from service.models.deployment import Deployment
 from service.models.figures import Figures
 from service.models.registry import Routes
 from service.models.segment_cache import SegmentCache
+from service.models.segment_search import SegmentsFinished
 from service.models.sleepers import Sleepers
-from service.models.translator import SegmentsFinished
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 

@@ -11,7 +11,12 @@ from dataclasses import replace
 
 from model.text.segments import TranslatedSegment, Translation
 from service.models.routing import Route
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translation import (
+    DoneSegment,
+    OnSegment,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.models.translator import OnlineTranslator, within
 from service.models.two_hops import Translator, TwoHops
 
@@ -31,8 +36,14 @@ class SeveralRoutes:
     def __repr__(self) -> str:
         return f"<SeveralRoutes of {len(self._routes)} texts>"
 
-    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
         """One result per text, in order; cancelling it, or the failure of one, cancels all.
+
+        Args:
+            request: Of texts that take these routes.
+            on_segment: Called with each sentence when it is done.
 
         Raises:
             RequestError: 413 for more segments than may ever wait, 504 after the deadline.
@@ -47,7 +58,7 @@ class SeveralRoutes:
             try:
                 async with asyncio.TaskGroup() as group:
                     tasks = {
-                        route: group.create_task(self._translate(request, route, own))
+                        route: group.create_task(self._translate(request, route, own, on_segment))
                         for route, own in places.items()
                     }
             except ExceptionGroup as failed:  # whatever failed first has ended the others
@@ -60,13 +71,18 @@ class SeveralRoutes:
         return [results[place] for place in range(len(self._routes))]
 
     async def _translate(
-        self, request: TranslationRequest, route: Route, places: Sequence[int]
+        self,
+        request: TranslationRequest,
+        route: Route,
+        places: Sequence[int],
+        on_segment: OnSegment | None,
     ) -> list[TranslatedText]:
         texts = tuple(request.texts[place] for place in places)
+        tell = None if on_segment is None else _at(places, on_segment)
         if not route.hops:
-            return [unchanged(text) for text in texts]
+            return _unchanged(texts, tell)
         part = replace(request, texts=texts, route=route, by_source=None)
-        return await self._translators[route].translate(part)
+        return await self._translators[route].translate(part, tell)
 
 
 def checkpoints_of(routes: Iterable[Route]) -> list[str]:
@@ -90,6 +106,31 @@ def translator_of(routes: Sequence[Route], find: Callable[[str], OnlineTranslato
 def _driver(route: Route, find: Callable[[str], OnlineTranslator]) -> Translator:
     drivers = [find(name) for name in route.checkpoints]
     return drivers[0] if route.pivot is None else TwoHops(*drivers)
+
+
+def _at(places: Sequence[int], on_segment: OnSegment) -> OnSegment:
+    """What tells the sentences of some texts as those of the whole request."""
+
+    def tell(done: DoneSegment) -> None:
+        on_segment(replace(done, text_index=places[done.text_index]))
+
+    return tell
+
+
+def _unchanged(texts: Sequence[str], on_segment: OnSegment | None) -> list[TranslatedText]:
+    results = [unchanged(text) for text in texts]
+    for place, result in enumerate(results):
+        if on_segment is not None and result.best.segments:
+            done = DoneSegment(
+                text_index=place,
+                index=0,
+                start=0,
+                source=result.best.text,
+                text=result.best.text,
+                segments=result.best.segments,
+            )
+            on_segment(done)
+    return results
 
 
 def unchanged(text: str) -> TranslatedText:

@@ -4,13 +4,13 @@ Owns what passes between the contracts, which check values and write replies, an
 (`service.models.translator` and those above it).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from model.config import StoppingRule
 from model.request import Hypothesis
 from model.text.detection import Detection
-from model.text.segments import PreparedText, Translation
+from model.text.segments import PreparedText, TranslatedSegment, Translation
 from service.models.routing import Route
 from service.priority import Priority
 
@@ -100,6 +100,31 @@ class TranslatedText:
     hypotheses: tuple[Hypothesis | None, ...]
     between: tuple[Between | None, ...] | None = None
     origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoneSegment:
+    """A sentence of a request of which nothing will change any more.
+
+    Attributes:
+        text_index: Which text it is of.
+        index: Which sentence of it.
+        start: Characters of the text before it.
+        source: The sentence.
+        text: Its translation.
+        segments: What it became: itself, or its pieces if it was split around its marks.
+    """
+
+    text_index: int
+    index: int
+    start: int
+    source: str
+    text: str
+    segments: tuple[TranslatedSegment, ...]
+
+
+OnSegment = Callable[[DoneSegment], None]
+"""Called with a sentence as soon as it is done, in any order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

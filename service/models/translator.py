@@ -11,40 +11,32 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from model.config import LengthLimits, SearchConfig
 from model.request import DecodeRequest, Hypothesis
 from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
 from model.text.rounds import Draft
-from service.engine.client.submission import SegmentBatch, SegmentJob
+from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
-from service.engine.messages import Finished
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
 from service.models.alignment import PieceWidths
+from service.models.parts import DonePart, Parts
 from service.models.segment_cache import SegmentCache
+from service.models.segment_search import Engine, LookedUp, SegmentSearch, SegmentsFinished
 from service.models.text_work import TextWork
-from service.models.translation import SearchedText, TranslatedText, TranslationRequest
+from service.models.translation import (
+    OnSegment,
+    SearchedText,
+    TranslatedText,
+    TranslationRequest,
+)
 from service.priority import Priority, priority_of, work_of
-
-SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
-LookedUp = Callable[[int, int], None]
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-
-class Engine(Protocol):
-    """Engine as far as the translator needs it: an `EngineClient`, or its supervisor."""
-
-    @property
-    def max_request_segments(self) -> int:
-        """Segments of one request that may be accepted and not answered."""
-
-    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
-        """Accept all of a client's `jobs`, or none; never waits."""
 
 
 class OnlineTranslator:
@@ -91,17 +83,25 @@ class OnlineTranslator:
         self.source_widths = PieceWidths(pipeline.source_pieces)
         self.target_widths = PieceWidths(pipeline.target_pieces)
         self.limits = limits
-        self._engine = engine
+        self._segment_search = SegmentSearch(
+            engine,
+            cache=cache,
+            fingerprint=fingerprint,
+            on_finished=on_finished,
+            on_looked_up=on_looked_up,
+        )
         self._checkpoint = checkpoint
         self._checkpoint_name = checkpoint_name
         self._text_work = TextWork(text_thread, bulk_turn)
-        self._on_finished = on_finished
-        self._cache = cache
-        self._fingerprint = fingerprint
-        self._on_looked_up = on_looked_up
 
-    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
         """One result per text, in order; cancelling it cancels its segments.
+
+        Args:
+            request: One hop.
+            on_segment: Called with each sentence when it is done.
 
         Raises:
             RequestError: 413 for more segments than may ever wait, 504 after the deadline.
@@ -111,11 +111,19 @@ class OnlineTranslator:
         """
         (hop,) = request.route.hops
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
-            searched, priority = await self.search(request, hop.pair, deadline=deadline)
-            return await self._finish(searched, replace(request, priority=priority))
+            on_done = None if on_segment is None else _told(on_segment)
+            texts, priority = await self.search(
+                request, hop.pair, deadline=deadline, on_done=on_done
+            )
+            return await self._finish(texts, replace(request, priority=priority))
 
     async def search(
-        self, request: TranslationRequest, pair: LanguagePair, *, deadline: float
+        self,
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
+        on_done: Callable[[DonePart], None] | None = None,
     ) -> tuple[list[SearchedText], Priority]:
         """What is found for each text of a request, and the class that its segments were in.
 
@@ -123,6 +131,8 @@ class OnlineTranslator:
             request: Of which the texts are in the language that the pair begins with.
             pair: A pair of the checkpoint.
             deadline: Of the request, in the loop's time; further rounds leave a part of it.
+            on_done: Called with each sentence when it is done; sentences are then reviewed one by
+                one, and not text by text.
 
         Raises:
             RequestError: As of `translate`, but for the deadline, which is the caller's.
@@ -131,10 +141,40 @@ class OnlineTranslator:
         jobs = self._jobs(drafts, request, pair)
         priority = jobs[0].priority if jobs else request.priority
         request = replace(request, priority=priority)
+        if on_done is not None:
+            parts = Parts(drafts, on_done)
+            await self._finish_parts(parts, jobs, request, pair, deadline=deadline)
+            return await self._map(searched, parts.texts, request), priority
         if jobs:
             drafts = await self._answered(drafts, jobs, request)
         drafts = await self._retried(drafts, request, pair, deadline=deadline)
-        return await self._map(_searched, drafts, request), priority
+        return await self._map(searched, drafts, request), priority
+
+    async def _finish_parts(
+        self,
+        parts: Parts,
+        jobs: Sequence[SegmentJob],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
+    ) -> None:
+        """Have every sentence translated, each with further rounds of its own."""
+
+        async def finish(number: int, hypotheses: Sequence[Hypothesis]) -> None:
+            part = parts.answered(number, hypotheses)
+            alone = replace(request, texts=(part.prepared.text,))
+            [whole] = await self._retried([part], alone, pair, deadline=deadline)
+            parts.finish(number, whole)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                with self._segment_search.one_by_one(jobs, request) as found:
+                    parts.tell_copied()
+                    async for number, hypotheses in found:
+                        group.create_task(finish(number, hypotheses))
+        except ExceptionGroup as failed:  # whatever failed first has ended the others
+            raise failed.exceptions[0] from None
 
     async def _retried(
         self,
@@ -158,7 +198,7 @@ class OnlineTranslator:
             jobs = self._jobs(drafts, request, pair)
             if not jobs:
                 return drafts
-            if len(jobs) > self._engine.max_request_segments:
+            if len(jobs) > self._segment_search.max_request_segments:
                 break
             try:
                 async with asyncio.timeout_at((asyncio.get_running_loop().time() + deadline) / 2):
@@ -174,39 +214,8 @@ class OnlineTranslator:
         request: TranslationRequest,
     ) -> list[Draft[Hypothesis]]:
         """The texts with what was found for all that they asked for."""
-        found = iter(await self._found(jobs, request))
+        found = iter(await self._segment_search.all_of(jobs, request))
         return [draft.answered([next(found) for _ in draft.asked]) for draft in drafts]
-
-    async def _found(
-        self, jobs: Sequence[SegmentJob], request: TranslationRequest
-    ) -> list[tuple[Hypothesis, ...]]:
-        """The hypotheses of every segment, from the cache where it has them."""
-        cache = self._cache
-        if cache is None:
-            return await self._translated(jobs, request)
-        name, scope = self._fingerprint, request.cache_scope
-        keys = [cache.key(job.request, checkpoint=name, scope=scope) for job in jobs]
-        known = [cache.find(key) for key in keys]
-        missing = [place for place, hypotheses in enumerate(known) if hypotheses is None]
-        self._on_looked_up(len(jobs) - len(missing), len(missing))
-        new = await self._translated([jobs[place] for place in missing], request)
-        by_place = dict(zip(missing, new, strict=True))
-        for place, hypotheses in by_place.items():
-            cache.keep(keys[place], hypotheses)
-        return [
-            by_place[place] if hypotheses is None else hypotheses
-            for place, hypotheses in enumerate(known)
-        ]
-
-    async def _translated(
-        self, jobs: Sequence[SegmentJob], request: TranslationRequest
-    ) -> list[tuple[Hypothesis, ...]]:
-        """The hypotheses of every segment, from the engine."""
-        with self._engine.submit(jobs, client=request.client) as batch:
-            answers = await batch.results()
-        if self._on_finished is not None:
-            self._on_finished(jobs, answers)
-        return [answer.hypotheses for answer in answers]
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
@@ -231,7 +240,7 @@ class OnlineTranslator:
         def draft(text: str) -> Draft[Hypothesis]:
             return self.pipeline.draft(text, pair)
 
-        limit = self._engine.max_request_segments
+        limit = self._segment_search.max_request_segments
         drafts: list[Draft[Hypothesis]] = []
         num_segments = 0
         sizes = [len(text) for text in request.texts]
@@ -314,10 +323,18 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
     )
 
 
-def _searched(draft: Draft[Hypothesis]) -> SearchedText:
+def searched(draft: Draft[Hypothesis]) -> SearchedText:
+    """A text that asks for nothing any more, with what was found for it."""
     return SearchedText(
         prepared=draft.prepared, found=tuple(draft.found), translation=draft.translation
     )
+
+
+def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:
+    def tell(done: DonePart) -> None:
+        on_segment(done.segment)
+
+    return tell
 
 
 def _finished(

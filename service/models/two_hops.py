@@ -15,15 +15,19 @@ import msgspec
 from model.request import Hypothesis
 from model.text.language import LanguagePair
 from model.text.pipeline import hypotheses_at
+from model.text.rounds import Draft
 from model.text.segments import PreparedText, Segment, TranslatedSegment, Translation, joined
 from service.models.alignment import FirstHop, composed, width
+from service.models.parts import WholeTexts
 from service.models.translation import (
     Between,
+    DoneSegment,
+    OnSegment,
     SearchedText,
     TranslatedText,
     TranslationRequest,
 )
-from service.models.translator import OnlineTranslator, within
+from service.models.translator import OnlineTranslator, searched, within
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -32,8 +36,10 @@ U = TypeVar("U")
 class Translator(Protocol):
     """Driver of a route."""
 
-    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
-        """One result per text, in order."""
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
+        """One result per text, in order; `on_segment` is told each sentence when it is done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +71,17 @@ class TwoHops:
         self._first = first
         self._second = second
 
-    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
         """One result per text, in order; cancelling it cancels the segments of either hop.
 
         Alternatives are those of the second hop, `max_length` is its segments'.
+
+        Args:
+            request: Two hops.
+            on_segment: Called with each sentence when it is done, which none is before all are
+                through the first hop.
 
         Raises:
             RequestError: 413 for more segments than may ever wait, 504 after the deadline.
@@ -77,25 +90,32 @@ class TwoHops:
             SegmentFailedError: The engine gave a segment up.
         """
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
-            return await self._translate(request, deadline)
+            return await self._translate(request, deadline, on_segment)
 
     async def _translate(
-        self, request: TranslationRequest, deadline: float
+        self, request: TranslationRequest, deadline: float, on_segment: OnSegment | None
     ) -> list[TranslatedText]:
         into, out_of = request.route.hops
         plain = replace(request, num_alternatives=0, max_length=None)
-        searched, priority = await self._first.search(plain, into.pair, deadline=deadline)
+        texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
         request = replace(request, priority=priority)
-        firsts = [text.translation for text in searched]
+        firsts = [text.translation for text in texts]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
         between = replace(request, texts=pivots)
-        found, _ = await self._second.search(between, out_of.pair, deadline=deadline)
+        told = None if on_segment is None else _Told(texts, on_segment, self._segment)
+        found, _ = await self._second.search(
+            between,
+            out_of.pair,
+            deadline=deadline,
+            on_done=None if told is None else WholeTexts(told.second_is_done),
+        )
+        if told is not None:
+            told.end(found)
         remaining = iter(found)
         hopped = [
-            list(_hopped(text, first, remaining))
-            for text, first in zip(searched, firsts, strict=True)
+            list(_hopped(text, first, remaining)) for text, first in zip(texts, firsts, strict=True)
         ]
         whole = LanguagePair(source=into.pair.source, target=out_of.pair.target)
 
@@ -103,7 +123,7 @@ class TwoHops:
             prepared = replace(text[0].prepared, pair=whole)
             return self._finished(prepared, text[1], request)
 
-        return await self._map(finish, list(zip(searched, hopped, strict=True)), request)
+        return await self._map(finish, list(zip(texts, hopped, strict=True)), request)
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
@@ -135,7 +155,7 @@ class TwoHops:
             ),
         )
 
-    def _segment(self, hopped: _Hopped, *, rank: int) -> TranslatedSegment:
+    def _segment(self, hopped: _Hopped, *, rank: int = 0) -> TranslatedSegment:
         """The segment with its translation of a rank; its facts are those of both hops."""
         first, second = hopped.first, hopped.second
         if second is None:
@@ -180,6 +200,69 @@ class TwoHops:
             own = self._second.source_widths.of(segment.source_ids)
             widths += [0] * num_tags + own[num_tags:]
         return widths
+
+
+class _Told:
+    """Segments of the first hop, each told when the second one is through with it.
+
+    Args:
+        texts: After the first hop.
+        on_segment: Called with each segment.
+        join: What both hops make of a segment.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[SearchedText],
+        on_segment: OnSegment,
+        join: "Callable[[_Hopped], TranslatedSegment]",
+    ) -> None:
+        self._on_segment = on_segment
+        self._join = join
+        self._waiting: dict[int, tuple[int, int, int, _Hopped]] = {}
+        number = 0
+        for text_index, text in enumerate(texts):
+            segments = text.prepared.segments
+            pairs = zip(segments, text.translation.segments, _starts(text.prepared), strict=True)
+            for index, (segment, first, start) in enumerate(pairs):
+                one = (text_index, index, start, _Hopped(segment=segment, first=first))
+                if segment.is_verbatim:
+                    self._tell(*one)
+                else:
+                    self._waiting[number] = one
+                    number += 1
+
+    def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
+        """Tell a segment, by its number among those that the second hop sees."""
+        self._end(number, searched(draft))
+
+    def end(self, found: Sequence[SearchedText]) -> None:
+        """Tell what has not been told: segments in which the second hop had nothing to do."""
+        for number in list(self._waiting):
+            self._end(number, found[number])
+
+    def _end(self, number: int, second: SearchedText) -> None:
+        text_index, index, start, hopped = self._waiting.pop(number)
+        self._tell(text_index, index, start, replace(hopped, second=second))
+
+    def _tell(self, text_index: int, index: int, start: int, hopped: _Hopped) -> None:
+        translated = self._join(hopped)
+        self._on_segment(
+            DoneSegment(
+                text_index=text_index,
+                index=index,
+                start=start,
+                source=hopped.segment.text,
+                text=translated.text,
+                segments=(translated,),
+            )
+        )
+
+
+def _starts(prepared: PreparedText) -> list[int]:
+    """Characters of a text before each of its segments."""
+    pairs = zip(prepared.separators, ["", *(one.text for one in prepared.segments)], strict=True)
+    return list(accumulate(len(before) + len(separator) for separator, before in pairs))[:-1]
 
 
 def _hopped(

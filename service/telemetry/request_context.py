@@ -25,6 +25,7 @@ class RequestContext:
     Attributes:
         request_id: From X-Request-ID, or made.
         code: The error's code, if it was one.
+        late_status: Of an error that came after the answer had begun; None if there was none.
         num_texts: Texts of a translation request.
         num_characters: Characters of its texts.
         num_segments: Segments they became.
@@ -36,6 +37,7 @@ class RequestContext:
 
     request_id: str
     code: str | None = None
+    late_status: int | None = None
     num_texts: int | None = None
     num_characters: int | None = None
     num_segments: int | None = None

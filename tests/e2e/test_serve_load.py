@@ -100,6 +100,41 @@ def test_a_deadline_drops_its_work(slow_server: RunningServer) -> None:
     assert slow_server.metrics()["dragoman_finished_segments_total"] - before < len(TEXTS) * 15
 
 
+LONG = {"texts": [" ".join(TEXTS)] * 100, "target": "zh-Hans", "beam_size": 4}
+
+
+def test_a_stream_whose_client_leaves_drops_its_work_and_is_counted_once(
+    slow_server: RunningServer,
+) -> None:
+    name = "dragoman_requests_total{route=/v1/translate/stream,status=499}"
+    before = slow_server.metrics()
+    with (
+        slow_server.client() as client,
+        client.stream("POST", "/v1/translate/stream", json=LONG) as reply,
+    ):
+        assert next(reply.iter_lines()) == "event: segment"
+    _wait_idle(slow_server)
+    while name not in slow_server.metrics():
+        time.sleep(POLL_SECONDS)
+    after = slow_server.metrics()
+    assert after[name] == 1
+    kind = "dragoman_cancelled_segments_total"
+    assert after[kind] - before[kind] > 0
+
+
+def test_a_stream_that_takes_too_long_ends_with_an_error(slow_server: RunningServer) -> None:
+    with slow_server.client() as client:
+        reply = client.post("/v1/translate/stream", json=LONG | {"timeout_seconds": 0.5})
+    _wait_idle(slow_server)
+    if reply.status_code == 200:  # a sentence was done by then
+        name, _, data = reply.text.rstrip().rpartition("event: ")[2].partition("\ndata: ")
+        assert name == "error"
+        content = json.loads(data)
+    else:
+        content = {"status": reply.status_code} | reply.json()
+    assert (content["status"], content["code"]) == (504, "deadline_exceeded")
+
+
 async def _at_once(server: RunningServer, texts: list[str], num: int) -> list[httpx.Response]:
     body = {"q": texts, "source": "en", "target": "zh"}
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from model.request import Hypothesis
-from model.text.checks import CheckName
+from model.text.checks import CheckName, Quality
 from model.text.segments import TranslatedSegment
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
@@ -204,11 +204,7 @@ def _segment(
         "is_truncated": segment.is_truncated,
         "num_source_tokens": segment.num_source_tokens,
         "num_target_tokens": segment.num_target_tokens,
-        "quality": {
-            "checked": segment.quality.checked,
-            "failed": segment.quality.failed,
-            "num_tries": segment.quality.num_tries,
-        },
+        "quality": quality_content(segment.quality),
         **_scores(hypothesis, asked),
     }
     if hypothesis is not None and asked.has_alignment:
@@ -216,6 +212,15 @@ def _segment(
     if between is not None:
         content["pivot"] = {"text": between.text, **_scores(between.hypothesis, asked)}
     return content
+
+
+def quality_content(quality: Quality) -> dict[str, object]:
+    """A `QualityReply` as plain values."""
+    return {
+        "checked": quality.checked,
+        "failed": quality.failed,
+        "num_tries": quality.num_tries,
+    }
 
 
 def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:

@@ -1,6 +1,7 @@
-"""Contract of Dragoman: `POST /v1/translate`, typed and strict.
+"""Contract of Dragoman: `POST /v1/translate` and its stream, typed and strict.
 
-Owns its path. Its fields are `service.api.v1.request`, its answers `service.api.v1.reply`.
+Owns their paths. Fields are `service.api.v1.request`, answers `service.api.v1.reply` and
+`service.api.v1.stream`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,9 @@ from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
 from service.api.v1.request import Asked, parse, request_body
+from service.api.v1.stream import STREAM_RESPONSES, DragomanStream
 from service.front import Front
+from service.http.events import EventStream
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
 
@@ -43,6 +46,7 @@ def build_router(admission: Admission) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(prefix="/v1", tags=["Dragoman"])
     contract = DragomanV1(front=admission.front)
+    stream_contract = DragomanStream(front=admission.front)
 
     @router.post(
         "/translate",
@@ -53,5 +57,16 @@ def build_router(admission: Admission) -> APIRouter:
     )
     async def translate(request: Request) -> Response:
         return await admission.answer(request, contract)
+
+    @router.post(
+        "/translate/stream",
+        summary="Translate texts, each sentence as it is done",
+        response_class=Response,
+        responses=STREAM_RESPONSES,
+        openapi_extra={"requestBody": request_body(admission.front.settings)},
+        dependencies=[DOCUMENTED],
+    )
+    async def stream(request: Request) -> Response:
+        return EventStream(admission.events(request, stream_contract))
 
     return router

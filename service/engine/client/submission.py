@@ -6,8 +6,9 @@ one submission are awaited and dropped. Imports no torch. Who numbers the segmen
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -107,6 +108,25 @@ class SegmentBatch:
             for answer in done:
                 answer.result()
         return [answer.result() for answer in answers]
+
+    async def as_answered(self) -> AsyncIterator[tuple[int, Finished]]:
+        """The answers as they come, each with the place of its job.
+
+        Raises:
+            SegmentFailedError: The engine gave this one up; the others go on.
+            EngineUnavailableError: The engine is gone, or was closed.
+            asyncio.CancelledError: `cancel` was called meanwhile.
+        """
+        done: asyncio.Queue[tuple[int, asyncio.Future[Finished]]] = asyncio.Queue()
+
+        def note(place: int, answer: asyncio.Future[Finished]) -> None:
+            done.put_nowait((place, answer))
+
+        for place, answer in enumerate(self._answers.values()):
+            answer.add_done_callback(partial(note, place))
+        for _ in range(len(self)):
+            place, answer = await done.get()
+            yield place, answer.result()
 
     def cancel(self) -> None:
         """Drop what is unfinished; the engine hears of it at once."""

@@ -16,7 +16,7 @@ from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
 from service.models.routing import Hop, Route
 from service.models.several_routes import unchanged
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translation import OnSegment, TranslatedText, TranslationRequest
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
 
@@ -148,7 +148,9 @@ class Parts:
         self.routes = list(routes)
         yield self
 
-    async def translate(self, job: TranslationRequest) -> list[TranslatedText]:
+    async def translate(
+        self, job: TranslationRequest, on_segment: OnSegment | None
+    ) -> list[TranslatedText]:
         self.steps.append("translate")
         self.job = job
         return [unchanged(text) for text in job.texts]

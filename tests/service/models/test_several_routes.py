@@ -15,7 +15,12 @@ from service.models.several_routes import (
     translator_of,
     unchanged,
 )
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translation import (
+    DoneSegment,
+    OnSegment,
+    TranslatedText,
+    TranslationRequest,
+)
 
 
 def _hop(source: str, target: str) -> Hop:
@@ -38,7 +43,9 @@ class Driver:
         self.was_cancelled = False
         self._route, self._error, self._waits = route, error, waits
 
-    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
         self.requests.append(request)
         try:
             await (asyncio.Event().wait() if self._waits else asyncio.sleep(0))
@@ -47,6 +54,13 @@ class Driver:
             raise
         if self._error is not None:
             raise self._error
+        for place, text in enumerate(request.texts):
+            if on_segment is not None:
+                on_segment(
+                    DoneSegment(
+                        text_index=place, index=0, start=0, source=text, text=text, segments=()
+                    )
+                )
         return [unchanged(f"{self._route.source}: {text}") for text in request.texts]
 
 
@@ -143,3 +157,18 @@ def test_texts_of_one_route_need_no_more_than_its_driver(routes: list[Route], ki
 
 def test_checkpoints_of_several_routes_are_named_once() -> None:
     assert checkpoints_of([EN_DE, STAYS, ZH_DE]) == ["en-de", "zh-en"]
+
+
+def test_sentences_are_told_by_their_place_in_the_request() -> None:
+    drivers = {EN_DE: Driver(EN_DE), ZH_DE: Driver(ZH_DE)}
+    several = SeveralRoutes([EN_DE, STAYS, ZH_DE, EN_DE, STAYS], drivers)
+    request = _request("one", "zwei ", "san", "four", " ")
+    told: list[DoneSegment] = []
+    asyncio.run(several.translate(request, told.append))
+    assert {one.text_index: one.source for one in told} == {
+        0: "one",
+        1: "zwei ",
+        2: "san",
+        3: "four",
+    }
+    assert len(told) == 4

@@ -16,7 +16,7 @@ from service.engine.client.client import EngineClient
 from service.engine.messages import Configure
 from service.errors import RequestError
 from service.models.routing import Hop, Route
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translation import DoneSegment, TranslatedText, TranslationRequest
 from service.models.translator import OnlineTranslator
 from service.models.two_hops import TwoHops
 from support.several_models import DE_EN, write_several
@@ -235,3 +235,20 @@ def test_what_is_bulk_by_the_work_of_both_hops_is_bulk_in_both(
         assert len(classes) > 1
         assert all(found == expected for found in classes)
         classes.clear()
+
+
+def test_segments_are_told_as_the_whole_result_has_them(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    texts = (f"{TEXT}  She sells {{apples}}!\n7.30\n\n{TEXT}", "", "https://example.org")
+    told: list[DoneSegment] = []
+    results = runner.run(TwoHops(*hops).translate(_request(*texts), told.append))
+    plain = runner.run(TwoHops(*hops).translate(_request(*texts)))
+    assert [result.best.text for result in results] == [result.best.text for result in plain]
+    by_place = {(one.text_index, one.index): one for one in told}
+    assert len(by_place) == len(told) == sum(len(result.best.segments) for result in results)
+    for (place, index), one in by_place.items():
+        segment = results[place].best.segments[index]
+        assert (one.source, one.text) == (segment.source, segment.text)
+        assert texts[place].startswith(one.source, one.start)
+        assert [other.quality for other in one.segments] == [segment.quality]
