@@ -119,6 +119,20 @@ class TrainingError(DragomanError):
     """Training cannot go on (a diverged loss, a state that does not fit the run)."""
 
 
+class DocumentError(DragomanError):
+    """A document cannot be read: it is damaged, encrypted, too large or of another kind.
+
+    Attributes:
+        kind: The kind it was said to be of.
+        problem: What is wrong with it, as a sentence fragment.
+    """
+
+    def __init__(self, kind: str, problem: str) -> None:
+        self.kind = kind
+        self.problem = one_line(problem)
+        super().__init__(f"the {kind} document {self.problem}")
+
+
 class InputError(DragomanError):
     """A caller's value is outside its limit.
 

@@ -19,13 +19,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from model.text.casing import Casing, lowered, raised
+from model.text.inline_codes import LOOSE_CODES, OPENING_CODES
 from model.text.marks import LOOSE_KINDS, Kind, Mark
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
 _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
-_OPENING = re.compile(r"<[^/][^>]*[^/]>|<\w>|!?\[")
-_TAG_OR_MARKUP = re.compile(r"[<&*_~!\[\]]")
+_OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[|{OPENING_CODES}")
+_TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]]|{LOOSE_CODES}")
 _MAX_LOOSE = 32
 _INNER_GAIN = 1e-3
 _JOINERS = frozenset("/:-=&,.|x@")

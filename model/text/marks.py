@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from model.text.inline_codes import ANY_CODE, LOOSE_CODES, WORD_CODES, is_loose
+
 Kind = Literal[
     "code",
     "placeholder",
@@ -66,6 +68,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
         (
             r"</?[A-Za-z][\w:.-]*+(?:\s[^<>\n]*+)?/?>|</?\d{1,4}\s?/?>|<![^<>\n]*+>|<\?[^<>\n]*+>"
             r"|&(?:#\d{1,7}|\#x[0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+            rf"|{LOOSE_CODES}"
         ),
     ),
     (
@@ -141,6 +144,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     ("emoji", rf"{_EMOJI}++"),
+    ("code", WORD_CODES),
 )
 _MARK = re.compile(
     "|".join(f"(?P<{kind}_{index}>{pattern})" for index, (kind, pattern) in enumerate(_PATTERNS))
@@ -149,7 +153,7 @@ _MARK = re.compile(
 _HINT = re.compile(
     r"[{%$<&`@#\\*_~\[\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55\U0001f000-\U0001faff]"
     r"|[A-Za-z0-9][./][A-Za-z0-9]|(?<!\w)\.{0,2}/\w|:[\w/:]|--[A-Za-z]|\|"
-    r"|(?m:^[ \t]*+[>+\u2022\u2013-][ \t])"
+    r"|(?m:^[ \t]*+[>+\u2022\u2013-][ \t])|[\U00100000-\U0010fffd]"
 )
 _LEAD = re.compile(
     r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",
@@ -207,7 +211,7 @@ def find_marks(text: str) -> list[Mark]:
         marks += _inline(text, done, start)
         marks.append(Mark(start=start, end=end, kind="code"))
         done = end
-    return marks + list(_inline(text, done, len(text)))
+    return _beside_codes(text, [*marks, *_inline(text, done, len(text))])
 
 
 def find_inner_marks(text: str) -> list[Mark]:
@@ -229,6 +233,23 @@ def masked(text: str, marks: Sequence[Mark]) -> str:
         parts += [text[done : mark.start], "".join(c if c.isalnum() else "_" for c in inside)]
         done = mark.end
     return "".join([*parts, text[done:]])
+
+
+def _beside_codes(text: str, marks: Sequence[Mark]) -> list[Mark]:
+    """The marks, without those that an inline code divides; the codes stay, and so their order."""
+    if ANY_CODE.search(text) is None:
+        return list(marks)
+    apart: list[Mark] = []
+    for mark in marks:
+        codes = list(ANY_CODE.finditer(text, mark.start, mark.end))
+        if mark.end - mark.start == 1 or not any(is_loose(code[0]) for code in codes):
+            apart.append(mark)
+            continue
+        apart += [
+            Mark(start=found.start(), end=found.end(), kind="tag" if is_loose(found[0]) else "code")
+            for found in codes
+        ]
+    return apart
 
 
 def _fences(text: str) -> Iterator[tuple[int, int]]:

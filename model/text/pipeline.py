@@ -33,10 +33,11 @@ from typing import TypeVar
 from model.config import LengthLimits
 from model.text.carrying import Carried, Restored, restore
 from model.text.checks import ALL_CHECKS, Compared, Quality, failed_checks
+from model.text.inline_codes import is_loose
 from model.text.language import LanguagePair
 from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_inner_marks, find_marks, masked
 from model.text.rounds import Draft, Piece, best_of, started
-from model.text.segmenter import LINE_BREAKS, sentence_spans
+from model.text.segmenter import LINE_BREAKS, Span, sentence_spans
 from model.text.segments import (
     PreparedText,
     Segment,
@@ -265,7 +266,7 @@ def _stretches(
         return
     later = iter(marks)
     mark = next(later, None)
-    for start, end in sentence_spans(masked(text, marks), pair.source):
+    for start, end in _sentences(text, marks, pair.source):
         inside: list[Mark] = []
         while mark is not None and mark.start < end:
             if mark.end > start:
@@ -279,6 +280,20 @@ def _stretches(
             else:
                 own.append(one)
         yield from _stripped(text, begin, end, own)
+
+
+def _sentences(text: str, marks: Sequence[Mark], language: str) -> Iterator[Span]:
+    """Sentences, found as if the inline codes of a document were not there.
+
+    So a sentence may end before the end of what is printed in bold.
+    """
+    shown = masked(text, marks)
+    if not any(is_loose(text[mark.start]) for mark in marks):
+        yield from sentence_spans(shown, language)
+        return
+    kept = [place for place, character in enumerate(text) if not is_loose(character)]
+    for start, end in sentence_spans("".join(shown[place] for place in kept), language):
+        yield kept[start], kept[end - 1] + 1
 
 
 def _stripped(

@@ -1,0 +1,52 @@
+"""Inline codes: single characters that stand, inside a sentence, for what is no text.
+
+Owns which characters those are: the private-use characters of Unicode's last plane, a quarter for
+each class. A document's tags, and what it says is not translated, go through the text path as such
+characters, which are marks to it (`model.text.marks`) and come back where they belong. What a code
+stands for is known only to whoever made it (`model.documents.template`).
+"""
+
+import re
+from typing import Literal, get_args
+
+CodeClass = Literal["opening", "closing", "lone", "word"]
+"""A tag that belongs to the words behind it; one that belongs to those before it; what stands for
+itself; what is a word of its sentence."""
+
+CODES_PER_CLASS = 0x3FFE
+"""How many different codes of a class there are."""
+
+LOOSE_CODES = "[\U00100000-\U0010bfff]"
+"""Pattern of codes that are no word of their sentence."""
+WORD_CODES = "[\U0010c000-\U0010fffd]"
+"""Pattern of codes that are."""
+OPENING_CODES = "[\U00100000-\U00103fff]"
+"""Pattern of codes that belong to what follows."""
+ANY_CODE = re.compile("[\U00100000-\U0010fffd]")
+"""All of them."""
+
+_FIRST = 0x100000
+_CLASS_SIZE = 0x4000
+_CLASSES: tuple[CodeClass, ...] = get_args(CodeClass)
+
+
+def code(code_class: CodeClass, index: int) -> str:
+    """The code of a class with a number below `CODES_PER_CLASS`."""
+    if not 0 <= index < CODES_PER_CLASS:
+        raise ValueError(f"there are {CODES_PER_CLASS} codes of a class, and none is {index}")
+    return chr(_FIRST + _CLASS_SIZE * _CLASSES.index(code_class) + index)
+
+
+def class_of(character: str) -> CodeClass:
+    """The class of a code."""
+    return _CLASSES[(ord(character) - _FIRST) // _CLASS_SIZE]
+
+
+def is_loose(character: str) -> bool:
+    """Whether a character is a code that is no word of its sentence."""
+    return "\U00100000" <= character <= "\U0010bfff"
+
+
+def without_codes(text: str) -> str:
+    """A text without its codes."""
+    return ANY_CODE.sub("", text)
