@@ -104,7 +104,11 @@ class Assembler:
             if isinstance(piece, str)
         )
         escape = reference_escape(raw)
-        slot = self._builder.slot("".join(parts), list(_pieces(run)), table.pieces, escape)
+        text = "".join(parts)
+        if text in self._builder.kept:
+            self._builder.pieces.extend(_pieces(run))
+            return
+        slot = self._builder.slot(text, list(_pieces(run)), table.pieces, escape)
         self._builder.pieces.append(slot)
 
 
@@ -112,12 +116,14 @@ def reference_escape(raw: str, *, always: str = "") -> Escape:
     """How text is written beside markup: with the references that its source was written with.
 
     Args:
-        raw: Notation of the source; what it writes as `&nbsp;` or `&#8217;`, a translation does.
+        raw: Notation of the source; what it writes as `&nbsp;` or `&#8217;`, a translation does. A
+            section of XML, which has no references, is written anew.
         always: Further characters that cannot stand for themselves.
     """
     table: dict[int, str | None] = {**_NOWHERE, **_ALWAYS}
     table |= {ord(character): f"&#{ord(character)};" for character in always}
-    for reference in _REFERENCE.findall(raw):
+    references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
+    for reference in references:
         meant = html.unescape(reference)
         if len(meant) == 1 and not (meant.isascii() and (meant.isalnum() or meant.isspace())):
             table[ord(meant)] = reference
@@ -139,7 +145,7 @@ def _parted(token: Token, *, is_begin: bool) -> tuple[str, Token]:
     else:
         bare, text = raw.rstrip(SPACES), token.text.rstrip(SPACES)
         space = raw[len(bare) :]
-    return space, replace(token, pieces=(bare,), text=text)
+    return (space, replace(token, pieces=(bare,), text=text)) if space else ("", token)
 
 
 def _pieces(run: Iterable[Token]) -> Iterator[Piece]:

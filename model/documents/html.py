@@ -10,7 +10,7 @@ folded, as it is on a screen, except in `pre`. Inside of what is not to be trans
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from model.documents.assembly import Assembler, Token, TokenKind, reference_escape
 from model.documents.document import Document, DocumentOptions, document_of
@@ -56,11 +56,22 @@ def html_template(
     Args:
         markup: Any text; there is nothing that HTML does not allow.
         options: Of these, the elements that are ignored.
-        limits: On texts.
+        limits: On texts and tags.
+
+    Raises:
+        DocumentError: It is beyond a limit.
     """
-    builder = TemplateBuilder(kind="html", limits=limits or DocumentLimits())
-    reader = _PageReader(builder, options or DocumentOptions())
-    for event in page_events(markup):
+    limits = limits or DocumentLimits()
+    return read_page(page_events(markup, limits), "html", options or DocumentOptions(), limits)
+
+
+def read_page(
+    events: Iterable[Event], kind: str, options: DocumentOptions, limits: DocumentLimits
+) -> Template:
+    """A page as a template, whatever found its events."""
+    builder = TemplateBuilder(kind=kind, limits=limits)
+    reader = _PageReader(builder, options)
+    for event in events:
         reader.read(event)
     reader.close()
     return builder.template()

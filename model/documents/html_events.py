@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Literal
 
 from model.documents.html_elements import RAW_ELEMENTS
+from model.documents.limits import DocumentLimits, check_events
 
 EventKind = Literal["start", "end", "empty", "text", "comment", "other"]
 
@@ -45,9 +46,13 @@ class Event:
     attributes: tuple[tuple[str, str | None], ...] = ()
 
 
-def page_events(markup: str) -> Iterator[Event]:
-    """The events of a page; joined, their raw characters are the page."""
-    parser = _Places(markup)
+def page_events(markup: str, limits: DocumentLimits | None = None) -> Iterator[Event]:
+    """The events of a page; joined, their raw characters are the page.
+
+    Raises:
+        DocumentError: There are too many.
+    """
+    parser = _Places(markup, limits or DocumentLimits())
     parser.feed(markup)
     found = [*parser.found, (len(markup) - len(parser.rawdata), _rest(parser))]
     if found[0][0] > 0:
@@ -71,8 +76,9 @@ def _rest(parser: "_Places") -> Event:
 class _Places(HTMLParser):
     """Python's parser, noting down what begins where."""
 
-    def __init__(self, markup: str) -> None:
+    def __init__(self, markup: str, limits: DocumentLimits) -> None:
         super().__init__(convert_charrefs=True)
+        self._limits = limits
         self.found: list[tuple[int, Event]] = []
         self._lines = [0, *(match.end() for match in re.finditer(_LINE_END, markup))]
         self._num_foreign = 0
@@ -120,3 +126,4 @@ class _Places(HTMLParser):
     def _note(self, event: Event) -> None:
         line, column = self.getpos()
         self.found.append((self._lines[line - 1] + column, event))
+        check_events("html", len(self.found), self._limits)

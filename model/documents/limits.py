@@ -18,13 +18,15 @@ class DocumentLimits:
         max_unpacked_bytes: All members of an archive together, whatever its directory says.
         max_members: Members of an archive.
         max_depth: Elements inside each other.
+        max_events: Tags, and stretches of text between them, of one file of XML or HTML.
         max_texts: Texts to translate.
     """
 
     max_bytes: int = 64 * 1024 * 1024
-    max_unpacked_bytes: int = 512 * 1024 * 1024
+    max_unpacked_bytes: int = 256 * 1024 * 1024
     max_members: int = 10_000
     max_depth: int = 1_000
+    max_events: int = 2_000_000
     max_texts: int = 1_000_000
 
 
@@ -32,3 +34,11 @@ def check_size(kind: str, num_bytes: int, limits: DocumentLimits) -> None:
     """Refuse a file that is too large."""
     if num_bytes > limits.max_bytes:
         raise DocumentError(kind, f"has {num_bytes} bytes; at most {limits.max_bytes} are read")
+
+
+def check_events(kind: str, num_events: int, limits: DocumentLimits) -> None:
+    """Refuse a file of more tags and texts than are held in memory."""
+    if num_events > limits.max_events:
+        raise DocumentError(
+            kind, f"has more than {limits.max_events} tags and stretches of text, the limit"
+        )

@@ -33,12 +33,14 @@ class Slot:
         original: What stands there in the source.
         codes: What each inline code of the text stands for.
         escape: Notation of characters that are text.
+        is_source: The original is the text itself, and not an empty place for its translation.
     """
 
     index: int
     original: tuple["Piece", ...]
     codes: Mapping[str, tuple["Piece", ...]]
     escape: Escape
+    is_source: bool = True
 
 
 Piece = str | Slot
@@ -81,7 +83,8 @@ class Template:
                 continue
             source, translation = self.texts[piece.index], translations[piece.index]
             is_blank = not without_codes(translation).strip()
-            if translation == source or (is_blank and without_codes(source).strip()):
+            is_same = piece.is_source and translation == source
+            if is_same or (is_blank and without_codes(source).strip()):
                 yield from self._written(piece.original, translations)
                 continue
             yield from self._translated(piece, with_codes_of(source, translation), translations)
@@ -166,12 +169,14 @@ class TemplateBuilder:
     Attributes:
         kind: The kind of document, for its errors.
         limits: What is refused.
+        kept: Texts that are not to be translated.
         pieces: What was read so far.
         texts: Texts so far.
     """
 
     kind: str
     limits: DocumentLimits
+    kept: frozenset[str] = frozenset()
     pieces: list[Piece] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
 
@@ -181,6 +186,8 @@ class TemplateBuilder:
         original: Sequence[Piece],
         codes: Mapping[str, tuple[Piece, ...]],
         escape: Escape,
+        *,
+        is_source: bool = True,
     ) -> Slot:
         """A place for one more text; it still has to be put among the pieces."""
         if len(self.texts) >= self.limits.max_texts:
@@ -189,8 +196,27 @@ class TemplateBuilder:
             )
         self.texts.append(text)
         return Slot(
-            index=len(self.texts) - 1, original=tuple(original), codes=codes, escape=escape
+            index=len(self.texts) - 1,
+            original=tuple(original),
+            codes=codes,
+            escape=escape,
+            is_source=is_source,
         )
+
+    def plain(
+        self, text: str, original: str, escape: Escape, *, is_source: bool = True
+    ) -> Piece:
+        """A place for a text that has no inline codes, or its source if it has nothing to say.
+
+        Args:
+            text: What it means.
+            original: How it is written.
+            escape: Notation of its translation.
+            is_source: Whether that is the text, and not an empty place for its translation.
+        """
+        if not any(map(str.isalpha, text)) or ANY_CODE.search(text):
+            return original
+        return self.slot(text, (original,), {}, escape, is_source=is_source)
 
     def template(self) -> Template:
         """What was noted down."""

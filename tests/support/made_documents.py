@@ -1,0 +1,89 @@
+"""Documents that are archives, made member by member, as small as a reader accepts them."""
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+S = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+O = (  # noqa: E741  # as its neighbours
+    'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" '
+    'xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+)
+DECLARATION = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
+
+
+def archive(members: Mapping[str, str | bytes]) -> bytes:
+    """A zip archive; what is called mimetype is not compressed."""
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, data in members.items():
+            kind = zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED
+            made.writestr(name, data, compress_type=kind)
+    return output.getvalue()
+
+
+def members_of(data: bytes) -> dict[str, str]:
+    """The members of an archive that is whole, as text."""
+    with zipfile.ZipFile(io.BytesIO(data)) as made:
+        assert made.testzip() is None
+        return {name: made.read(name).decode(errors="replace") for name in made.namelist()}
+
+
+def docx(body: str) -> bytes:
+    """A text document with this body."""
+    return archive(
+        {
+            "[Content_Types].xml": "<Types/>",
+            "word/document.xml": f"{DECLARATION}<w:document {W}><w:body>{body}</w:body></w:document>",
+            "word/media/image1.png": b"\x89PNG\0",
+        }
+    )
+
+
+def pptx(body: str) -> bytes:
+    """A presentation with one slide of these shapes."""
+    return archive(
+        {"ppt/presentation.xml": "<p/>", "ppt/slides/slide1.xml": f"<p:sld {A} xmlns:p='p'>{body}</p:sld>"}
+    )
+
+
+def xlsx(strings: str, table: str = "") -> bytes:
+    """A workbook with these shared strings."""
+    return archive(
+        {
+            "xl/workbook.xml": "<workbook/>",
+            "xl/sharedStrings.xml": f"<sst {S}>{strings}</sst>",
+            "xl/tables/table1.xml": f"<table {S}>{table}</table>",
+        }
+    )
+
+
+def odt(body: str, manifest: str = "<m/>") -> bytes:
+    """A text document with this text."""
+    return archive(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": f"<office:document-content {O}><office:body><office:text>{body}"
+            "</office:text></office:body></office:document-content>",
+            "META-INF/manifest.xml": manifest,
+        }
+    )
+
+
+def epub(page: str) -> bytes:
+    """A book of one page."""
+    return archive(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": "<container><rootfiles><rootfile full-path='o/b.opf'/>"
+            "</rootfiles></container>",
+            "o/b.opf": "<package xmlns:dc='d'><metadata><dc:title>A book</dc:title><dc:language>en"
+            "</dc:language></metadata><manifest><item href='p%201.xhtml' "
+            "media-type='application/xhtml+xml'/><item href='toc.ncx' "
+            "media-type='application/x-dtbncx+xml'/></manifest></package>",
+            "o/toc.ncx": "<ncx><navLabel><text>One</text></navLabel></ncx>",
+            "o/p 1.xhtml": page,
+        }
+    )
