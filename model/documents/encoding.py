@@ -18,8 +18,13 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_XML_DECLARATION = re.compile(rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']")
-_META_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.I)
+_XML_DECLARATION = re.compile(
+    rb"^<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([A-Za-z0-9._:-]{1,40})[\"']"
+)
+_META_CHARSET = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})",
+    re.IGNORECASE,
+)
 _META_REACH = 4096
 # As browsers read them.
 _WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
@@ -85,4 +90,5 @@ def _known(kind: str, name: str) -> str:
     except LookupError as error:
         raise DocumentError(kind, f"is in an unknown encoding, {shown(name)}") from error
     # A declaration that can be read is not in UTF-16, whatever it says.
-    return _WIDER.get(info.name, "utf-8" if info.name.startswith(("utf-16", "utf-32")) else info.name)
+    is_wide = info.name.startswith(("utf-16", "utf-32"))
+    return _WIDER.get(info.name, "utf-8" if is_wide else info.name)

@@ -17,6 +17,7 @@ from model.errors import DocumentError
 _TIMING = re.compile(
     r"[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}[ \t]*-->[ \t]*(?:\d{1,3}:)?\d{1,3}:\d\d[,.]\d{1,3}"
 )
+_BREAK = re.compile(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)")
 _SPEAKER = re.compile(r"\s*[-–—]")
 
 
@@ -91,7 +92,7 @@ def _cut(text: str, num_lines: int) -> int:
     Text without spaces, as in Chinese, is cut behind a sign or at its share.
     """
     share = len(text) // num_lines
-    spaces = [m.end() for m in re.finditer(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)", text)]
+    spaces = [match.end() for match in _BREAK.finditer(text)]
     if spaces:
         return min(spaces, key=lambda place: abs(place - share))
     return len(text) if text.isascii() else share

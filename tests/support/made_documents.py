@@ -36,7 +36,9 @@ def docx(body: str) -> bytes:
     return archive(
         {
             "[Content_Types].xml": "<Types/>",
-            "word/document.xml": f"{DECLARATION}<w:document {W}><w:body>{body}</w:body></w:document>",
+            "word/document.xml": (
+                f"{DECLARATION}<w:document {W}><w:body>{body}</w:body></w:document>"
+            ),
             "word/media/image1.png": b"\x89PNG\0",
         }
     )
@@ -45,7 +47,10 @@ def docx(body: str) -> bytes:
 def pptx(body: str) -> bytes:
     """A presentation with one slide of these shapes."""
     return archive(
-        {"ppt/presentation.xml": "<p/>", "ppt/slides/slide1.xml": f"<p:sld {A} xmlns:p='p'>{body}</p:sld>"}
+        {
+            "ppt/presentation.xml": "<p/>",
+            "ppt/slides/slide1.xml": f"<p:sld {A} xmlns:p='p'>{body}</p:sld>",
+        }
     )
 
 

@@ -112,7 +112,8 @@ def test_text_never_becomes_markup() -> None:
 
 
 def test_inline_tags_are_codes_and_blocks_are_borders() -> None:
-    template = html_template("<h1>Hello <em>big</em> world</h1><ul><li>one<li>two</ul>three<br>four")
+    page = "<h1>Hello <em>big</em> world</h1><ul><li>one<li>two</ul>three<br>four"
+    template = html_template(page)
     assert [without_codes(text) for text in template.texts] == [
         "Hello big world", "one", "two", "three", "four",
     ]  # fmt: skip
@@ -221,7 +222,9 @@ def test_too_few_translations_are_refused() -> None:
         html_template("<p>a</p>").rebuilt([])
 
 
-@pytest.mark.parametrize("bit", ["<a ", "<!--", "&#", "</", "<![", "<p title='", "<", "<b></", '="'])
+@pytest.mark.parametrize(
+    "bit", ["<a ", "<!--", "&#", "</", "<![", "<p title='", "<", "<b></", '="']
+)
 def test_hostile_repetition_is_read_in_linear_time(bit: str) -> None:
     page = bit * 20_000
     assert "".join(event.raw for event in page_events(page)) == page

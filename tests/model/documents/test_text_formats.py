@@ -23,7 +23,10 @@ def in_capitals(text: str, kind: str) -> str:
 
 SAMPLES = {
     "txt": "One line.\r\n\r\n  two \nthree",
-    "md": "# Title #\n\nA *paragraph* over\ntwo lines.  \nbroken\n\n```py\ncode\n```\n\n> - quoted\n>   item\n",
+    "md": (
+        "# Title #\n\nA *paragraph* over\ntwo lines.  \nbroken\n\n```py\ncode\n```\n\n"
+        "> - quoted\n>   item\n"
+    ),
     "html": "<p>One</p>\r\n<p>two</p>",
     "xml": "<a>One <b>two</b><c/></a>",
     "srt": "1\r\n00:00:01,000 --> 00:00:02,000\r\nHello\r\nworld\r\n\r\n",
@@ -109,7 +112,10 @@ def test_tables_of_markdown_are_cells() -> None:
 
 
 def test_a_cue_is_one_text_in_as_many_lines() -> None:
-    source = "1\n00:00:01,000 --> 00:00:02,500\nHello dear\nold world\n\n2\n0:00:03,0 --> 0:00:04,0\n- Yes?\n- No.\n"
+    source = (
+        "1\n00:00:01,000 --> 00:00:02,500\nHello dear\nold world\n\n"
+        "2\n0:00:03,0 --> 0:00:04,0\n- Yes?\n- No.\n"
+    )
     document = opened(source, "srt")
     assert document.texts == ("Hello dear old world", "- Yes?", "- No.")
     rebuilt = document.rebuild(["Hallo, du liebe alte Welt", "- Ja?", "- Nein. -->"]).decode()

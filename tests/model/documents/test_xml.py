@@ -92,7 +92,7 @@ OLD = """\
 <trans-unit id="2"><source>Two</source><target state="new"/><note>n</note></trans-unit>
 <trans-unit id="3"><source>Three</source><target>Drei</target></trans-unit>
 <trans-unit id="4" translate="no"><source>Four</source></trans-unit>
-<trans-unit id="5"><source>12</source><alt-trans><source>a</source><target/></alt-trans></trans-unit>
+<trans-unit id="5"><source>12</source><alt-trans><source>a</source></alt-trans></trans-unit>
 </body></file></xliff>
 """
 NEW = """\
@@ -118,7 +118,8 @@ def test_segments_of_version_two_too() -> None:
     document = open_document(NEW.encode(), "xliff")
     rebuilt = document.rebuild([text.upper() for text in document.texts]).decode()
     assert rebuilt == NEW.replace(
-        "world</source>", 'world</source><target>HELLO <pc id="1">BIG</pc> <ph id="2"/>WORLD</target>'
+        "world</source>",
+        'world</source><target>HELLO <pc id="1">BIG</pc> <ph id="2"/>WORLD</target>',
     )
 
 

@@ -3,6 +3,7 @@ from collections.abc import Sequence
 import pytest
 
 from model.text.carrying import Carried, carry, restore
+from model.text.inline_codes import code
 from model.text.marks import find_marks
 
 NAMES = ("X1", "X2", "X3")
@@ -115,3 +116,12 @@ def test_casing_is_put_back_around_the_marks() -> None:
     assert carried is not None
     assert carried.shown == "Open X1 now"
     assert restore(carried, "x1 jetzt öffnen", language="de").text == "{file} JETZT ÖFFNEN"
+
+
+def test_inline_codes_belong_to_the_words_that_their_tags_do() -> None:
+    opening, closing, lone = (code(one, 0) for one in ("opening", "closing", "lone"))
+    text = f"a {opening}b{closing} c{lone}, d"
+    carried = carry(text, find_marks(text), ["X1"])
+    assert carried is not None
+    assert carried.shown == "a b c, d"
+    assert [one.is_opening for one in carried.loose] == [True, False, False]
