@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-
 from model.documents.document import Document, DocumentOptions, document_of
 from model.documents.encoding import decoded
 from model.documents.limits import DocumentLimits
