@@ -2,9 +2,9 @@
 
 Owns how a run of text and inline tags, between two borders, becomes one text of a template: what of
 its edges stays outside, how white space is folded, how characters are written back. It does not
-know a format: which tag is a border and which is inline, its caller says. Tokens come back in the
-order in which they came, so a document has the same tags in the same order, whatever happens to the
-words between them.
+know a format: which tag is a border and which is inline, its caller says. Tags that are nested
+within a text may change places with their neighbours (`model.text.placing`); where some of a text
+do not match, all of them keep their order.
 """
 
 import html
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from model.documents.template import CodeTable, Escape, Piece, TemplateBuilder
-from model.text.inline_codes import ANY_CODE
+from model.text.inline_codes import ANY_CODE, outer_edges
 
 TokenKind = Literal["text", "border", "opening", "closing", "lone", "word"]
 """Text; what no sentence goes across; inline tags; what inside a sentence stands for itself, and
@@ -30,6 +30,7 @@ _NOWHERE: dict[int, str | None] = dict.fromkeys(
     [*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
 )
 """Characters that XML has no notation for."""
+_TAG_NAME = re.compile(r"</?([^\s/>]+)")
 _MAX_TOKENS = 8_000
 """Of one text, far below the number of codes."""
 
@@ -81,7 +82,9 @@ class Assembler:
         inner = [
             place for place, token in enumerate(run) if token.kind == "word" or token.text.strip()
         ]
-        first, last = inner[0], inner[-1] + 1
+        num_after = len(run) - 1 - inner[-1]
+        first, num_after = outer_edges(_pairs(run), inner[0], num_after, len(run))
+        last = len(run) - num_after
         before, run[first] = _parted(run[first], is_begin=True)
         after, run[last - 1] = _parted(run[last - 1], is_begin=False)
         self._builder.pieces.extend([*_pieces(run[:first]), before])
@@ -91,6 +94,7 @@ class Assembler:
     def _fill(self, run: Sequence[Token]) -> None:
         table = CodeTable()
         parts: list[str] = []
+        run = _with_elements(run)
         for token in run:
             if token.kind == "text":
                 parts.append(token.text)
@@ -120,8 +124,7 @@ def reference_escape(raw: str, *, always: str = "") -> Escape:
             section of XML, which has no references, is written anew.
         always: Further characters that cannot stand for themselves.
     """
-    table: dict[int, str | None] = {**_NOWHERE, **_ALWAYS}
-    table |= {ord(character): f"&#{ord(character)};" for character in always}
+    table = {**_ALWAYS, **{ord(character): f"&#{ord(character)};" for character in always}}
     references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
     for reference in references:
         meant = html.unescape(reference)
@@ -129,7 +132,7 @@ def reference_escape(raw: str, *, always: str = "") -> Escape:
             table[ord(meant)] = reference
 
     def escape(text: str) -> str:
-        return text.translate(table)
+        return text.translate(_NOWHERE).translate(table)
 
     return escape
 
@@ -146,6 +149,35 @@ def _parted(token: Token, *, is_begin: bool) -> tuple[str, Token]:
         bare, text = raw.rstrip(SPACES), token.text.rstrip(SPACES)
         space = raw[len(bare) :]
     return (space, replace(token, pieces=(bare,), text=text)) if space else ("", token)
+
+
+def _pairs(run: Sequence[Token]) -> dict[int, int]:
+    """Places of start tags and of the end tags that belong to them, both ways."""
+    opened: list[tuple[int, str]] = []
+    found: dict[int, int] = {}
+    for place, token in enumerate(run):
+        if token.kind == "opening":
+            opened.append((place, _tag_name(token)))
+        elif token.kind == "closing" and opened and opened[-1][1] == _tag_name(token):
+            begin = opened.pop()[0]
+            found[begin], found[place] = place, begin
+    return found
+
+
+def _with_elements(run: Sequence[Token]) -> list[Token]:
+    """The tokens of a text; tags stand for themselves where not all of them match."""
+    tags = [token for token in run if token.kind in ("opening", "closing")]
+    if len(_pairs(tags)) == len(tags):
+        return list(run)
+    return [
+        replace(token, kind="lone") if token.kind in ("opening", "closing") else token
+        for token in run
+    ]
+
+
+def _tag_name(token: Token) -> str:
+    found = _TAG_NAME.match(token.pieces[0]) if isinstance(token.pieces[0], str) else None
+    return found[1].lower() if found else ""
 
 
 def _pieces(run: Iterable[Token]) -> Iterator[Piece]:

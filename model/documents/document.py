@@ -16,13 +16,16 @@ class DocumentOptions:
 
     Attributes:
         ignored_elements: Names of elements (HTML, XML) that are copied with all that is in them.
-        splitting_elements: Names of elements (XML) that no sentence goes across.
-        inline_elements: Names of elements (XML) that are inside a sentence.
+        splitting_elements: Names of elements that no sentence goes across.
+        inline_elements: Names of elements that are inside a sentence, whatever they are elsewhere.
+        has_outline: In XML, elements whose parents have no text of their own are borders of
+            sentences too; otherwise only `splitting_elements` are.
     """
 
     ignored_elements: frozenset[str] = frozenset()
     splitting_elements: frozenset[str] = frozenset()
     inline_elements: frozenset[str] = frozenset()
+    has_outline: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def html_template(
 
     Args:
         markup: Any text; there is nothing that HTML does not allow.
-        options: Of these, the elements that are ignored.
+        options: Elements by name; case does not matter.
         limits: On texts and tags.
 
     Raises:
@@ -108,7 +108,9 @@ class _PageReader:
     def __init__(self, builder: TemplateBuilder, options: DocumentOptions) -> None:
         self._builder = builder
         self._assembler = Assembler(builder)
-        self._ignored = frozenset(name.lower() for name in options.ignored_elements)
+        self._ignored = _lowered(options.ignored_elements)
+        inline = _lowered(options.inline_elements)
+        self._blocks = (BLOCK_ELEMENTS | _lowered(options.splitting_elements)) - inline
         self._untouched: _Untouched | None = None
         self._num_kept_space = 0
 
@@ -142,11 +144,11 @@ class _PageReader:
     def _end(self, event: Event) -> None:
         if event.name in KEPT_SPACE_ELEMENTS:
             self._num_kept_space = max(0, self._num_kept_space - 1)
-        kind: TokenKind = "border" if event.name in BLOCK_ELEMENTS else "closing"
+        kind: TokenKind = "border" if event.name in self._blocks else "closing"
         self._assembler.add(Token(kind=kind, pieces=(event.raw,)))
 
     def _start(self, event: Event) -> None:
-        is_block, is_void = event.name in BLOCK_ELEMENTS, event.name in VOID_ELEMENTS
+        is_block, is_void = event.name in self._blocks, event.name in VOID_ELEMENTS
         if not is_void and self._is_untouched(event):
             self._untouched = _Untouched(event.name, is_block=is_block)
             self._untouched.raw.append(event.raw)
@@ -177,7 +179,7 @@ class _PageReader:
     def _tag(self, event: Event) -> Iterator[Piece]:
         """A start tag, with places for the values of its attributes that people read."""
         raw, done = event.raw, 0
-        for name, start, end in _readable_values(event):
+        for _, start, end in _readable_values(event):
             value = html.unescape(raw[start:end])
             if not any(map(str.isalpha, value)) or ANY_CODE.search(value):
                 continue
@@ -186,6 +188,10 @@ class _PageReader:
             yield self._builder.slot(value, (raw[start:end],), {}, escape)
             done = end
         yield raw[done:]
+
+
+def _lowered(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.lower, names))
 
 
 def _readable_values(event: Event) -> list[tuple[str, int, int]]:

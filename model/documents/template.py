@@ -8,6 +8,7 @@ does not know. What is text, and how it is escaped, is for the formats to say.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from model.documents.limits import DocumentLimits
 from model.errors import DocumentError, InputError
@@ -18,6 +19,7 @@ from model.text.inline_codes import (
     class_of,
     code,
     is_loose,
+    partners,
     without_codes,
 )
 
@@ -74,9 +76,30 @@ class Template:
         check_number(self.texts, translations)
         return "".join(self._written(self.pieces, translations))
 
-    def _written(
-        self, pieces: Sequence[Piece], translations: Sequence[str]
-    ) -> Iterator[str]:
+    @property
+    def slots(self) -> dict[int, Slot]:
+        """The place of every text, by its index."""
+        found: dict[int, Slot] = {}
+        waiting = list(self.pieces)
+        while waiting:
+            piece = waiting.pop()
+            if isinstance(piece, Slot):
+                found[piece.index] = piece
+                waiting += [*piece.original, *chain.from_iterable(piece.codes.values())]
+        return found
+
+    def written(self, slot: Slot, stretch: str, translations: Sequence[str]) -> str:
+        """A stretch of a text, or of its translation, as it is in the notation.
+
+        Args:
+            slot: The place of the text.
+            stretch: A part of it, with inline codes; what is no code of this text is left out.
+            translations: Of all texts, or the texts themselves, for what stands inside of tags.
+        """
+        own = ANY_CODE.sub(lambda found: found[0] if found[0] in slot.codes else "", stretch)
+        return "".join(self._translated(slot, own, translations))
+
+    def _written(self, pieces: Sequence[Piece], translations: Sequence[str]) -> Iterator[str]:
         for piece in pieces:
             if isinstance(piece, str):
                 yield piece
@@ -113,13 +136,14 @@ def check_number(texts: Sequence[str], translations: Sequence[str]) -> None:
 def with_codes_of(source: str, translation: str) -> str:
     """A translation with the inline codes of its source, each once, so that no tag is another's.
 
-    Loose codes are in the order of the source. A code that is a word may move in its sentence, but
-    not into or out of an element; one that did is put at the beginning of its own. The text path
-    loses no code and moves no loose one. What another translator did to them is put right roughly:
-    codes that begin the source begin the translation, all others end it.
+    Elements side by side may have changed places, and nothing has come into one or out of it. A
+    code that is a word may move in its sentence, but not into or out of an element; one that did is
+    put at the beginning of its own. The text path loses no code, and keeps elements whole. What
+    another translator did to them is put right roughly: codes that begin the source begin the
+    translation, all others end it.
     """
     wanted, found = ANY_CODE.findall(source), ANY_CODE.findall(translation)
-    if Counter(wanted) == Counter(found) and _loose(wanted) == _loose(found):
+    if Counter(wanted) == Counter(found) and _structure(wanted) == _structure(found):
         return _in_own_elements(source, translation)
     text = without_codes(source)
     first = source.find(text.strip()[:1]) if text.strip() else len(source)
@@ -127,8 +151,28 @@ def with_codes_of(source: str, translation: str) -> str:
     return leading + without_codes(translation) + "".join(wanted[len(leading) :])
 
 
-def _loose(codes: Sequence[str]) -> list[str]:
-    return [one for one in codes if is_loose(one)]
+def _structure(codes: Sequence[str]) -> dict[str, tuple[str, int, str]]:
+    """For every loose code the element that it is in, what stays before it there, and its partner.
+
+    What stays are codes without a partner: nothing changes places with them.
+    """
+    loose = [one for one in codes if is_loose(one)]
+    pairs = partners(loose)
+    opened = [""]
+    num_before: Counter[str] = Counter()
+    found: dict[str, tuple[str, int, str]] = {}
+    for place, one in enumerate(loose):
+        partner = pairs.get(place)
+        if partner is not None and partner < place:
+            opened.pop()
+            continue
+        element = opened[-1]
+        if partner is None:
+            num_before[element] += 1
+        else:
+            opened.append(one)
+        found[one] = (element, num_before[element], "" if partner is None else loose[partner])
+    return found
 
 
 def _in_own_elements(source: str, translation: str) -> str:
@@ -144,21 +188,22 @@ def _in_own_elements(source: str, translation: str) -> str:
     return translation
 
 
-def _elements(text: str) -> dict[str, tuple[tuple[str, ...], str]]:
-    """For every code that is a word the opening codes around it, and the loose one before it."""
-    opened: list[str] = []
-    found: dict[str, tuple[tuple[str, ...], str]] = {}
+def _elements(text: str) -> dict[str, tuple[str, str]]:
+    """For every code that is a word what opens the element around it, and the loose one before."""
+    opened: list[str] = [""]
+    found: dict[str, tuple[str, str]] = {}
     before = ""
     for one in ANY_CODE.findall(text):
         if not is_loose(one):
-            found[one] = (tuple(opened), before)
+            found[one] = (opened[-1], before)
             continue
         before = one
         match class_of(one):
             case "opening":
                 opened.append(one)
             case "closing":
-                del opened[-1:]
+                if len(opened) > 1:
+                    opened.pop()
     return found
 
 
@@ -203,9 +248,7 @@ class TemplateBuilder:
             is_source=is_source,
         )
 
-    def plain(
-        self, text: str, original: str, escape: Escape, *, is_source: bool = True
-    ) -> Piece:
+    def plain(self, text: str, original: str, escape: Escape, *, is_source: bool = True) -> Piece:
         """A place for a text that has no inline codes, or its source if it has nothing to say.
 
         Args:

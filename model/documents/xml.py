@@ -64,7 +64,7 @@ def mixed_roles(events: Sequence[Event], options: DocumentOptions) -> Iterator[R
         if event.kind == "end":
             opened.pop()
         elif event.kind == "start":
-            is_inside = bool(opened) and any(opened[-1])
+            is_inside = not options.has_outline or (bool(opened) and any(opened[-1]))
             is_inline = event.name in options.inline_elements or (
                 is_inside and event.name not in options.splitting_elements
             )

@@ -6,21 +6,20 @@ writes. Two ways, side by side in one sentence:
 - A mark that stands for a word (`{name}`, a URL) is replaced by a stand-in, a short word or number
   that networks copy. It comes back where its stand-in is.
 - A loose mark (a tag, emoji) is left out. It comes back where the alignment puts the words around
-  it, in the order of the source, so tags stay nested as they were.
+  it (`model.text.placing`).
 
 Which marks there are is `model.text.marks`; what is tried after one way failed `model.text.tries`.
 """
 
-import math
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from model.text.casing import Casing, lowered, raised
-from model.text.inline_codes import LOOSE_CODES, OPENING_CODES
+from model.text.inline_codes import LOOSE_CODES, OPENING_CODES, is_loose, partners
 from model.text.marks import LOOSE_KINDS, Kind, Mark
+from model.text.placing import placed_marks
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
@@ -28,7 +27,6 @@ _COUNTED = re.compile(r"%(?:\d\$)?\d?l{0,2}[diu]|\{(?:n|count|total|num\w*)\}")
 _OPENING = re.compile(rf"<[^/][^>]*[^/]>|<\w>|!?\[|{OPENING_CODES}")
 _TAG_OR_MARKUP = re.compile(rf"[<&*_~!\[\]]|{LOOSE_CODES}")
 _MAX_LOOSE = 32
-_INNER_GAIN = 1e-3
 _JOINERS = frozenset("/:-=&,.|x@")
 _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
 
@@ -189,7 +187,9 @@ def restore(
         for span, stand_in in zip(found, carried.stand_ins, strict=True)
         if span is not None
     ]
-    cuts = _cuts(sources, alignment, [0, *ends])
+    marks = [one.mark for one in carried.loose]
+    found_marks = placed_marks(marks, sources, alignment)
+    cuts = [(one.index, [0, *ends][one.num_tokens]) for one in found_marks]
     insertions = _insertions(carried, cuts, text, placed)
     parts = list(_parts(text, sorted([*placed, *insertions], key=lambda one: (one.start, one.end))))
     if carried.casing is not None:
@@ -216,14 +216,18 @@ class _Placed:
 
 
 def _grouped(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Kind]]:
-    """Marks as (start, end, kind); words that touch, or have one sign between them, are one."""
+    """Marks as (start, end, kind); words that touch, or have one sign between them, are one.
+
+    Inline codes stay apart, because each of them has a place of its own.
+    """
     groups: list[tuple[int, int, Kind]] = []
     for mark in marks:
         start, end, kind = groups[-1] if groups else (0, -1, mark.kind)
         is_alike = (kind in LOOSE_KINDS) == (mark.kind in LOOSE_KINDS)
         between = text[end : mark.start]
         is_near = not between or (kind not in LOOSE_KINDS and between in _JOINERS)
-        if groups and is_alike and is_near:
+        is_apart = end > 0 and (is_loose(text[end - 1]) or is_loose(text[mark.start]))
+        if groups and is_alike and is_near and not is_apart:
             is_same = kind == mark.kind or kind in LOOSE_KINDS
             groups[-1] = (start, mark.end, kind if is_same else "word")
         else:
@@ -253,58 +257,21 @@ def _is_in_order(placed: Sequence[_Placed]) -> bool:
     return starts == sorted(starts)
 
 
-def _cuts(sources: Sequence[int], alignment: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """For every loose mark its place in the translation, in characters.
-
-    The marks divide the source into regions, and so they divide the translation, in the same order.
-    Of all divisions the one is chosen in which the fewest tokens attended to another region than
-    the one they are in; of equals that with the most tokens between marks where they belong.
-    """
-    num_regions = len(sources) + 1
-    costs = [0.0] + [math.inf] * len(sources)
-    froms: list[list[int]] = []
-    for token in alignment:
-        own = bisect_right(sources, token)
-        froms.append(_nearest_best(costs))
-        costs = [
-            costs[best] + (0.0 if region == own else 1.0) - _gain(region, own, num_regions)
-            for region, best in enumerate(froms[-1])
-        ]
-    region = _nearest_best(costs)[num_regions - 1]
-    begins = [len(alignment)] * num_regions
-    for place in range(len(alignment) - 1, -1, -1):
-        begins[region] = place
-        region = froms[place][region]
-    for region in range(num_regions - 2, -1, -1):
-        begins[region] = min(begins[region], begins[region + 1])
-    return [ends[begin] for begin in begins[1:]]
-
-
-def _gain(region: int, own: int, num_regions: int) -> float:
-    """What a token between two marks adds: little, more than nothing if it belongs there."""
-    is_inner = 0 < region < num_regions - 1
-    return (_INNER_GAIN if region == own else -_INNER_GAIN) if is_inner else 0.0
-
-
-def _nearest_best(costs: Sequence[float]) -> list[int]:
-    """For every region the best one up to it, the last of equals."""
-    best, bests = 0, []
-    for region, cost in enumerate(costs):
-        best = region if cost <= costs[best] else best
-        bests.append(best)
-    return bests
-
-
 def _insertions(
-    carried: Carried, cuts: Sequence[int], text: str, placed: Sequence[_Placed]
+    carried: Carried, cuts: Sequence[tuple[int, int]], text: str, placed: Sequence[_Placed]
 ) -> list[_Placed]:
     """Loose marks between the words around their cuts, in order."""
     insertions: list[_Placed] = []
     low = 0
-    for one, cut in zip(carried.loose, cuts, strict=True):
-        is_last = not any(map(str.isalnum, carried.shown[one.place :]))
+    pairs = partners([one.mark for one in carried.loose])
+    for index, cut in cuts:
+        one = carried.loose[index]
+        is_last = index not in pairs and not any(map(str.isalnum, carried.shown[one.place :]))
         place = len(text.rstrip(_CLOSING)) if is_last else min(cut, len(text))
-        place = max(low, _beside_words(one, text, place, placed))
+        place = _beside_words(one, text, place, placed)
+        if pairs.get(index, index) < index and not _ends_closing(carried.shown[: one.place]):
+            place = len(text[:place].rstrip(_CLOSING))
+        place = max(low, place)
         mark = one.mark
         if one.is_free:
             mark = (" " if text[:place].strip() else "") + mark
@@ -312,6 +279,10 @@ def _insertions(
         insertions.append(_Placed(start=place, end=place, mark=mark))
         low = place
     return insertions
+
+
+def _ends_closing(text: str) -> bool:
+    return text[-1:] in _CLOSING
 
 
 def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) -> int:

@@ -33,7 +33,7 @@ from typing import TypeVar
 from model.config import LengthLimits
 from model.text.carrying import Carried, Restored, restore
 from model.text.checks import ALL_CHECKS, Compared, Quality, failed_checks
-from model.text.inline_codes import is_loose
+from model.text.inline_codes import is_closing, is_loose, is_opening, outer_edges, partners
 from model.text.language import LanguagePair
 from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_inner_marks, find_marks, masked
 from model.text.rounds import Draft, Piece, best_of, started
@@ -54,6 +54,7 @@ HypothesisT = TypeVar("HypothesisT")
 OutputT = TypeVar("OutputT", bound=SegmentOutput)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_BESIDE = " \t\u00a0"
 _LINE_BREAKS = re.compile(f"[{LINE_BREAKS}]+")
 
 
@@ -292,24 +293,56 @@ def _sentences(text: str, marks: Sequence[Mark], language: str) -> Iterator[Span
         yield from sentence_spans(shown, language)
         return
     kept = [place for place, character in enumerate(text) if not is_loose(character)]
-    for start, end in sentence_spans("".join(shown[place] for place in kept), language):
-        yield kept[start], kept[end - 1] + 1
+    spans = sentence_spans("".join(shown[place] for place in kept), language)
+    yield from _with_codes(text, [(kept[start], kept[end - 1] + 1) for start, end in spans])
+
+
+def _with_codes(text: str, spans: Sequence[Span]) -> Iterator[Span]:
+    """Sentences with the tags that begin right before them and end right behind them."""
+    nexts = [start for start, _ in spans[1:]] + [len(text)]
+    done = 0
+    for (start, end), following in zip(spans, nexts, strict=True):
+        before = [start]
+        for place in range(start - 1, done - 1, -1):
+            if text[place] not in _BESIDE and not is_loose(text[place]):
+                break
+            if is_opening(text[place]):
+                before.append(place)
+        after = [end]
+        for place in range(end, following):
+            if text[place] not in _BESIDE and not is_loose(text[place]):
+                break
+            if is_closing(text[place]):
+                after.append(place + 1)
+        done = after[-1]
+        yield before[-1], done
 
 
 def _stripped(
     text: str, start: int, end: int, marks: Sequence[Mark]
 ) -> Iterator[tuple[int, int, list[Mark]]]:
-    """A stretch without white space and loose marks at its ends, unless nothing is left."""
-    first, last = 0, len(marks)
-    while first < last and _is_loose(marks[first]) and not text[start : marks[first].start].strip():
-        start, first = marks[first].end, first + 1
-    while (
-        first < last and _is_loose(marks[last - 1]) and not text[marks[last - 1].end : end].strip()
-    ):
-        end, last = marks[last - 1].start, last - 1
+    """A stretch without white space and loose marks at its ends, unless nothing is left.
+
+    Inline codes at its ends that begin or end an element inside of it stay in it.
+    """
+    num_before, num_after = 0, 0
+    edge = start
+    for mark in marks:
+        if not _is_loose(mark) or text[edge : mark.start].strip():
+            break
+        num_before, edge = num_before + 1, mark.end
+    edge = end
+    for mark in reversed(marks[num_before:]):
+        if not _is_loose(mark) or text[mark.end : edge].strip():
+            break
+        num_after, edge = num_after + 1, mark.start
+    pairs = partners([text[mark.start : mark.end] for mark in marks])
+    num_before, num_after = outer_edges(pairs, num_before, num_after, len(marks))
+    own = marks[num_before : len(marks) - num_after]
+    start = marks[num_before - 1].end if num_before else start
+    end = marks[-num_after].start if num_after else end
     start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
     if start < end:
-        own = marks[first:last]
         yield (
             start,
             end,

@@ -7,6 +7,8 @@ from model.text.inline_codes import (
     class_of,
     code,
     is_loose,
+    outer_edges,
+    partners,
     without_codes,
 )
 from model.text.marks import LOOSE_KINDS, find_marks
@@ -43,3 +45,50 @@ def test_a_word_may_be_part_of_a_mark() -> None:
     word = code("word", 0)
     text = f"see `a {word} b`"
     assert [text[mark.start : mark.end] for mark in find_marks(text)] == [f"`a {word} b`"]
+
+
+CLASSES: dict[str, CodeClass] = {"<": "opening", ">": "closing", "|": "lone"}
+
+
+def codes_of(drawn: str) -> list[str]:
+    """`<`, `>` and `|` as codes; anything else as it is."""
+    return [code(CLASSES[one], n) if one in CLASSES else one for n, one in enumerate(drawn)]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "pairs"),
+    [
+        ("<a>", {0: 2, 2: 0}),
+        ("<<>|>", {0: 4, 1: 2, 2: 1, 4: 0}),
+        (">a<", {}),
+        ("<<>", {1: 2, 2: 1}),
+        ("", {}),
+    ],
+)
+def test_a_closing_code_ends_the_last_open_one(drawn: str, pairs: dict[int, int]) -> None:
+    assert partners(codes_of(drawn)) == pairs
+
+
+@pytest.mark.parametrize(
+    ("drawn", "outer"),
+    [
+        ("<a>", "a"),
+        ("<<a>>", "a"),
+        ("<a>b", "<a>b"),
+        ("a<b>", "a<b>"),
+        ("<<a>b>", "<a>b"),
+        ("<a<b>>", "a<b>"),
+        ("|<a>b", "<a>b"),
+        ("a<b>|", "a<b>"),
+        (">a<", "a"),
+        ("<>a", "a"),
+        ("<<a>b>c", "<<a>b>c"),
+        ("<a><b>", "<a><b>"),
+    ],
+)
+def test_elements_that_are_partly_inside_stay_whole(drawn: str, outer: str) -> None:
+    num_before = len(drawn) - len(drawn.lstrip("<>|"))
+    num_after = len(drawn) - len(drawn.rstrip("<>|"))
+    pairs = partners(codes_of(drawn))
+    first, num_last = outer_edges(pairs, num_before, num_after, len(drawn))
+    assert drawn[first : len(drawn) - num_last] == outer
