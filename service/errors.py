@@ -81,6 +81,14 @@ def too_long(message: str, *, value: Scalar, limit: Scalar) -> RequestError:
     )
 
 
+def invalid_markup(kind: str, problem: str) -> RequestError:
+    """A 400: a text is not in the notation that it is said to be in."""
+    message = f"a text {problem}"
+    return RequestError(
+        Problem(status=400, code="invalid_markup", message=message, value=kind, limit=kind)
+    )
+
+
 def body_timeout(*, seconds: float) -> RequestError:
     """A 408: the body did not arrive in time."""
     return RequestError(

@@ -24,6 +24,7 @@ from service.labels import PIVOT, SEVERAL, Served, served_by
 from service.models.catalogue import ModelEntry
 from service.models.deployment import Deployment, InFlight
 from service.models.detection import LanguageDetection
+from service.models.markup import PageWork
 from service.models.registry import Fault, Routes
 from service.models.rollout import Rollout, expire
 from service.models.routing import Route, RoutingTable
@@ -56,9 +57,10 @@ class Front:
         settings: Of the server.
         metrics: Where the front and its engine are measured.
         text_thread: One thread for everything that is done to text.
-        strangers_thread: One thread for large bodies of callers without a key, so that no other
-            text waits behind them.
+        strangers_thread: One thread for large bodies of callers without a key, and for large
+            pages, so that no other text waits behind them.
         detection: What tells the languages of texts.
+        pages: What reads and writes texts with tags.
         arrivals: The bodies that are still arriving.
     """
 
@@ -78,6 +80,7 @@ class Front:
         self.strangers_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="strangers")
         self.arrivals = Arrivals()
         self.detection = LanguageDetection(settings.detection, thread=self.text_thread)
+        self.pages = PageWork(self.text_thread, self.strangers_thread, settings)
         self._clock = clock
         self._on_ready = on_ready
         self._on_failed = on_failed

@@ -1,8 +1,8 @@
 """Admission: the one path of a translation request from its arrival to its answer.
 
 Owns the steps and their order, which is the order of refusals: admit the caller, look for room,
-read the body, let the contract parse it, check the texts, detect their languages where the request
-names none, translate, count. A contract
+read the body, let the contract parse it, check the texts, read those that have tags, detect their
+languages where the request names none, translate, count. A contract
 (`service.api.libretranslate`, `service.api.v1`) owns its wire alone: how its values become a
 `TranslationRequest`, and results a reply. Errors are answered by the application.
 """
@@ -25,6 +25,7 @@ from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
 from service.http.events import Event
+from service.models.markup import Pages
 from service.models.translation import (
     DoneSegment,
     OnSegment,
@@ -190,8 +191,10 @@ class Admission:
         context.num_texts = len(job.texts)
         if job.by_source is None:
             context.served = self.front.served(job.route)
-        context.num_characters = check_texts(job.texts, self.front.settings)
-        job, origins = await self._with_routes(request, job)
+        context.num_characters = check_texts(
+            job.texts, self.front.settings, has_tags=job.markup is not None
+        )
+        job, origins, pages = await self._prepared(request, job)
         routes = [origin.route for origin in origins]
         context.served = self.front.served(*routes or [job.route])
         num_hops = max((len(route.hops) for route in routes), default=1)
@@ -206,32 +209,50 @@ class Admission:
         )
         if self.front.is_asleep(*routes):
             await unless_gone(request, self.front.wake(*routes))
-        with self.front.translator(routes, priority) as translator:
+        of_texts = routes if pages is None else pages.of_texts(routes)
+        with self.front.translator(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
-            results = await unless_gone(request, translator.translate(job, on_segment))
+            told = on_segment if pages is None else None  # a page is told of whole
+            results = await unless_gone(request, translator.translate(job, told))
+            if pages is not None:
+                joining = self.front.pages.joined(pages, results, priority)
+                results = await unless_gone(request, joining)
         context.num_segments = sum(len(result.hypotheses) for result in results)
         return [
             dataclasses.replace(result, origin=origin)
             for result, origin in zip(results, origins, strict=True)
         ]
 
-    async def _with_routes(
+    async def _prepared(
         self, request: Request, job: TranslationRequest
-    ) -> tuple[TranslationRequest, list[Origin]]:
-        """A request with the way of each text, once its language is known."""
-        if job.by_source is None:
-            return job, [Origin(route=job.route)] * len(job.texts)
+    ) -> tuple[TranslationRequest, list[Origin], Pages | None]:
+        """A request with all texts of its pages, and the way of each text or page."""
+        if job.by_source is None and job.markup is None:
+            return job, [Origin(route=job.route)] * len(job.texts), None
         clock = asyncio.get_running_loop().time
         started = clock()
-        priority = priority_of(estimated_work(job.texts, beam_size=job.beam_size), job.priority)
         async with within(job.timeout_seconds):
-            work = detected_sources(self.front.detection, job.texts, job.by_source, priority)
-            found = await unless_gone(request, work)
-        origins = [Origin(route=job.by_source[one.tag], detected=one) for one in found]
-        route = origins[0].route if origins else job.route
-        job = dataclasses.replace(job, route=route, spent_seconds=clock() - started)
-        return job, origins
+            pages, origins = await unless_gone(request, self._found(job))
+        job = dataclasses.replace(
+            job,
+            texts=job.texts if pages is None else pages.texts,
+            route=origins[0].route if origins else job.route,
+            spent_seconds=clock() - started,
+        )
+        return job, origins, pages
+
+    async def _found(self, job: TranslationRequest) -> tuple[Pages | None, list[Origin]]:
+        """The pages of a request, if it has tags, and the way of each text or page."""
+        texts, pages = job.texts, None
+        priority = priority_of(estimated_work(texts, beam_size=job.beam_size), job.priority)
+        if job.markup is not None:
+            pages = await self.front.pages.read(texts, job.markup, priority)
+            texts = pages.samples
+        if job.by_source is None:
+            return pages, [Origin(route=job.route)] * len(texts)
+        found = await detected_sources(self.front.detection, texts, job.by_source, priority)
+        return pages, [Origin(route=job.by_source[one.tag], detected=one) for one in found]
 
 
 def _key(

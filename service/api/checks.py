@@ -11,6 +11,8 @@ from service.errors import invalid, too_long
 from service.settings import Settings
 
 MAX_ALTERNATIVES = MAX_BEAM_SIZE - 1
+MAX_TAG_NAMES = 100
+"""Elements that a request may name for one purpose."""
 
 
 def check_number(texts: Sequence[object], settings: Settings) -> None:
@@ -27,8 +29,11 @@ def check_number(texts: Sequence[object], settings: Settings) -> None:
         )
 
 
-def check_texts(texts: Sequence[str], settings: Settings) -> int:
+def check_texts(texts: Sequence[str], settings: Settings, *, has_tags: bool = False) -> int:
     """Characters of all texts, if that is acceptable.
+
+    A text with tags may be as long as all of them together; what it says without its tags is
+    compared with the limit of a text once it is read (`service.models.markup`).
 
     Raises:
         RequestError: A 413.
@@ -36,7 +41,7 @@ def check_texts(texts: Sequence[str], settings: Settings) -> int:
     check_number(texts, settings)
     lengths = [len(text) for text in texts]
     longest, total = max(lengths, default=0), sum(lengths)
-    if longest > settings.max_text_characters:
+    if not has_tags and longest > settings.max_text_characters:
         raise too_long(
             f"a text has {longest} characters; the limit is {settings.max_text_characters}",
             value=longest,

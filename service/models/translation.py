@@ -6,13 +6,30 @@ Owns what passes between the contracts, which check values and write replies, an
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from model.config import StoppingRule
+from model.documents.document import DocumentOptions
 from model.request import Hypothesis
 from model.text.detection import Detection
 from model.text.segments import PreparedText, TranslatedSegment, Translation
 from service.models.routing import Route
 from service.priority import Priority
+
+MarkupKind = Literal["html", "xml"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Markup:
+    """Notation of texts that have tags.
+
+    Attributes:
+        kind: What it is.
+        options: Elements that are read in another way than the rest.
+    """
+
+    kind: MarkupKind
+    options: DocumentOptions = DocumentOptions()  # noqa: RUF009  # frozen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +54,7 @@ class TranslationRequest:
             be in; `route` is then that of a text that says nothing of its language.
         spent_seconds: Of the deadline's, those that are over.
         cache_scope: Whose segments are found in the cache again: a key's name; empty without one.
+        markup: Notation of the texts; None where they are plain.
     """
 
     texts: tuple[str, ...]
@@ -53,6 +71,7 @@ class TranslationRequest:
     by_source: Mapping[str, Route] | None = None
     spent_seconds: float = 0.0
     cache_scope: str = ""
+    markup: Markup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +111,7 @@ class TranslatedText:
             segment that the network has not seen.
         between: For every segment what it was between two hops; None for one that was copied, and
             where there was one hop.
+        num_characters: What it says, in characters, tags left out; None where it is plain text.
         origin: Where it came from and by which way; None until the request is answered.
     """
 
@@ -99,6 +119,7 @@ class TranslatedText:
     alternatives: tuple[str, ...]
     hypotheses: tuple[Hypothesis | None, ...]
     between: tuple[Between | None, ...] | None = None
+    num_characters: int | None = None
     origin: Origin | None = None
 
 

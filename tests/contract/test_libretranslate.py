@@ -187,10 +187,6 @@ def test_the_other_direction_is_not_loaded(client: httpx.Client) -> None:
     )
 
 
-def test_html_is_refused_until_it_is_safe(client: httpx.Client) -> None:
-    assert _error(_translate(client, format="html"), 400)["error"] == "html format is not supported"
-
-
 @pytest.mark.parametrize(
     "values",
     [

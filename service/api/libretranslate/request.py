@@ -13,9 +13,9 @@ from typing import Any
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, ChosenRoute, choose_route
-from service.errors import RequestError, invalid
+from service.errors import RequestError, invalid, scalar
 from service.front import Front
-from service.models.translation import TranslationRequest
+from service.models.translation import Markup, TranslationRequest
 from service.settings import Settings
 
 KEY_NAME = "api_key"
@@ -51,14 +51,14 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         target=required_string(values, "target"),
         aliases=LIBRETRANSLATE_ALIASES,
     )
-    _check_format(values)
+    markup = _markup(values)
     num_alternatives = _num_alternatives(values, front.settings.max_beam_size - 1)
     asked = Asked(
         is_batch=is_batch,
         has_alternatives=num_alternatives > 0,
         is_detected=chosen.is_detected,
     )
-    return _job(texts, chosen, num_alternatives, front.settings), asked
+    return _job(texts, chosen, num_alternatives, front.settings, markup), asked
 
 
 def parse_texts(values: Mapping[str, object], settings: Settings) -> tuple[tuple[str, ...], bool]:
@@ -111,12 +111,14 @@ def required_string(values: Mapping[str, object], name: str) -> str:
     return value
 
 
-def _check_format(values: Mapping[str, object]) -> None:
+def _markup(values: Mapping[str, object]) -> Markup | None:
+    """The notation of the texts; None where they are plain."""
     text_format = values.get("format")
     if text_format in (None, "", "text"):
-        return
-    shown = text_format if text_format == "html" else "this"
-    raise invalid(f"{shown} format is not supported", value=shown, limit="text")
+        return None
+    if text_format == "html":
+        return Markup(kind="html")
+    raise invalid("this format is not supported", value=scalar(text_format), limit="text, html")
 
 
 def _num_alternatives(values: Mapping[str, object], limit: int) -> int:
@@ -135,7 +137,11 @@ def _num_alternatives(values: Mapping[str, object], limit: int) -> int:
 
 
 def _job(
-    texts: tuple[str, ...], chosen: ChosenRoute, num_alternatives: int, settings: Settings
+    texts: tuple[str, ...],
+    chosen: ChosenRoute,
+    num_alternatives: int,
+    settings: Settings,
+    markup: Markup | None,
 ) -> TranslationRequest:
     return TranslationRequest(
         texts=texts,
@@ -148,6 +154,7 @@ def _job(
         with_alignment=False,
         timeout_seconds=settings.timeout_seconds,
         stopping=settings.stopping,
+        markup=markup,
     )
 
 
@@ -197,7 +204,12 @@ def _properties(settings: Settings) -> dict[str, Any]:
         },
         "source": {**code, "description": 'Source language, or "auto".', "example": "en"},
         "target": {**code, "description": "Target language.", "example": "zh-Hans"},
-        "format": {"type": "string", "enum": ["text"], "default": "text"},
+        "format": {
+            "type": "string",
+            "enum": ["text", "html"],
+            "default": "text",
+            "description": "Of html the limit of a text counts what a page says, without its tags.",
+        },
         "alternatives": {
             "type": "integer",
             "minimum": 0,

@@ -7,21 +7,22 @@ checkpoint. Refusals in Pydantic's place are `service.api.v1.validation`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from model.checkpoint.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
+from model.documents.document import DocumentOptions
 from model.text.pipeline import without_surrogates
-from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
+from service.api.checks import MAX_ALTERNATIVES, MAX_TAG_NAMES, check_number, search_beam
 from service.api.languages import NO_ALIASES, ChosenRoute, choose_route
 from service.api.v1.validation import request_error, unknown_field
 from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 from service.front import Front
 from service.models.routing import Route
-from service.models.translation import TranslationRequest
+from service.models.translation import Markup, TranslationRequest
 from service.priority import Priority
 from service.settings import Settings
 
@@ -32,6 +33,10 @@ def _clean(value: object) -> object:
 
 Text = Annotated[str, BeforeValidator(_clean)]
 Code = Annotated[str, BeforeValidator(_clean), Field(min_length=1, max_length=64)]
+
+
+TextFormat = Literal["text", "html", "xml"]
+TagNames = Annotated[list[Code], Field(max_length=MAX_TAG_NAMES)]
 
 
 class TranslateRequest(BaseModel):
@@ -47,6 +52,20 @@ class TranslateRequest(BaseModel):
     )
     target: Code = Field(
         description="BCP-47 tag. Texts that are in this language already stay as they are."
+    )
+    format: TextFormat = Field(
+        default="text",
+        description="Notation of the texts. Of html and xml tags, attributes, comments, scripts and"
+        " code stay as they are; the limit of a text counts what it says, without its tags.",
+    )
+    ignore_tags: TagNames = Field(
+        default=[], description="Elements that are copied with all that is in them."
+    )
+    splitting_tags: TagNames = Field(
+        default=[], description="Elements that no sentence goes across."
+    )
+    non_splitting_tags: TagNames = Field(
+        default=[], description="Elements that are inside a sentence, whatever they are elsewhere."
     )
     model: Annotated[str, BeforeValidator(_clean)] | None = Field(
         default=None,
@@ -178,6 +197,24 @@ def _job(
         timeout_seconds=seconds,
         priority=fields.priority or "interactive",
         stopping=settings.stopping,
+        markup=_markup(fields),
+    )
+
+
+def _markup(fields: TranslateRequest) -> Markup | None:
+    """The notation of the texts; None where they are plain."""
+    if fields.format == "text":
+        for name in ("ignore_tags", "splitting_tags", "non_splitting_tags"):
+            if getattr(fields, name):
+                raise invalid(f"{name} is for html and xml; format is text", value=name)
+        return None
+    return Markup(
+        kind=fields.format,
+        options=DocumentOptions(
+            ignored_elements=frozenset(fields.ignore_tags),
+            splitting_elements=frozenset(fields.splitting_tags),
+            inline_elements=frozenset(fields.non_splitting_tags),
+        ),
     )
 
 

@@ -60,7 +60,8 @@ def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:
     if kind in _LENGTHS:
         key, words = _LENGTHS[kind]
         limit = context[key]
-        message = f"{name} has {len(value)} characters; it must have {words} {limit}"
+        unit = "characters" if isinstance(value, str) else "values"
+        message = f"{name} has {len(value)} {unit}; it must have {words} {limit}"
         return invalid(message, value=len(value), limit=limit)
     if kind == "literal_error":
         return _not_one_of(name, value, context["expected"])
