@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-monitoring test-parity test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -51,6 +51,9 @@ test-gpu: install ## Run the tests that need a CUDA device
 
 test-monitoring: install ## Ask a live Prometheus every expression of dashboard and alerts
 	.ci/monitoring
+
+test-documents: install ## 10,000 generated pages, and files that LibreOffice makes and opens again
+	NUM_FRAGMENTS=5000 $(BIN)/pytest tests/model/documents -m "office or not office"
 
 test-parity: install ## Compare with every family's reference on 500 sentences and 10,000 lines; DRAGOMAN_DATA names the text
 	$(BIN)/pytest -m parity -s

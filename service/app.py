@@ -7,13 +7,13 @@ starts with the application's lifespan and leaves with it.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from prometheus_client import CollectorRegistry
 from pydantic import SecretStr
 from starlette.exceptions import HTTPException
@@ -25,15 +25,25 @@ from service.access.access import Access, AccessPolicy, key_wanted_first
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
 from service.api.admission import Admission
+from service.api.deepl import documents as deepl_documents
 from service.api.deepl import routes as deepl
+from service.api.languages import NO_ALIASES, choose_route
+from service.api.libretranslate import files as libretranslate_files
 from service.api.libretranslate import routes as libretranslate
 from service.api.operations import admin, docs, health, models
+from service.api.receiving import Receiving
+from service.api.v1 import documents as v1_documents
 from service.api.v1 import routes as v1
+from service.documents.jobs import Asked
+from service.documents.opening import document_queue
+from service.documents.queue import DocumentQueue
+from service.documents.translating import Routes
 from service.front import Front
 from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
 from service.http.middleware import Edge, note_problem
 from service.http.replies import error_reply
+from service.models.routing import RoutingTable
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
 from service.telemetry.request_context import context_of
@@ -80,8 +90,9 @@ def create_app(
     limiter = RateLimiter(clock, _secret(settings.redis_url))
     keys = _key_store(front)
     access = Access(_access_policy(settings), limiter, keys)
-    app = _bare_app(_lifespan(front, limiter, keys, spans))
-    paths = _add_routes(app, front, access)
+    documents = document_queue(front, access, _routes_of)
+    app = _bare_app(_lifespan(front, limiter, keys, spans, documents))
+    paths = _add_routes(app, front, access, documents)
     app.state.keys = keys  # `service.server` reloads them
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
@@ -155,13 +166,17 @@ def _key_store(front: Front) -> KeyStore:
 
 
 def _lifespan(
-    front: Front, limiter: RateLimiter, keys: KeyStore, spans: "Spans | None"
+    front: Front,
+    limiter: RateLimiter,
+    keys: KeyStore,
+    spans: "Spans | None",
+    documents: DocumentQueue | None,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         watch = asyncio.create_task(keys.watch(), name="keys watch")
         try:
-            async with front.running():
+            async with front.running(), documents.running() if documents else nullcontext():
                 yield
         finally:
             watch.cancel()
@@ -173,11 +188,14 @@ def _lifespan(
     return lifespan
 
 
-def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
+def _add_routes(
+    app: FastAPI, front: Front, access: Access, documents: DocumentQueue | None
+) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     admission = Admission(front=front, access=access, readers=_body_readers(front))
     for router in (
+        *_document_routers(admission, documents),
         libretranslate.build_router(admission),
         v1.build_router(admission),
         deepl.build_router(admission),
@@ -189,6 +207,26 @@ def _add_routes(app: FastAPI, front: Front, access: Access) -> list[str]:
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]
     return paths
+
+
+def _document_routers(admission: Admission, queue: DocumentQueue | None) -> list[APIRouter]:
+    """The routes of documents in every contract; none where they are off."""
+    if queue is None:
+        return []
+    receiving = Receiving(front=admission.front, access=admission.access, queue=queue)
+    return [
+        v1_documents.build_documents(receiving),
+        libretranslate_files.build_files(receiving),
+        deepl_documents.build_documents(receiving, admission),
+    ]
+
+
+def _routes_of(table: RoutingTable, asked: Asked) -> Routes:
+    """The routes of a document among what is served now."""
+    chosen = choose_route(
+        table, source=asked.source, target=asked.target, aliases=NO_ALIASES, model=asked.model
+    )
+    return chosen.route, chosen.by_source
 
 
 def _body_readers(front: Front) -> BodyReaders:
@@ -212,7 +250,7 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
     app.add_middleware(
         Cors,
         allow_origins=origins,
-        allow_methods=("GET", "POST"),
+        allow_methods=("DELETE", "GET", "POST"),
         allow_headers=("authorization", "content-type", "x-request-id"),
         expose_headers=("retry-after", "x-request-id"),
         allow_credentials=False,

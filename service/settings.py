@@ -165,6 +165,15 @@ class Settings(BaseSettings):
         header_timeout_seconds: Time for them to arrive.
         max_connections: Connections open at once; a further one takes the place of one that
             waits for a request, or gets a 503.
+        documents: Whether documents are translated.
+        documents_folder: Where they are kept meanwhile; None makes a temporary folder, which goes
+            with the server, so that nothing is taken up after a restart.
+        documents_max_bytes: Bytes (20M) of one file.
+        documents_max_characters: Characters of the texts of one document.
+        documents_per_caller: Documents of one caller that are waited for, translated or kept.
+        documents_total_bytes: Bytes of all files that are kept.
+        documents_at_once: Documents that are translated at once; further ones wait.
+        documents_keep_seconds: How long a result can be fetched, and a refusal be read.
     """
 
     model_config = SettingsConfigDict(
@@ -235,6 +244,19 @@ class Settings(BaseSettings):
     max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 64 * 1024
     header_timeout_seconds: Seconds = 10.0
     max_connections: Count = 1000
+
+    documents: bool = True
+    documents_folder: Path | None = None
+    documents_max_bytes: Annotated[int, Field(ge=1, le=2**26), BeforeValidator(_parse_bytes)] = (
+        20 * 2**20
+    )
+    documents_max_characters: Annotated[int, Field(ge=1, le=100_000_000)] = 1_000_000
+    documents_per_caller: Count = 20
+    documents_total_bytes: Annotated[int, Field(ge=1, le=2**50), BeforeValidator(_parse_bytes)] = (
+        2**30
+    )
+    documents_at_once: Annotated[int, Field(ge=1, le=64)] = 2
+    documents_keep_seconds: Annotated[float, Field(ge=1.0, le=31_536_000.0)] = 3600.0
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:

@@ -1,0 +1,1 @@
+"""Documents: texts to translate, and everything else byte for byte."""

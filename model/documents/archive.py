@@ -14,7 +14,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from model.documents.document import Document
 from model.documents.encoding import Encoded, decoded_markup
-from model.documents.limits import DocumentLimits
+from model.documents.limits import DocumentLimits, check_read
 from model.documents.template import Template, check_number
 from model.errors import DocumentError, shown
 
@@ -66,6 +66,10 @@ class Archive:
         """Names of the members, in order."""
         return list(self._members)
 
+    def size(self, names: Sequence[str]) -> int:
+        """Bytes of some members together."""
+        return sum(self._members[name].file_size for name in names if name in self._members)
+
     def read(self, name: str) -> bytes:
         """The bytes of a member.
 
@@ -92,7 +96,8 @@ class Archive:
 
     def _read(self, member: ZipInfo) -> bytes:
         try:
-            return self._zip.read(member)
+            with self._zip.open(member) as file:
+                return file.read(member.file_size)  # without a size it would unpack first, then cut
         except _DAMAGES as error:
             raise DocumentError(
                 self._kind, f"has a damaged member {shown(member.filename)}: {error}"
@@ -115,6 +120,7 @@ def archived_document(
         limits: On the number of texts.
         read: From a member's name and text to its template.
     """
+    check_read(kind, archive.size(names), limits)
     encoded = {name: archive.text(name) for name in names}
     templates = {name: read(name, member.text) for name, member in encoded.items()}
     texts = tuple(text for template in templates.values() for text in template.texts)

@@ -27,7 +27,17 @@ _META_CHARSET = re.compile(
 )
 _META_REACH = 4096
 # As browsers read them.
-_WIDER = {"iso8859-1": "cp1252", "ascii": "cp1252", "gb2312": "gb18030", "gbk": "gb18030"}
+_WIDER = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "utf-8-sig": "utf-8",
+}
+# Codecs of Python that no file is in; some take quadratic time.
+_NO_ENCODINGS = frozenset(
+    {"idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +97,14 @@ def _known(kind: str, name: str) -> str:
     try:
         info = codecs.lookup(name)
         "".encode(info.name)
-    except LookupError as error:
-        raise DocumentError(kind, f"is in an unknown encoding, {shown(name)}") from error
+    except (LookupError, UnicodeError) as error:
+        raise _unknown(kind, name) from error
+    if info.name in _NO_ENCODINGS:
+        raise _unknown(kind, name)
     # A declaration that can be read is not in UTF-16, whatever it says.
     is_wide = info.name.startswith(("utf-16", "utf-32"))
     return _WIDER.get(info.name, "utf-8" if is_wide else info.name)
+
+
+def _unknown(kind: str, name: str) -> DocumentError:
+    return DocumentError(kind, f"is in an unknown encoding, {shown(name)}")

@@ -20,6 +20,7 @@ from model.documents.xml_events import Event, xml_events
 from model.errors import DocumentError
 
 _CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
 _PAGE = "application/xhtml+xml"
 _CONTENTS = "application/x-dtbncx+xml"
 _TITLES = frozenset({"dc:title", "dc:description"})
@@ -35,6 +36,8 @@ def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> 
     package = _package(archive, limits)
     kinds = dict(_members(archive, package, limits))
     names = [package, *(name for name in kinds if name in archive.names and name != package)]
+    if not _encrypted(archive, limits).isdisjoint(names):
+        raise DocumentError("epub", "is encrypted")
 
     def read(name: str, text: str) -> Template:
         events = xml_events(text, "epub", limits)
@@ -57,9 +60,18 @@ def _package(archive: Archive, limits: DocumentLimits) -> str:
     raise DocumentError("epub", f"names no package in {_CONTAINER}")
 
 
-def _members(
-    archive: Archive, package: str, limits: DocumentLimits
-) -> Iterator[tuple[str, str]]:
+def _encrypted(archive: Archive, limits: DocumentLimits) -> frozenset[str]:
+    """Names of members that cannot be read; of many books only fonts are."""
+    if _ENCRYPTION not in archive.names:
+        return frozenset()
+    return frozenset(
+        unquote(event.attributes.get("URI", ""))
+        for event in xml_events(archive.text(_ENCRYPTION).text, "epub", limits)
+        if event.kind == "start" and event.local_name == "CipherReference"
+    )
+
+
+def _members(archive: Archive, package: str, limits: DocumentLimits) -> Iterator[tuple[str, str]]:
     """Names of pages and tables of contents, with their media types."""
     folder = posixpath.dirname(package)
     for event in xml_events(archive.text(package).text, "epub", limits):

@@ -19,6 +19,8 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)\s*(?=\")")
 _STRING = re.compile(r"\s*\"((?:[^\"\\\n]|\\.)*+)\"\s*")
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
+_MAX_FIELDS = 100
+"""Of one entry; no language has so many forms of the plural."""
 _MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _NOTATION = str.maketrans(
     {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": None}
@@ -31,7 +33,12 @@ class _Field:
 
     keyword: str
     lines: list[str]
-    text: str
+    parts: list[str]
+
+    @property
+    def text(self) -> str:
+        """What its lines say."""
+        return "".join(self.parts)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,15 +70,15 @@ def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> D
         elif string is None or (keyword is None and not entry.fields):
             raise DocumentError("po", f"has on line {number} what is no part of an entry")
         elif keyword is not None:
+            if len(entry.fields) >= _MAX_FIELDS:
+                raise DocumentError("po", f"has an entry of more than {_MAX_FIELDS} fields")
             if keyword[1] in ("msgid", "msgctxt") and entry.said("msgstr") is not None:
                 builder.pieces.extend(_written(builder, entry))
                 entry = _Entry()
-            entry.fields.append(
-                _Field(keyword=keyword[1], lines=[line], text=_meant(string[1]))
-            )
+            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=[_meant(string[1])]))
         else:
             entry.fields[-1].lines.append(line)
-            entry.fields[-1].text += _meant(string[1])
+            entry.fields[-1].parts.append(_meant(string[1]))
     builder.pieces.extend(_written(builder, entry))
     return document_of("po", builder.template(), encoded.encoded)
 

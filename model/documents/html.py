@@ -179,7 +179,7 @@ class _PageReader:
     def _tag(self, event: Event) -> Iterator[Piece]:
         """A start tag, with places for the values of its attributes that people read."""
         raw, done = event.raw, 0
-        for _, start, end in _readable_values(event):
+        for start, end in _readable_values(event):
             value = html.unescape(raw[start:end])
             if not any(map(str.isalpha, value)) or ANY_CODE.search(value):
                 continue
@@ -194,8 +194,8 @@ def _lowered(names: Iterable[str]) -> frozenset[str]:
     return frozenset(map(str.lower, names))
 
 
-def _readable_values(event: Event) -> list[tuple[str, int, int]]:
-    """Names of attributes that people read, and where in the tag their values are."""
+def _readable_values(event: Event) -> list[tuple[int, int]]:
+    """Where in a tag the values are that people read."""
     attributes = dict(reversed(event.attributes))
     readable = {name for name in attributes if _is_readable(event.name, name, attributes)}
     begin = _TAG_NAME.match(event.raw)
@@ -207,7 +207,7 @@ def _readable_values(event: Event) -> list[tuple[str, int, int]]:
     if values != list(event.attributes):
         return []
     return [
-        (one[1].lower(), *one.span(one.lastindex))
+        one.span(one.lastindex)
         for one in found
         if one[1].lower() in readable and one.lastindex is not None and one.lastindex > 1
     ]

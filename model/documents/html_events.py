@@ -10,7 +10,6 @@ waits for, so its time is linear in the page.
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser

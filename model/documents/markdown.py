@@ -14,13 +14,14 @@ from model.documents.document import Document, DocumentOptions, document_of
 from model.documents.encoding import decoded
 from model.documents.limits import DocumentLimits
 from model.documents.template import Piece, TemplateBuilder
-from model.errors import DocumentError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_FRONT_MATTER = re.compile(r"(?:---[ \t]*\r?\n(?:.*\r?\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z))")
+_FRONT_MATTER = re.compile(
+    r"---[ \t]*+\r?\n(?:[^\n]*+\n)*?(?:---|\.\.\.)[ \t]*+(?:\r?\n|\Z)"  # one way for every line
+)
 _HARD_BREAK = re.compile(r"(?: {2,}|\\)\Z")
 _CELL = re.compile(r"(?:\\.|[^|\\])+")
 _DIVIDER = re.compile(r"[ \t|:-]*")
@@ -30,8 +31,7 @@ def open_markdown(data: bytes, _options: DocumentOptions, limits: DocumentLimits
     """A file of Markdown as a document.
 
     Raises:
-        DocumentError: It is not text in UTF-8 or UTF-16, has too many texts, or the package that
-            reads Markdown is not installed.
+        DocumentError: It is not text in UTF-8 or UTF-16, or has too many texts.
     """
     encoded = decoded("md", data)
     builder = TemplateBuilder(kind="md", limits=limits)
@@ -64,12 +64,8 @@ def _blocks(text: str) -> Iterator[tuple[int, int, "Token"]]:
 
 def _parser() -> "MarkdownIt":
     """A parser of blocks, which leaves lines as they are."""
-    try:
-        from markdown_it import MarkdownIt  # noqa: PLC0415  # an extra
-    except ImportError as error:
-        raise DocumentError(
-            "md", "needs the package markdown-it-py, which is not installed"
-        ) from error
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # only Markdown waits for it
+
     parser = MarkdownIt("commonmark", {"maxNesting": 50}).enable("table")
     return parser.disable(["inline", "text_join"])
 

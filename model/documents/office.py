@@ -20,6 +20,8 @@ from model.documents.xml_events import Event, xml_events
 from model.errors import DocumentError
 
 _COLUMN_PART = re.compile(r"xl/tables/table\d+\.xml")
+_SHEET = re.compile(r"xl/worksheets/sheet\d+\.xml")
+_OWN_STRING = b"inlineStr"
 _BORDERS = frozenset(
     {"p", "si", "is", "text", "comment", "br", "cr", "tab", "ptab", "txbxContent", "tbl", "tc"}
 )
@@ -105,7 +107,13 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
         return builder.template()
 
     names = [name for name in archive.names if layout.parts.fullmatch(name)]
+    names = [name for name in names if not _is_sheet_of_numbers(name, archive)]
     return archived_document(kind, archive, names, limits, read)
+
+
+def _is_sheet_of_numbers(name: str, archive: Archive) -> bool:
+    """Whether a part is a large table of cells that have no text of their own."""
+    return _SHEET.fullmatch(name) is not None and _OWN_STRING not in archive.read(name)
 
 
 def _column_names(kind: str, archive: Archive, limits: DocumentLimits) -> frozenset[str]:

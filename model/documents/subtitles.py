@@ -19,6 +19,8 @@ _TIMING = re.compile(
 )
 _BREAK = re.compile(r"(?<=[^<\s])\s+(?![^<>]{0,200}>)|(?<=[，、。！？])(?=\S)")
 _SPEAKER = re.compile(r"\s*[-–—]")
+_MAX_LINES = 8
+"""Of a cue that is one text; one of more lines is no subtitle, and a text a line."""
 
 
 def open_srt(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
@@ -62,7 +64,7 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
 def _cue(builder: TemplateBuilder, lines: list[str]) -> Iterator[Piece]:
     if not lines:
         return
-    is_dialogue = any(map(_SPEAKER.match, lines))
+    is_dialogue = len(lines) > _MAX_LINES or any(map(_SPEAKER.match, lines))
     for group in [[line] for line in lines] if is_dialogue else [lines]:
         raw = "".join(group)
         bare = raw.rstrip("\r\n")

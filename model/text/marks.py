@@ -63,6 +63,14 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
         "code",
         (r"(?::[a-z][\w.+:-]{0,40}:)?(?:``[^`\n]++(?:`[^`\n]++)?``|(?<!`)`[^`\n]++`(?!`))_{0,2}"),
     ),
+    # AT&amp;T, which is one word however it is written
+    (
+        "word",
+        (
+            r"(?a:(?<!\w))[A-Za-z0-9\u00c0-\u024f]{1,30}+(?:&amp;[A-Za-z0-9\u00c0-\u024f]{1,30}+){1,4}"
+            r"(?a:(?!\w))"
+        ),
+    ),
     (
         "tag",
         (

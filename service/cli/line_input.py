@@ -157,6 +157,15 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
         self._has_ended = not block
 
 
+def opened_bytes(source: Input) -> _Bytes:
+    """Everything that is to be read, as it is.
+
+    Raises:
+        DataError: It cannot be opened.
+    """
+    return _opened(source)[0]
+
+
 def _opened(source: Input) -> tuple[_Bytes, bool]:
     """The bytes, and whether reading them waits for somebody who writes."""
     if source.text is not None:

@@ -1,8 +1,9 @@
 """`dragoman translate`: a text, a file or standard input, line by line.
 
 Owns the flags and the order of things. The translating is `model.offline.translator`, which decodes
-exactly as the server does; what is read is `service.cli.line_input`'s, an output file
-`service.cli.line_output`'s, and what that must not be `service.cli.read_files`'s.
+exactly as the server does; lines that are read are `service.cli.line_input`'s, those that are
+written `service.cli.line_output`'s, what must not be written `service.cli.read_files`'s, and what
+is no text of lines `service.cli.documents`'s.
 """
 
 import argparse
@@ -19,6 +20,12 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
+from service.cli.documents import (
+    add_format_argument,
+    document_sample,
+    opened_document,
+    translate_document,
+)
 from service.cli.line_input import (
     THE_TEXT,
     Input,
@@ -42,10 +49,11 @@ from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from model.config import SearchConfig
+    from model.documents.document import Document
     from model.offline.translator import Translator
     from model.text.segments import Translation
 
-HELP = "translate a text, a file or standard input, line by line"
+HELP = "translate a text, a document, or a file or standard input line by line"
 
 _LINES_AT_ONCE = 2_000
 _LINES_AT_ONCE_TO_A_FILE = 4_000  # the first is not waited for: fuller batches
@@ -57,7 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         nargs="?",
         metavar="TEXT|FILE",
-        help="a text, or a file with one: UTF-8 or .gz; - or nothing for standard input",
+        help="a text, or a file with one: UTF-8 or .gz, or a document such as .docx or .html; - or"
+        " nothing for standard input",
     )
     parser.add_argument("--text", help="a text, whatever files have its name")
     parser.add_argument(
@@ -74,6 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a checkpoint, or a folder of several, of which --from and --to choose one"
         " (DRAGOMAN_CHECKPOINT, else the bundled ones)",
     )
+    add_format_argument(parser)
     add_search_arguments(parser)
     parser.add_argument(
         "--nearest-to",
@@ -97,9 +107,11 @@ def run(arguments: argparse.Namespace) -> int:
     search = chosen_search(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     source = _chosen_input(arguments)
-    direction = chosen_or_same(arguments, arguments.checkpoint, sample=partial(sample, source))
+    document = opened_document(source, arguments)
+    looked_at = partial(sample, source) if document is None else partial(document_sample, document)
+    direction = chosen_or_same(arguments, arguments.checkpoint, sample=looked_at)
     if direction is None:
-        return _copy(source, arguments)
+        return _copy(source, document, arguments)
     inputs = [source] + [Input(name) for name in [arguments.nearest_to] if name is not None]
     read = ReadFiles([file for one in inputs for file in one.files], folders=[direction.directory])
     read.refuse_streams()
@@ -126,6 +138,11 @@ def run(arguments: argparse.Namespace) -> int:
     translator = opened_translator(
         direction.directory, checkpoint, device=device, max_rows=max_rows
     )
+    work = _Work(translator, direction, search)
+    if document is not None:
+        translate_document(document, work, arguments.output, read)
+        work.report()
+        return 0
     with ExitStack() as stack:
         output = identity = None
         if arguments.output is not None:
@@ -134,7 +151,6 @@ def run(arguments: argparse.Namespace) -> int:
             identity = _identity(inputs, *facts)
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
         stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
-        work = _Work(translator, direction, search)
         _translate(inputs, work, output)
     work.report()
     return 0
@@ -154,10 +170,13 @@ def _chosen_input(arguments: argparse.Namespace) -> Input:
     return Input(THE_TEXT, arguments.text)
 
 
-def _copy(source: Input, arguments: argparse.Namespace) -> int:
+def _copy(source: Input, document: "Document | None", arguments: argparse.Namespace) -> int:
     """Write every line as it is: it is in the language that is asked for."""
     read = ReadFiles(source.files, folders=[])
     read.refuse_streams()
+    if document is not None:
+        translate_document(document, _Unchanged(), arguments.output, read)
+        return 0
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:

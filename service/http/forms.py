@@ -75,14 +75,23 @@ def _unquoted(data: bytes) -> bytes:
     return a2b_qp(data.replace(b"=", b"%3D").replace(b"%", b"="))
 
 
-def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
+def boundary_of(content_type: str) -> bytes:
+    """The boundary of a form of parts.
+
+    Raises:
+        RequestError: A 400: there is none, or what cannot be one.
+    """
     _, options = parse_options_header(content_type)
     boundary = options.get(b"boundary", b"")
     if not _BOUNDARY.fullmatch(boundary):
         raise invalid("the form's boundary is missing or malformed")
+    return boundary
+
+
+def _multipart_pairs(data: bytes, content_type: str) -> list[tuple[str, str]]:
     fields = _MultipartFields()
     try:
-        parser = fields.parser(boundary)
+        parser = fields.parser(boundary_of(content_type))
         parser.write(data)
         parser.finalize()
     except FormParserError as error:

@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from service.labels import Served, ServedLabels
 from service.priority import PRIORITIES, Priority
 from service.telemetry.buckets import CHARACTERS, LAG_SECONDS, SECONDS
+from service.telemetry.document_metrics import DocumentMetrics
 from service.telemetry.engine_metrics import EngineCollector
 from service.telemetry.residency_metrics import ResidencyMetrics
 from service.telemetry.segment_metrics import LABELS, SegmentMetrics, label_values
@@ -42,6 +43,7 @@ class Metrics:
     Attributes:
         segments: Those of segments.
         residency: Those of what is in memory.
+        documents: Those of documents.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Metrics:
         self._labels = ServedLabels()
         self.segments = SegmentMetrics(registry, self._labels)
         self.residency = ResidencyMetrics(registry)
+        self.documents = DocumentMetrics(registry)
         self._now = now
         self._requests = Counter(
             "dragoman_requests",

@@ -84,6 +84,37 @@ def test_both_routes_take_the_header(closed: RunningServer, keys: dict[str, str]
             assert client.post(path, json=body, headers=_bearer("no")).status_code == 403
 
 
+def test_documents_are_there_for_the_key_that_they_came_with(
+    closed: RunningServer, keys: dict[str, str]
+) -> None:
+    files = {"file": ("a.txt", b"A cat.\n")}
+    target = {"target": "zh", "source": "en"}
+    with closed.client() as client:
+
+        def send(path: str, **options: object) -> httpx.Response:
+            return client.post(path, files=files, **options)  # type: ignore[arg-type]
+
+        assert send("/v1/documents", data=target).status_code == 401
+        reply = send("/v1/documents", data=target, headers=_bearer(keys["alice"]))
+        path = f"/v1/documents/{reply.json()['id']}"
+        for name, status in (("alice", 200), ("chatty", 404), ("nobody", 403)):
+            key = _bearer(keys.get(name, "no"))
+            assert client.get(path, headers=key).status_code == status
+        for method in ("GET", "DELETE"):
+            assert client.request(method, path).status_code == 401
+        assert client.delete(path, headers=_bearer(keys["chatty"])).status_code == 404
+        assert client.delete(path, headers=_bearer(keys["alice"])).status_code == 204
+        assert send("/translate_file", data=target).status_code == 401
+        assert send("/translate_file", data=target | {"api_key": "no"}).status_code == 403
+        found = send("/translate_file", data=target | {"api_key": keys["alice"]})
+        assert httpx.get(found.json()["translatedFileUrl"]).status_code == 200
+        large = {"file": ("a.txt", b"A cat.\n" * 20_000)}
+        refused = client.post("/translate_file", files=large, data=target)
+        assert (refused.status_code, "65536" in refused.json()["error"]) == (401, True)
+        refused = send("/v2/document", data={"target_lang": "ZH"})
+        assert (refused.status_code, set(refused.json())) == (403, {"message"})
+
+
 def test_deepls_clients_show_the_key_in_its_own_scheme_and_know_no_401(
     closed: RunningServer, keys: dict[str, str]
 ) -> None:

@@ -78,6 +78,18 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     return _job(texts, chosen, front.settings, is_fast=model_type == _FAST), asked
 
 
+def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
+    """The route of a document, whose other options are checked as those of texts are.
+
+    Raises:
+        RequestError: A 400; a 503 where no language is loaded yet.
+    """
+    chosen = _route(values, front.table)
+    _check_formality(values)
+    _check_refused(values)
+    return chosen
+
+
 def list_type(values: Mapping[str, object]) -> str:
     """Which list of languages is asked for: "source" or "target".
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from model.documents.formats import KINDS
 from model.errors import InputError
 from service.access.access import Access
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags, language_name
@@ -73,13 +74,17 @@ def frontend_content(front: Front, access: Access, accepted: str) -> dict[str, o
         "apiKeys": access.takes_keys,
         "keyRequired": access.needs_key,
         "suggestions": front.settings.suggestions is not None,
-        "filesTranslation": False,
-        "supportedFilesFormat": [],
+        "filesTranslation": front.settings.documents,
+        "supportedFilesFormat": _file_endings(front),
         "language": {
             "source": _source(table, is_detected=front.detection.is_on),
             "target": _language(_target(table, accepted)),
         },
     }
+
+
+def _file_endings(front: Front) -> list[str]:
+    return [f".{kind}" for kind in KINDS] if front.settings.documents else []
 
 
 def _source(table: RoutingTable, *, is_detected: bool) -> dict[str, str]:

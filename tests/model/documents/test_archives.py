@@ -98,8 +98,9 @@ def test_strings_of_a_workbook_are_texts_but_for_names_of_columns() -> None:
     )
     document = open_document(xlsx(strings, "<tableColumn name='Name'/>"), "xlsx")
     assert plain_texts(document) == ["A cat", "two runs"]
-    assert f"<t{SPACE}>A CAT</t><rPh><t{SPACE}>kana</t></rPh>" in (
-        in_capitals(document)["xl/sharedStrings.xml"]
+    assert (
+        f"<t{SPACE}>A CAT</t><rPh><t{SPACE}>kana</t></rPh>"
+        in (in_capitals(document)["xl/sharedStrings.xml"])
     )
 
 
@@ -114,7 +115,7 @@ def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
     document = open_document(odt(body), "odt")
     assert plain_texts(document) == ["Title", "A black cat", "A note", "sees.", "Page "]
     rebuilt = in_capitals(document)
-    assert list(rebuilt)[0] == "mimetype"
+    assert next(iter(rebuilt)) == "mimetype"
     assert "A <text:span>BLACK</text:span><text:s/> CAT<text:note>" in rebuilt["content.xml"]
     assert "PAGE <text:page-number>one</text:page-number>" in rebuilt["content.xml"]
     assert "<text:p>gone</text:p>" in rebuilt["content.xml"]
@@ -131,8 +132,9 @@ def test_pages_of_a_book_are_read_as_pages() -> None:
         "A book", "T", "A black cat", "A cat", "sees it", "more", "One",
     ]  # fmt: skip
     rebuilt = in_capitals(document)
-    assert "CAT<br/>SEES<code>x</code><img alt='A CAT' src='x'/> <i/>IT</p>" in (
-        rebuilt["o/p 1.xhtml"]
+    assert (
+        "CAT<br/>SEES<code>x</code><img alt='A CAT' src='x'/> <i/>IT</p>"
+        in (rebuilt["o/p 1.xhtml"])
     )
     assert "<text>ONE</text>" in rebuilt["o/toc.ncx"]
 
@@ -192,6 +194,4 @@ def test_an_encrypted_archive_is_named_so() -> None:
 
 def test_texts_of_all_members_count_together() -> None:
     with pytest.raises(DocumentError, match="has 3 texts; at most 2 are read"):
-        open_document(
-            epub("<html><p>a</p></html>"), "epub", limits=DocumentLimits(max_texts=2)
-        )
+        open_document(epub("<html><p>a</p></html>"), "epub", limits=DocumentLimits(max_texts=2))

@@ -20,6 +20,9 @@ from support.markup_trees import outline_of, tree_of
 from support.random_pages import random_page
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
+NUM_FRAGMENTS = int(os.environ.get("NUM_FRAGMENTS", "150"))
+"""Of each kind; `make test-documents` has 10,000 in all."""
+
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> TextPipeline:
@@ -40,8 +43,7 @@ def test_any_fragment_has_the_same_tags_after_a_bad_translation(
 ) -> None:
     chance = random.Random(23)
     num_texts = 0
-    num_pages = int(os.environ.get("MARKUP_EXAMPLES", "150"))
-    for number in range(num_pages):
+    for number in range(NUM_FRAGMENTS):
         page = random_page(chance, is_broken=is_broken)
         template = html_template(page)
         num_texts += len(template.texts)
@@ -52,7 +54,7 @@ def test_any_fragment_has_the_same_tags_after_a_bad_translation(
         else:
             assert tree_of(rebuilt) == tree_of(page), page
             assert outline_of(rebuilt) == outline_of(page), page
-    assert num_texts > 2 * num_pages
+    assert num_texts > 2 * NUM_FRAGMENTS
 
 
 def structure(page: str) -> list[tuple[str, str, str]]:
@@ -156,12 +158,12 @@ def test_attributes_that_people_read_are_texts() -> None:
     page = (
         "<img alt='a cat' src='a cat'><input placeholder=\"one's\" value=two>"
         "<input type=submit value=send><meta name=description content='a page'>"
-        "<meta name=viewport content=width><option label=\"x &quot;y&quot;\">z</option>"
+        '<meta name=viewport content=width><option label="x &quot;y&quot;">z</option>'
     )
     assert in_capitals(page) == (
         "<img alt='A CAT' src='a cat'><input placeholder=\"ONE'S\" value=two>"
         "<input type=submit value=\"SEND\"><meta name=description content='A PAGE'>"
-        "<meta name=viewport content=width><option label=\"X &quot;Y&quot;\">Z</option>"
+        '<meta name=viewport content=width><option label="X &quot;Y&quot;">Z</option>'
     )
 
 
@@ -242,8 +244,10 @@ def test_hostile_repetition_is_read_in_linear_time(bit: str) -> None:
 
 @pytest.mark.parametrize("charset", ["utf-8", "iso-8859-1", "shift_jis"])
 def test_a_page_is_read_and_written_in_the_encoding_that_it_declares(charset: str) -> None:
-    page = f"<meta charset={charset}><p>caf\u00e9</p>" if charset != "shift_jis" else (
-        "<meta charset=shift_jis><p>猫</p>"
+    page = (
+        f"<meta charset={charset}><p>caf\u00e9</p>"
+        if charset != "shift_jis"
+        else ("<meta charset=shift_jis><p>猫</p>")
     )
     document = open_document(page.encode(charset), "html")
     rebuilt = document.rebuild(["猫"])

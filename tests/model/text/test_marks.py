@@ -30,6 +30,7 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "path") for mark in ("config.yaml", "src/main.py", "../a/b")),
         *((mark, "code") for mark in ("`git push`", "``a ` b``", ":ref:`x <y>`", "--force")),
         ("snake_case_name", "code"),
+        *((mark, "word") for mark in ("AT&amp;T", "Q&amp;A", "Müller&amp;Söhne&amp;Co")),
         ("@name", "mention"),
         ("00:01.000", "time"),
         *((mark, "emoji") for mark in ("😀", "👨‍👩‍👧", "👍🏽", "🇩🇪", "3️⃣", "♥", "❤️")),

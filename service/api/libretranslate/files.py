@@ -1,0 +1,140 @@
+"""Files of LibreTranslate's contract: `/translate_file`, and `/download_file` for its answer.
+
+Owns these paths. The answer is a link, so the request waits until the file is translated, and a
+client that leaves takes its job along. Whoever has the link has the file, as clients send no key
+for it; it cannot be guessed. The way of an upload is `service.api.receiving`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from service.access.access import DOCUMENTED
+from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
+from service.api.libretranslate.request import KEY_NAME
+from service.api.receiving import Receiving, kind_and_name
+from service.documents.jobs import Asked, DocumentJob, no_such_document
+from service.errors import Problem, RequestError, invalid
+from service.front import Front
+from service.http.disconnect import unless_gone
+from service.http.replies import JsonReply, error_responses
+
+
+class FileReply(BaseModel):
+    """Where the translated file is."""
+
+    translatedFileUrl: str  # noqa: N815  # the contract's own spelling
+
+
+FILE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"model": FileReply, "description": "Where the translated file is."},
+    **error_responses(400, 401, 403, 408, 413, 429, 503),
+}
+DOWNLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+        "description": "The translated file, with its own media type.",
+    },
+    **error_responses(404),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibreTranslateFiles:
+    """Wire of `POST /translate_file`; see `service.api.receiving.DocumentContract`.
+
+    Attributes:
+        front: What is loaded.
+    """
+
+    front: Front
+    key_name: str | None = KEY_NAME
+    takes_plain_bodies: bool = False
+
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+        """What is to be done with a file."""
+        kind, name = kind_and_name(file_name)
+        for field in ("source", "target"):
+            if not values.get(field):
+                raise invalid(f"Invalid request: missing {field} parameter", limit=field)
+        chosen = choose_route(
+            self.front.table,
+            source=values["source"],
+            target=values["target"],
+            aliases=LIBRETRANSLATE_ALIASES,
+        )
+        return Asked(
+            kind=kind,
+            name=name,
+            source=AUTO if chosen.is_detected else chosen.route.source,
+            target=chosen.route.target,
+        )
+
+
+def build_files(receiving: Receiving) -> APIRouter:
+    """The routes of files."""
+    router = APIRouter(tags=["LibreTranslate"])
+    contract = LibreTranslateFiles(front=receiving.front)
+    queue = receiving.queue
+
+    @router.post(
+        "/translate_file",
+        summary="Translate a file",
+        responses=FILE_RESPONSES,
+        openapi_extra=_FILE_OPERATION,
+        dependencies=[DOCUMENTED],
+    )
+    async def translate_file(request: Request) -> Response:
+        job = await receiving.receive(request, contract)
+        try:
+            job = await unless_gone(request, queue.ended(job.id))
+        except BaseException:
+            await queue.remove(job)
+            raise
+        if job.state == "failed":
+            raise _failed(job)
+        name = f"{job.id}.{job.secret}.{job.asked.kind}"
+        return JsonReply({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
+
+    @router.get("/download_file/{name}", summary="A translated file", responses=DOWNLOAD_RESPONSES)
+    async def download_file(name: str) -> Response:
+        job_id, _, rest = name.partition(".")
+        secret, _, ending = rest.partition(".")
+        job = queue.find_by_secret(job_id, secret)
+        if ending != job.asked.kind or job.state != "done":
+            raise no_such_document()
+        return receiving.result(job)
+
+    return router
+
+
+def _failed(job: DocumentJob) -> RequestError:
+    """A 400: the file is at fault, or what was asked."""
+    return RequestError(
+        Problem(status=400, code="document_failed", message=job.error or "it failed")
+    )
+
+
+_FILE_OPERATION: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file", "source", "target"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "source": {"type": "string", "description": 'Source language, or "auto".'},
+                        "target": {"type": "string", "description": "Target language."},
+                        KEY_NAME: {"type": "string", "description": "A key, if there are any."},
+                    },
+                }
+            }
+        },
+    }
+}

@@ -1,0 +1,244 @@
+"""Receiving of documents: the one path of an upload to a job, and of a job to its caller.
+
+Owns the steps and their order: admit the caller, look for room, write the file while it arrives,
+let the contract parse what came beside it, submit. A caller whose key comes in the form is known
+before more than a keyless body may have is read. Jobs are `service.documents.queue`.
+"""
+
+import io
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, Response
+
+from model.documents.formats import KINDS, kind_of, media_type
+from service.access.access import Access, Caller, key_wanted_first
+from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.queue import DocumentQueue
+from service.documents.room import Upload
+from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
+from service.front import Front
+from service.http.uploads import FORM_TYPE, MAX_FIELD_BYTES, Body, FormBody, PlainBody
+
+_PIECE_BYTES = 256 * 1024
+_UPLOAD_SECONDS = 600.0
+_MAX_NAME = 200
+_MAX_DIGITS = 15
+
+
+class DocumentContract(Protocol):
+    """Wire of one API for documents."""
+
+    @property
+    def key_name(self) -> str | None:
+        """The field that may carry an API key; None where only the header does."""
+
+    @property
+    def takes_plain_bodies(self) -> bool:
+        """The body may be the file alone, and the query string say what is to be done."""
+
+    def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
+        """What is to be done with a file.
+
+        Raises:
+            RequestError: A 400 in the contract's words.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receiving:
+    """The path, over the parts of one server.
+
+    Attributes:
+        front: What is loaded, and the settings.
+        access: What knows callers.
+        queue: Where jobs are.
+    """
+
+    front: Front
+    access: Access
+    queue: DocumentQueue
+
+    async def receive(self, request: Request, contract: DocumentContract) -> DocumentJob:
+        """The job of a file that is uploaded.
+
+        Raises:
+            RequestError: A 400, 401, 403, 408, 413, 429 or 503.
+            ClientGoneError: The client left while sending.
+        """
+        caller = await self.access.admit(request)
+        if caller is None and contract.key_name is None:
+            caller = await self.access.admit_with(request, None)
+        self.front.check_ready()
+        announced = self._announced(request)
+        try:
+            async with self.front.arrivals.within(_UPLOAD_SECONDS):
+                pieces = _pieces(request)
+                head = b""
+                if caller is None:
+                    head, key = await self._head(request, pieces, contract.key_name or "")
+                    caller = await self.access.admit_with(request, key)
+                with self.queue.room(owner_of(caller), announced) as upload:
+                    body = await self._written(request, contract, upload, head, pieces)
+                    values = dict(request.query_params) | body.fields
+                    asked = contract.parse(values, body.file_name)
+                    return await self.queue.submit(
+                        upload, asked, owner_of(caller), num_bytes=body.num_bytes
+                    )
+        except TimeoutError as error:
+            raise body_timeout(seconds=_UPLOAD_SECONDS) from error
+        except ClientDisconnect as error:
+            raise ClientGoneError from error
+
+    async def job(self, request: Request, job_id: str) -> DocumentJob:
+        """A job of the request's caller, as it is now.
+
+        Raises:
+            RequestError: A 401, 403, 404 or 429.
+        """
+        caller = await self.access.admit(request)
+        if caller is None:
+            caller = await self.access.admit_with(request, None)
+        return self.queue.find(job_id, owner_of(caller).key_name)
+
+    def result(self, job: DocumentJob) -> Response:
+        """The translated file of a job.
+
+        Raises:
+            RequestError: A 409: there is none.
+        """
+        return FileResponse(
+            self.queue.result(job).result,
+            media_type=media_type(job.asked.kind),
+            filename=translated_name(job.asked),
+        )
+
+    def _announced(self, request: Request) -> int:
+        """The most bytes that the file can have."""
+        limit = self.queue.limits.max_bytes
+        announced = request.headers.get("content-length", "")
+        if not (announced.isascii() and announced.isdecimal()):
+            return limit
+        num_bytes = int(announced.lstrip("0")[:_MAX_DIGITS] or "0")
+        if num_bytes > limit + 2 * MAX_FIELD_BYTES:
+            raise _too_large(num_bytes, limit)
+        return min(num_bytes, limit)
+
+    async def _head(
+        self, request: Request, pieces: AsyncIterator[bytes], key_name: str
+    ) -> tuple[bytes, str | None]:
+        """The beginning of a form up to the key in it, and that key, if it comes in time."""
+        head, query = bytearray(), request.query_params.get(key_name)
+        if query:
+            return b"", query
+        look = _body(request, io.BytesIO())
+        limit = self.front.settings.max_keyless_body_bytes
+        async for piece in pieces:
+            head += piece
+            await self.queue.on_disk(look.feed, piece)
+            if look.fields.get(key_name):
+                return bytes(head), look.fields[key_name]
+            if len(head) > limit:
+                if self.access.needs_key:
+                    raise key_wanted_first("the body", len(head), limit)
+                break
+        return bytes(head), None
+
+    async def _written(
+        self,
+        request: Request,
+        contract: DocumentContract,
+        upload: Upload,
+        head: bytes,
+        pieces: AsyncIterator[bytes],
+    ) -> Body:
+        """The upload, with its file where it belongs."""
+        on_disk, limit = self.queue.on_disk, self.queue.limits.max_bytes
+        if not contract.takes_plain_bodies and _media_type(request) != FORM_TYPE:
+            raise invalid(f"the content type must be {FORM_TYPE}", limit=FORM_TYPE)
+        await on_disk(lambda: upload.files.folder.mkdir(mode=0o700))
+        output = await on_disk(lambda: upload.files.source.open("wb"))
+        try:
+            body = _body(request, output)
+            if head:
+                await on_disk(body.feed, head)
+            async for piece in pieces:
+                await on_disk(body.feed, piece)
+                if body.num_bytes > limit:
+                    raise _too_large(body.num_bytes, limit)
+            await on_disk(body.finish)
+        finally:
+            await on_disk(output.close)
+        if body.file_name is not None and not body.num_bytes:
+            raise invalid("Invalid request: empty file")
+        return body
+
+
+def owner_of(caller: Caller) -> Owner:
+    """A caller as the owner of a document."""
+    return Owner(
+        key_name=caller.identity if caller.has_key else "",
+        identity=caller.identity,
+        characters_per_minute=caller.characters_per_minute,
+    )
+
+
+def kind_and_name(file_name: str | None) -> tuple[str, str]:
+    """The kind of a file, and its name without a folder.
+
+    Raises:
+        RequestError: A 400: there is no file, or none of a kind that is translated.
+    """
+    if file_name is None:
+        raise invalid("Invalid request: missing file parameter", limit="file")
+    name = file_name.replace("\\", "/").rpartition("/")[2]
+    name = "".join(one for one in name if one.isprintable())[-_MAX_NAME:]
+    kind = kind_of(name)
+    if kind is None:
+        kinds = ", ".join(f".{one}" for one in KINDS)
+        raise RequestError(
+            Problem(
+                status=400,
+                code="unsupported_document",
+                message="Invalid request: file format not supported; the name of the file must"
+                f" end in one of {kinds}",
+                limit=kinds,
+            )
+        )
+    return kind, name
+
+
+def translated_name(asked: Asked) -> str:
+    """The name of a translated file: report.docx → report.de.docx."""
+    stem, _, ending = asked.name.rpartition(".")
+    return f"{stem or 'document'}.{asked.target}.{ending}"
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _body(request: Request, output: io.BufferedIOBase) -> Body:
+    if _media_type(request) == FORM_TYPE:
+        return FormBody(output, request.headers["content-type"])
+    return PlainBody(output, request.query_params.get("name", ""))
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """The body in pieces that are worth a thread's time."""
+    piece = bytearray()
+    async for chunk in request.stream():
+        piece += chunk
+        if len(piece) >= _PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    if piece:
+        yield bytes(piece)
+
+
+def _too_large(num_bytes: int, limit: int) -> RequestError:
+    return too_long(
+        f"the document has {num_bytes} bytes; the limit is {limit}", value=num_bytes, limit=limit
+    )

@@ -1,0 +1,1 @@
+"""Translation of documents as jobs."""

@@ -1,0 +1,93 @@
+"""Process that opens or rebuilds one document, within bounds of memory, time and file size.
+
+Owns these bounds and how it ends. Documents are strangers' files, read by parsers in C and rules of
+many kinds: whatever one of them makes of a file, it does to this process alone. It is started anew
+for each file by `service.documents.process`, which owns the meaning of its exit status, and
+imports nothing of the server.
+"""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+from pathlib import Path
+
+from model.documents.document import Document
+from model.documents.formats import open_document
+from model.errors import DocumentError, InputError
+from model.text.inline_codes import without_codes
+
+MAX_MEMORY_BYTES = 2 * 1024**3
+"""Of address space, of which the interpreter takes a part."""
+MAX_CPU_SECONDS = 120
+MAX_FILE_BYTES = 512 * 1024**2
+"""Of what it writes."""
+REFUSED_STATUS = 3
+"""The document is at fault; why is on standard output."""
+_NICENESS = 10
+
+
+def main(arguments: list[str]) -> int:
+    """Run `open KIND SOURCE TEXTS MAX_CHARACTERS` or `rebuild KIND SOURCE TRANSLATIONS RESULT`."""
+    action, kind, source, *paths = arguments
+    _bound()
+    try:
+        document = open_document(Path(source).read_bytes(), kind)
+        if action == "open":
+            _write_texts(document, Path(paths[0]), max_characters=int(paths[1]))
+        else:
+            _write_result(document, Path(paths[0]), Path(paths[1]))
+    except (DocumentError, InputError) as error:
+        return _refused(str(error))
+    except MemoryError:
+        return _refused(f"the {kind} document takes more memory than there is for one")
+    except RecursionError:
+        return _refused(f"the {kind} document is nested too deeply")
+    return 0
+
+
+def _bound() -> None:
+    os.nice(_NICENESS)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    for bound, limit in (
+        (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
+        (resource.RLIMIT_CPU, MAX_CPU_SECONDS),
+        (resource.RLIMIT_FSIZE, MAX_FILE_BYTES),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        _, hard = resource.getrlimit(bound)
+        soft = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        # A system that knows no such limit has no such bound.
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(bound, (soft, hard))
+
+
+def _write_texts(document: Document, path: Path, *, max_characters: int) -> None:
+    num_characters = sum(len(without_codes(text)) for text in document.texts)
+    if num_characters > max_characters:
+        raise DocumentError(
+            document.kind,
+            f"has {num_characters} characters; at most {max_characters} are translated",
+        )
+    partial = path.with_name(f"{path.name}.partial")
+    with partial.open("w", encoding="ascii") as file:
+        json.dump(list(document.texts), file)
+    partial.replace(path)  # whole, or not there
+
+
+def _write_result(document: Document, translations: Path, result: Path) -> None:
+    with translations.open(encoding="ascii") as lines:
+        texts = [json.loads(line) for line in lines]
+    result.write_bytes(document.rebuild(texts))
+
+
+def _refused(reason: str) -> int:
+    sys.stdout.buffer.write(reason.encode("utf-8", "replace"))
+    sys.stdout.flush()
+    return REFUSED_STATUS
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,133 @@
+"""Jobs: documents that are to be translated, and what becomes of them; types and pure choices.
+
+Owns what is known of a job, which of those that wait is next, and the refusals that concern one.
+It keeps nothing: memory and disk are `service.documents.queue` and `service.documents.store`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from service.errors import Problem, RequestError
+
+JobState = Literal["queued", "translating", "done", "failed"]
+"""It waits; it is read, translated or put together; its result is there; there will be none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is to be done with a document.
+
+    Attributes:
+        kind: One of `model.documents.formats.KINDS`.
+        name: Of the file, without a folder.
+        source: Tag of its language, or "auto".
+        target: Tag of the language that it is wanted in.
+        model: Name of the only checkpoint that may translate it; None leaves it to the server.
+    """
+
+    kind: str
+    name: str
+    source: str
+    target: str
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose a job is.
+
+    Attributes:
+        key_name: Name of the key that it was sent with, without which nobody sees it; empty where
+            it came without one.
+        identity: The caller that it counts for.
+        characters_per_minute: Which they may have translated; None is no limit.
+    """
+
+    key_name: str
+    identity: str
+    characters_per_minute: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentJob:
+    """A document on its way.
+
+    Attributes:
+        id: A name that nobody guesses.
+        secret: Another one, for contracts whose clients show one.
+        owner: Whose it is.
+        asked: What is to be done.
+        num_bytes: Of the file.
+        created: When it came, seconds since 1970.
+        state: What became of it.
+        ended: When it was done or failed.
+        detected: Tag of the language that its source was found to be in.
+        num_characters: Of its texts; 0 while it has not been read.
+        num_done: Of these, how many are translated.
+        num_flagged: Segments whose checks failed.
+        result_bytes: Of the translated file.
+        error: Why there is no result, as a sentence.
+    """
+
+    id: str
+    secret: str
+    owner: Owner
+    asked: Asked
+    num_bytes: int
+    created: float
+    state: JobState = "queued"
+    ended: float | None = None
+    detected: str | None = None
+    num_characters: int = 0
+    num_done: int = 0
+    num_flagged: int = 0
+    result_bytes: int = 0
+    error: str | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """It is done or has failed."""
+        return self.state in ("done", "failed")
+
+    @property
+    def progress(self) -> float:
+        """What is translated, from 0 to 1."""
+        if self.state == "done":
+            return 1.0
+        return self.num_done / self.num_characters if self.num_characters else 0.0
+
+
+def next_job(
+    waiting: Iterable[DocumentJob], working: Collection[DocumentJob]
+) -> DocumentJob | None:
+    """The job whose turn it is: the oldest of the callers that have fewest in work."""
+    in_work = Counter(job.owner.identity for job in working)
+    return min(
+        waiting, key=lambda job: (in_work[job.owner.identity], job.created, job.id), default=None
+    )
+
+
+def no_such_document() -> RequestError:
+    """A 404: there is no such job, or it is another caller's."""
+    return RequestError(
+        Problem(status=404, code="unknown_document", message="there is no such document")
+    )
+
+
+def not_ready(job: DocumentJob) -> RequestError:
+    """A 409: the result is not there, or never will be."""
+    if job.state == "failed":
+        return RequestError(
+            Problem(status=409, code="document_failed", message=job.error or "it failed")
+        )
+    return RequestError(
+        Problem(
+            status=409,
+            code="document_not_ready",
+            message="the document is not translated yet",
+            value=job.state,
+            retry_after_seconds=1.0,
+        )
+    )

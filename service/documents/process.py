@@ -1,0 +1,72 @@
+"""Processes that open and rebuild documents, as the front sees them: started, awaited, ended.
+
+Owns what their endings mean. What they do, and within which bounds, is `service.documents.child`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+from model.errors import DocumentError, one_line
+from service.documents.child import MAX_CPU_SECONDS, REFUSED_STATUS
+from service.documents.jobs import Asked
+from service.documents.store import JobFiles
+
+_WALL_SECONDS = 10 * MAX_CPU_SECONDS
+_MAX_REASON = 500
+_TOO_MUCH = {
+    signal.SIGXCPU: f"takes longer than {MAX_CPU_SECONDS} seconds to read or to write",
+    signal.SIGXFSZ: "becomes too large",
+    signal.SIGKILL: "takes more memory or time than there is for one",
+}
+
+
+async def open_source(asked: Asked, files: JobFiles, *, max_characters: int) -> None:
+    """Write the texts of a document down; cancelling it ends the process.
+
+    Args:
+        asked: What kind it is.
+        files: Of its job.
+        max_characters: Of all texts together.
+
+    Raises:
+        DocumentError: It cannot be read.
+        OSError: The process cannot be started.
+    """
+    await _run("open", asked.kind, files.source, files.texts, str(max_characters))
+
+
+async def rebuild(asked: Asked, files: JobFiles) -> None:
+    """Write the translated document, of all translations; errors as of `open_source`."""
+    await _run("rebuild", asked.kind, files.source, files.translations, files.result)
+
+
+async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "service.documents.child", action, kind, *map(str, arguments)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(_WALL_SECONDS):
+            told, _ = await process.communicate()
+    except BaseException as error:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        if isinstance(error, TimeoutError):
+            raise DocumentError(kind, _TOO_MUCH[signal.SIGKILL]) from error
+        raise
+    if process.returncode:
+        raise _ending(kind, process.returncode, told)
+
+
+def _ending(kind: str, status: int, told: bytes) -> DocumentError:
+    if status == REFUSED_STATUS:
+        reason = one_line(told.decode(errors="replace"), max_characters=_MAX_REASON)
+        return DocumentError(kind, reason.removeprefix(f"the {kind} document "))
+    by_signal = {-number: words for number, words in _TOO_MUCH.items()}
+    return DocumentError(kind, by_signal.get(status, "cannot be read"))

@@ -1,0 +1,371 @@
+"""Queue of document jobs: accepted, worked on a few at a time, kept for a while, then forgotten.
+
+Owns the life of jobs and their return after a restart. What is known of all jobs is in memory, and
+written down whenever it changes. The disk is `service.documents.store`, the limits
+`service.documents.room`, the work on one document `service.documents.work`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import TypeVar
+
+from model.errors import ConfigError
+from service.documents.jobs import (
+    Asked,
+    DocumentJob,
+    Owner,
+    next_job,
+    no_such_document,
+    not_ready,
+)
+from service.documents.room import QueueLimits, Upload, check_room
+from service.documents.store import JobFiles, JobStore
+from service.documents.work import Translates, work_on
+from service.errors import RequestError, draining, unavailable
+from service.telemetry.document_metrics import DocumentMetrics, DocumentResult
+
+_LOGGER = logging.getLogger("dragoman.documents")
+
+_DISK_ERRORS = (OSError, sqlite3.Error)
+_MAX_EXPIRY_SECONDS = 60.0
+
+T = TypeVar("T")
+
+
+class DocumentQueue:
+    """Jobs of one server.
+
+    Args:
+        open_store: Makes or opens what they are kept in; called on a thread.
+        limits: Room for them.
+        translator: What translates their texts.
+        metrics: Where they are counted.
+        now: Seconds since 1970.
+        new_id: Makes names that nobody guesses.
+
+    Attributes:
+        limits: Room for jobs.
+        thread: Where everything is done that waits for the disk.
+    """
+
+    def __init__(
+        self,
+        open_store: Callable[[], JobStore],
+        limits: QueueLimits,
+        translator: Translates,
+        metrics: DocumentMetrics,
+        *,
+        now: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self.limits = limits
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="documents")
+        self._open_store = open_store
+        self._opened: JobStore | None = None
+        self._translator = translator
+        self._metrics = metrics
+        self._now = now
+        self._new_id = new_id
+        self._jobs: dict[str, DocumentJob] = {}
+        self._uploads: dict[str, Upload] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._ends: dict[str, asyncio.Event] = {}
+        self._is_leaving = False
+        metrics.watch_states(lambda: [job.state for job in self._jobs.values()])
+
+    def __repr__(self) -> str:
+        return f"<DocumentQueue of {len(self._jobs)} jobs, {len(self._tasks)} in work>"
+
+    @property
+    def _store(self) -> JobStore:
+        if self._opened is None:
+            raise unavailable("documents cannot be kept on this server", code="no_storage")
+        return self._opened
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Take up the jobs of before and work until the block is left; what is unfinished stays.
+
+        Where jobs cannot be kept the log says why, and documents are refused.
+        """
+        expiry = None
+        try:
+            await self._open()
+            expiry = asyncio.create_task(self._forget_in_time(), name="documents expiry")
+            self._begin_next()
+        except (ConfigError, RequestError) as error:
+            _LOGGER.warning("documents_off", extra={"fields": {"reason": str(error)}})
+        try:
+            yield
+        finally:
+            self._leave()
+            tasks = [*self._tasks.values(), *([expiry] if expiry else [])]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.thread.shutdown(cancel_futures=True)
+            if self._opened is not None:
+                self._opened.close()
+
+    async def _open(self) -> None:
+        self._opened = await self.on_disk(self._open_store)
+        for job in await self.on_disk(self._opened.load):
+            self._jobs[job.id] = job if job.is_ended else replace(job, state="queued")
+
+    def _leave(self) -> None:
+        """Begin no further job, and tell those who wait."""
+        self._is_leaving = True
+        for event in self._ends.values():
+            event.set()
+
+    async def on_disk(self, function: Callable[..., T], *arguments: object) -> T:
+        """What waits for the disk, on the thread of documents.
+
+        Raises:
+            RequestError: A 503: the disk refuses.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self.thread, function, *arguments)
+        except _DISK_ERRORS as error:
+            _LOGGER.exception("document_not_kept")
+            raise unavailable("the document cannot be kept", code="no_storage") from error
+
+    @contextmanager
+    def room(self, owner: Owner, num_bytes: int) -> Iterator[Upload]:
+        """Room for a file that begins to arrive.
+
+        It goes when the block is left, unless the file was submitted.
+
+        Args:
+            owner: Whose it is.
+            num_bytes: The most that it can have.
+
+        Raises:
+            RequestError: A 429: the caller has too many jobs, or there is no room; a 503.
+        """
+        if self._is_leaving:
+            raise draining()
+        check_room(
+            self.limits,
+            self._jobs.values(),
+            self._uploads.values(),
+            identity=owner.identity,
+            num_bytes=num_bytes,
+        )
+        store, job_id = self._store, self._new_id()
+        upload = Upload(
+            job_id=job_id,
+            files=store.files(job_id),
+            identity=owner.identity,
+            num_bytes=num_bytes,
+        )
+        self._uploads[job_id] = upload
+        try:
+            yield upload
+        finally:
+            del self._uploads[job_id]
+            if job_id not in self._jobs:
+                with contextlib.suppress(
+                    RuntimeError
+                ):  # the thread has left: the next start tidies
+                    self.thread.submit(store.remove, job_id)
+
+    async def submit(
+        self, upload: Upload, asked: Asked, owner: Owner, *, num_bytes: int
+    ) -> DocumentJob:
+        """Accept a file that has arrived: it is a job from now on.
+
+        Raises:
+            RequestError: A 503: it cannot be kept, or the server leaves.
+        """
+        if self._is_leaving:
+            raise draining()
+        job = DocumentJob(
+            id=upload.job_id,
+            secret=self._new_id(),
+            owner=owner,
+            asked=asked,
+            num_bytes=num_bytes,
+            created=self._now(),
+        )
+        await self.on_disk(self._store.save, job)
+        self._jobs[job.id] = job
+        self._begin_next()
+        return job
+
+    def find(self, job_id: str, key_name: str) -> DocumentJob:
+        """A job as it is now.
+
+        Args:
+            job_id: Its name.
+            key_name: Of the caller's key; empty without one.
+
+        Raises:
+            RequestError: A 404: there is none, or it is not theirs.
+        """
+        job = self._jobs.get(job_id)
+        if job is None or job.owner.key_name != key_name:
+            raise no_such_document()
+        return job
+
+    def find_by_secret(self, job_id: str, secret: str) -> DocumentJob:
+        """A job whose secret is shown, whoever shows it; errors as of `find`."""
+        job = self._jobs.get(job_id)
+        if job is None or not _is_same(job.secret, secret):
+            raise no_such_document()
+        return job
+
+    def result(self, job: DocumentJob) -> JobFiles:
+        """The files of a job that has a result.
+
+        Raises:
+            RequestError: A 409: it has none.
+        """
+        if job.state != "done":
+            raise not_ready(job)
+        return self._store.files(job.id)
+
+    async def ended(self, job_id: str) -> DocumentJob:
+        """A job, once it is done or has failed.
+
+        Raises:
+            RequestError: A 404: it was removed; a 503: the server leaves.
+        """
+        while True:
+            job = self._jobs.get(job_id)
+            if job is None:
+                raise no_such_document()
+            if job.is_ended:
+                return job
+            if self._is_leaving:
+                raise draining()
+            await self._ends.setdefault(job_id, asyncio.Event()).wait()
+
+    async def remove(self, job: DocumentJob) -> None:
+        """Stop and forget a job.
+
+        Raises:
+            RequestError: A 503: the disk refuses.
+        """
+        self._jobs.pop(job.id, None)
+        self._tell(job.id)
+        task = self._tasks.get(job.id)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        if not job.is_ended:
+            self._metrics.ended(job.asked.kind, "cancelled")
+        await self.on_disk(self._store.remove, job.id)
+
+    def _tell(self, job_id: str) -> None:
+        """Wake who waits for a job's end."""
+        event = self._ends.pop(job_id, None)
+        if event is not None:
+            event.set()
+
+    def _begin_next(self) -> None:
+        """Begin jobs while there is room for them."""
+        while not self._is_leaving and len(self._tasks) < self.limits.max_working:
+            working = [self._jobs[job_id] for job_id in self._tasks if job_id in self._jobs]
+            waiting = [
+                job
+                for job in self._jobs.values()
+                if job.state == "queued" and job.id not in self._tasks
+            ]
+            job = next_job(waiting, working)
+            if job is None:
+                return
+            task = asyncio.create_task(self._work(job.id), name=f"document {job.id}")
+            self._tasks[job.id] = task
+            task.add_done_callback(partial(self._done, job.id))
+
+    def _done(self, job_id: str, _task: asyncio.Task[None]) -> None:
+        self._tasks.pop(job_id, None)
+        self._begin_next()
+
+    async def _work(self, job_id: str) -> None:
+        record = _JobRecord(self, job_id, self._store.files(job_id))
+        has_ended = await work_on(
+            record, self._translator, max_characters=self.limits.max_characters
+        )
+        if not has_ended:
+            self._leave()
+
+    def job(self, job_id: str) -> DocumentJob:
+        """A job that there is."""
+        return self._jobs[job_id]
+
+    async def change(self, job_id: str, **changes: object) -> None:
+        """Have a job have other values, in memory and on the disk."""
+        job = replace(self._jobs[job_id], **changes)  # type: ignore[arg-type]  # fields of a job
+        self._jobs[job_id] = job
+        await self.on_disk(self._store.save, job)
+
+    async def end(self, job_id: str, result: DocumentResult, **changes: object) -> None:
+        """Have a job be done or failed; of its files only its result stays."""
+        ended = replace(self._jobs[job_id], ended=self._now(), **changes)  # type: ignore[arg-type]  # same
+        # Where the disk refuses, it is known at least while the server runs.
+        with contextlib.suppress(RequestError):
+            await self.on_disk(self._store.save, ended)
+        self._jobs[job_id] = ended
+        self._metrics.ended(ended.asked.kind, result)
+        self._tell(job_id)
+        files = self._store.files(job_id)
+        with contextlib.suppress(RequestError):
+            await self.on_disk(files.keep_only, *([files.result] if ended.state == "done" else []))
+
+    async def _forget_in_time(self) -> None:
+        """Remove ended jobs when their time is over, until cancelled."""
+        keep = self.limits.keep_seconds
+        while True:
+            oldest = self._now() - keep
+            over = (
+                job for job in self._jobs.values() if job.ended is not None and job.ended <= oldest
+            )
+            for job in list(islice(over, 1_000)):
+                try:
+                    await self.remove(job)
+                except RequestError:
+                    _LOGGER.warning("document_not_removed")
+            await asyncio.sleep(min(_MAX_EXPIRY_SECONDS, keep / 2))
+
+
+def _is_same(secret: str, shown: str) -> bool:
+    return secrets.compare_digest(secret.encode(), shown.encode("utf-8", "replace"))
+
+
+class _JobRecord:
+    """A job of a queue while it is worked on; see `service.documents.work.Record`."""
+
+    def __init__(self, queue: DocumentQueue, job_id: str, files: JobFiles) -> None:
+        self._queue = queue
+        self._job_id = job_id
+        self.files = files
+
+    @property
+    def job(self) -> DocumentJob:
+        """It as it is now."""
+        return self._queue.job(self._job_id)
+
+    async def on_disk(self, function: Callable[..., T], *arguments: object) -> T:
+        """What waits for the disk."""
+        return await self._queue.on_disk(function, *arguments)
+
+    async def change(self, **changes: object) -> None:
+        """Have it have other values."""
+        await self._queue.change(self._job_id, **changes)
+
+    async def end(self, result: DocumentResult, **changes: object) -> None:
+        """Have it be done or failed."""
+        await self._queue.end(self._job_id, result, **changes)

@@ -1,0 +1,98 @@
+"""Room for documents: how many jobs a caller may have, and how many bytes all of them.
+
+Owns these limits and their refusals. Pure; what there is at a moment is
+`service.documents.queue`.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from service.documents.jobs import DocumentJob
+from service.documents.store import JobFiles
+from service.errors import RequestError, overloaded
+
+_RETRY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimits:
+    """Room for jobs, and what one may be.
+
+    Attributes:
+        max_bytes: Of one file.
+        max_characters: Of the texts of one document.
+        max_jobs: Of one caller, those that have ended and are kept included.
+        max_total_jobs: Of all callers.
+        max_total_bytes: Of all files that are kept.
+        max_working: Jobs that are worked on at once.
+        keep_seconds: How long results can be had.
+    """
+
+    max_bytes: int
+    max_characters: int
+    max_jobs: int
+    max_total_bytes: int
+    max_working: int
+    keep_seconds: float
+    max_total_jobs: int = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A file that arrives: its place, and where it is written.
+
+    Attributes:
+        job_id: Of the job that it will be.
+        files: Of that job; the source may be written.
+        identity: The caller that it counts for.
+        num_bytes: Room that is held for it.
+    """
+
+    job_id: str
+    files: JobFiles
+    identity: str
+    num_bytes: int
+
+
+def check_room(
+    limits: QueueLimits,
+    jobs: Collection[DocumentJob],
+    uploads: Collection[Upload],
+    *,
+    identity: str,
+    num_bytes: int,
+) -> None:
+    """Return if one more file may come.
+
+    Args:
+        limits: On all of it.
+        jobs: Those that there are.
+        uploads: Files that arrive already.
+        identity: The caller that it would count for.
+        num_bytes: The most that it can have.
+
+    Raises:
+        RequestError: A 429: there is no room.
+    """
+    own = sum(job.owner.identity == identity for job in jobs)
+    own += sum(upload.identity == identity for upload in uploads)
+    kept = sum(job.num_bytes + job.result_bytes for job in jobs)
+    kept += sum(upload.num_bytes for upload in uploads) + num_bytes
+    if own >= limits.max_jobs:
+        raise _full(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)
+    total = len(jobs) + len(uploads)
+    if total >= limits.max_total_jobs:
+        raise _full(f"{total} documents are kept", value=total, limit=limits.max_total_jobs)
+    if kept > limits.max_total_bytes:
+        raise _full(
+            f"{kept} bytes of documents would be kept", value=kept, limit=limits.max_total_bytes
+        )
+
+
+def _full(words: str, *, value: int, limit: int) -> RequestError:
+    return overloaded(
+        f"Slowdown: {words}; the limit is {limit}",
+        value=value,
+        limit=limit,
+        seconds=_RETRY_SECONDS,
+    )

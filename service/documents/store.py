@@ -1,0 +1,170 @@
+"""Store of document jobs: a folder with a database of jobs, and files of each.
+
+Owns the folder's layout and what survives a restart. Everything here waits for the disk, so it is
+called on a thread, one call at a time. What jobs mean is `service.documents.queue`.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from model.errors import ConfigError
+from service.documents.jobs import DocumentJob
+
+_DATABASE = "jobs.sqlite3"
+_LOCK = "lock"
+_SCHEMA = 1
+_PREFIX = "dragoman-documents-"
+
+
+class JobFiles:
+    """Files of one job.
+
+    Attributes:
+        folder: Where they are.
+        source: The document.
+        texts: What is to be translated of it, a JSON list of strings.
+        translations: What is translated so far: a JSON string a line.
+        result: The translated document.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.source = folder / "source"
+        self.texts = folder / "texts.json"
+        self.translations = folder / "translations.jsonl"
+        self.result = folder / "result"
+
+    def read_texts(self) -> list[str]:
+        """The texts; a file that is not there or damaged raises an OSError or ValueError."""
+        return msgspec.json.decode(self.texts.read_bytes(), type=list[str])
+
+    def count_translations(self) -> int:
+        """How many translations were written whole; what is behind them is cut off."""
+        if not self.translations.exists():
+            return 0
+        number = size = 0
+        with self.translations.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break
+                number += 1
+                size += len(line)
+        os.truncate(self.translations, size)
+        return number
+
+    def add_translations(self, translations: Sequence[str]) -> None:
+        """Write further translations down."""
+        with self.translations.open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{json.dumps(text)}\n" for text in translations)
+
+    def keep_only(self, *paths: Path) -> None:
+        """Remove all other files of the job."""
+        for path in (self.source, self.texts, self.translations, self.result):
+            if path not in paths:
+                path.unlink(missing_ok=True)
+
+
+class JobStore:
+    """Folder of jobs that belongs to one server at a time.
+
+    Args:
+        folder: It; made if it is not there. None makes one that goes when the store is closed.
+
+    Raises:
+        ConfigError: It cannot be used, or another server uses it.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._is_temporary = folder is None
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX)) if folder is None else folder
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self.folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ConfigError(
+                f"documents cannot be kept in {folder or 'the temporary folder'}: {error.strerror}"
+            ) from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._database = self._opened()
+        except (OSError, sqlite3.Error) as error:
+            os.close(self._lock)
+            reason = "another server uses it" if isinstance(error, BlockingIOError) else str(error)
+            raise ConfigError(f"documents cannot be kept in {self.folder}: {reason}") from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        """The database; of another version nothing is kept, as jobs do not live long."""
+        database = sqlite3.connect(
+            self.folder / _DATABASE, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
+        if version != _SCHEMA:
+            database.execute("DROP TABLE IF EXISTS jobs")
+            database.execute(f"PRAGMA user_version = {_SCHEMA}")
+        database.execute("CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, job TEXT NOT NULL)")
+        return database
+
+    def close(self) -> None:
+        """Give the folder back; one that was made for this server goes."""
+        self._database.close()
+        os.close(self._lock)
+        if self._is_temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def files(self, job_id: str) -> JobFiles:
+        """The files of a job."""
+        return JobFiles(self.folder / job_id)
+
+    def make_folder(self, job_id: str) -> JobFiles:
+        """The files of a job that is to come; errors are OSErrors."""
+        files = self.files(job_id)
+        files.folder.mkdir(mode=0o700)
+        return files
+
+    def load(self) -> list[DocumentJob]:
+        """All jobs, the oldest first; folders of no job are removed, and jobs without files."""
+        jobs = [job for job in self._rows() if self.files(job.id).folder.is_dir()]
+        known = {job.id for job in jobs}
+        for path in self.folder.iterdir():
+            if path.is_dir() and path.name not in known:
+                shutil.rmtree(path, ignore_errors=True)
+        return sorted(jobs, key=lambda job: job.created)
+
+    def _rows(self) -> Iterator[DocumentJob]:
+        for (text,) in self._database.execute("SELECT job FROM jobs").fetchall():
+            with suppress(msgspec.DecodeError):
+                yield msgspec.json.decode(text, type=DocumentJob)
+
+    def save(self, job: DocumentJob) -> None:
+        """Write a job down as it is now."""
+        text = msgspec.json.encode(job).decode()
+        self._database.execute("INSERT OR REPLACE INTO jobs VALUES (?, ?)", (job.id, text))
+
+    def remove(self, job_id: str) -> None:
+        """Forget a job and its files."""
+        self._database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
+        shutil.rmtree(self.files(job_id).folder, ignore_errors=True)

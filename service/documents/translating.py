@@ -1,0 +1,217 @@
+"""Driver of a document's texts: through the translator of requests, as bulk, a few at a time.
+
+Owns the language and the route of a document, what its caller may have translated in a minute, and
+patience: what is full, restarting or loading now is asked again later. A document waits for
+requests; no request waits for more of it than one small batch. Jobs are `service.documents.queue`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from model.errors import DocumentError
+from model.text.inline_codes import without_codes
+from service.access.access import Access, Caller
+from service.documents.batches import groups
+from service.documents.jobs import Asked, Owner
+from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.errors import RequestError
+from service.front import Front
+from service.models.routing import Route, RoutingTable
+from service.models.translation import TranslatedText, TranslationRequest
+
+Routes = tuple[Route, Mapping[str, Route] | None]
+"""A route, or of "auto" the routes from each language and the one of a text that says nothing."""
+
+FindRoutes = Callable[[RoutingTable, Asked], Routes]
+
+LEAVING = "draining"
+"""Code of the refusals of a server that leaves: the job goes on when there is one again."""
+_MAX_TRIES = 10
+"""Of a batch that fails or is not finished in time, and of an engine that is not there."""
+_MAX_WAIT_SECONDS = 30.0
+_SAMPLE_CHARACTERS = 2_000
+_WAITS_FOR = frozenset({429, 503, 504})
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a document goes.
+
+    Attributes:
+        route: From its language to the target.
+        detected: Tag of its language, where it was not named.
+    """
+
+    route: Route
+    detected: str | None = None
+
+
+class DocumentTranslator:
+    """Translator of texts of documents.
+
+    Args:
+        front: Of the server.
+        access: Counts characters for callers.
+        find_routes: What a job's languages mean among those that are served.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        front: Front,
+        access: Access,
+        find_routes: FindRoutes,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._front = front
+        self._access = access
+        self._find_routes = find_routes
+        self._sleep = sleep
+
+    async def way(self, asked: Asked, texts: Sequence[str]) -> Way:
+        """The route of a document; its language is told by the beginning of its texts, together.
+
+        Raises:
+            RequestError: A 400: its languages are not served; a 503 of code `LEAVING`.
+        """
+        await self._wait_ready()
+        route, by_source = self._find_routes(self._front.table, asked)
+        if by_source is None:
+            return Way(route=route)
+        detection = self._front.detection
+        if not detection.is_on or not texts:
+            return Way(route=route)
+        sample = _sample(texts)
+        (found,) = await detection.detect((sample,), tuple(by_source), "bulk")
+        return Way(route=by_source[found.tag], detected=found.tag)
+
+    async def translate(
+        self, parts: Sequence[str], way: Way, owner: Owner
+    ) -> tuple[list[str], int]:
+        """Translations of parts of texts, and how many of their segments are flagged.
+
+        Raises:
+            RequestError: A 413 for a part that may never be translated; a 503 of code `LEAVING`.
+            DocumentError: The translation failed again and again.
+        """
+        if not way.route.hops:
+            return list(parts), 0
+        translations: list[str] = []
+        num_flagged = 0
+        for group in groups(parts, owner.characters_per_minute):
+            await self._patiently(partial(self._spend, group, way.route, owner))
+            work = partial(self._translated, group, way.route, owner)
+            for result in await self._patiently(work):
+                translations.append(result.best.text)
+                num_flagged += sum(bool(one.quality.failed) for one in result.best.segments)
+        return translations, num_flagged
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        """What is asked for until it is answered or has failed too often."""
+        num_failed, seconds = 0, 1.0
+        while True:
+            try:
+                return await work()
+            except (RequestError, QueueFullError) as error:
+                if not _may_wait(error):
+                    raise
+                num_failed += _is_failure(error)
+                seconds = max(seconds, _retry_after(error))
+            except (EngineUnavailableError, SegmentFailedError):
+                num_failed += 1
+            if num_failed >= _MAX_TRIES:
+                raise DocumentError("translated", "could not be finished: its texts failed")
+            await self._sleep(min(seconds, _MAX_WAIT_SECONDS))
+            seconds = min(2 * seconds, _MAX_WAIT_SECONDS)
+
+    async def _spend(self, texts: Sequence[str], route: Route, owner: Owner) -> None:
+        """Count the characters of a batch, once."""
+        self._front.check_ready()
+        num_characters = sum(len(without_codes(text)) for text in texts)
+        await self._access.spend_characters(_caller(owner), num_characters)
+        self._front.metrics.characters_accepted(num_characters, self._front.served(route))
+
+    async def _translated(
+        self, texts: Sequence[str], route: Route, owner: Owner
+    ) -> list[TranslatedText]:
+        front = self._front
+        if front.is_asleep(route):
+            await front.wake(route)
+        with front.translator(route, "bulk") as translator:
+            return await translator.translate(_request(texts, route, owner, front))
+
+    async def _wait_ready(self) -> None:
+        """Return once there is a table of routes."""
+        while True:
+            try:
+                self._front.table  # noqa: B018  # or it raises
+            except RequestError as error:
+                if not _may_wait(error):
+                    raise
+                await self._sleep(1.0)
+            else:
+                return
+
+
+def _request(texts: Sequence[str], route: Route, owner: Owner, front: Front) -> TranslationRequest:
+    settings = front.settings
+    return TranslationRequest(
+        texts=tuple(texts),
+        route=route,
+        beam_size=settings.beam_size,
+        length_penalty=settings.length_penalty,
+        num_alternatives=0,
+        max_length=None,
+        with_alignment=False,
+        timeout_seconds=settings.max_timeout_seconds,
+        priority="bulk",
+        stopping=settings.stopping,
+        client=hash(owner.identity),
+        cache_scope=owner.identity if owner.key_name else "",
+    )
+
+
+def _caller(owner: Owner) -> Caller:
+    return Caller(
+        identity=owner.identity,
+        has_key=bool(owner.key_name),
+        requests_per_minute=None,
+        characters_per_minute=owner.characters_per_minute,
+    )
+
+
+def _sample(texts: Sequence[str]) -> str:
+    """The beginning of a document, a text a line."""
+    lines: list[str] = []
+    num_characters = 0
+    for text in texts:
+        lines.append(without_codes(text)[:_SAMPLE_CHARACTERS])
+        num_characters += len(lines[-1])
+        if num_characters >= _SAMPLE_CHARACTERS:
+            break
+    return "\n".join(lines)
+
+
+def _may_wait(error: RequestError | QueueFullError) -> bool:
+    if isinstance(error, QueueFullError):
+        return True
+    problem = error.problem
+    is_over = problem.code in (LEAVING, "failed", "lost")
+    return not is_over and problem.status in _WAITS_FOR
+
+
+def _is_failure(error: RequestError | QueueFullError) -> bool:
+    """Whether the same might happen for ever: the time was over, or a model is not loaded."""
+    return isinstance(error, RequestError) and error.problem.status in (503, 504)
+
+
+def _retry_after(error: RequestError | QueueFullError) -> float:
+    if isinstance(error, QueueFullError):
+        return error.retry_after_seconds
+    return error.problem.retry_after_seconds or 0.0

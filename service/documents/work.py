@@ -1,0 +1,117 @@
+"""Work on one document: read, translated batch by batch, rebuilt; taken up where it was stopped.
+
+Owns the order of these steps, what is written down between them, and how each way to fail ends. It
+keeps no job: what becomes of one is told to a `Record`, which `service.documents.queue` makes.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from model.errors import DocumentError, DragomanError
+from model.text.inline_codes import without_codes
+from service.documents import process
+from service.documents.batches import batches
+from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.store import JobFiles
+from service.documents.translating import LEAVING, Way
+from service.errors import RequestError
+from service.telemetry.document_metrics import DocumentResult
+
+_LOGGER = logging.getLogger("dragoman.documents")
+
+T = TypeVar("T")
+
+
+class Translates(Protocol):
+    """What translates the texts of documents; see `service.documents.translating`."""
+
+    async def way(self, asked: Asked, texts: Sequence[str]) -> Way:
+        """The route of a document."""
+
+    async def translate(
+        self, parts: Sequence[str], way: Way, owner: Owner
+    ) -> tuple[list[str], int]:
+        """Translations of parts of texts, and how many of their segments are flagged."""
+
+
+class Record(Protocol):
+    """A job while it is worked on."""
+
+    @property
+    def job(self) -> DocumentJob:
+        """It as it is now."""
+
+    @property
+    def files(self) -> JobFiles:
+        """Its files."""
+
+    async def on_disk(self, function: Callable[..., T], *arguments: object) -> T:
+        """What waits for the disk."""
+
+    async def change(self, **changes: object) -> None:
+        """Have it have other values."""
+
+    async def end(self, result: DocumentResult, **changes: object) -> None:
+        """Have it be done or failed, with other values."""
+
+
+async def work_on(record: Record, translator: Translates, *, max_characters: int) -> bool:
+    """Take a job to its result, or to the reason why there is none.
+
+    Returns:
+        Whether it has ended; it has not where the server leaves.
+    """
+    kind = record.job.asked.kind
+    try:
+        await _translated(record, translator, max_characters=max_characters)
+    except RequestError as error:
+        if error.problem.code == LEAVING:
+            return False
+        await record.end("refused", state="failed", error=str(error))
+    except DocumentError as error:
+        await record.end("refused", state="failed", error=str(error))
+    except Exception as error:  # a fault of ours ends this job alone
+        _LOGGER.exception("document_failed", extra={"fields": {"kind": kind}})
+        reason = str(error) if isinstance(error, DragomanError) else "an unexpected failure"
+        await record.end("failed", state="failed", error=reason)
+    return True
+
+
+async def _translated(record: Record, translator: Translates, *, max_characters: int) -> None:
+    asked, files = record.job.asked, record.files
+    await record.change(state="translating")
+    if not await record.on_disk(files.texts.exists):
+        await process.open_source(asked, files, max_characters=max_characters)
+    texts, num_characters = await record.on_disk(_read, files)
+    way = await translator.way(asked, texts)
+    await record.change(num_characters=num_characters, detected=way.detected)
+    await _translate_texts(record, translator, texts, way)
+    await process.rebuild(asked, files)
+    size = await record.on_disk(lambda: files.result.stat().st_size)
+    await record.end("translated", state="done", result_bytes=size)
+
+
+async def _translate_texts(
+    record: Record, translator: Translates, texts: Sequence[str], way: Way
+) -> None:
+    """Translate what is not translated yet, and write it down batch by batch."""
+    files = record.files
+    num_texts = await record.on_disk(files.count_translations)
+    num_done = await record.on_disk(_num_characters, texts[:num_texts])
+    num_flagged = record.job.num_flagged
+    for batch in batches(texts[num_texts:]):
+        translations, flagged = await translator.translate(batch.parts, way, record.job.owner)
+        await record.on_disk(files.add_translations, batch.joined(translations))
+        num_done += _num_characters(batch.parts)
+        num_flagged += flagged
+        await record.change(num_done=num_done, num_flagged=num_flagged)
+
+
+def _read(files: JobFiles) -> tuple[list[str], int]:
+    texts = files.read_texts()
+    return texts, _num_characters(texts)
+
+
+def _num_characters(texts: Sequence[str]) -> int:
+    return sum(len(without_codes(text)) for text in texts)

@@ -1,0 +1,220 @@
+"""Documents over HTTP, in all three contracts, against a live server."""
+
+import io
+import json
+import re
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from support.made_documents import docx, members_of
+from support.running_server import RunningServer
+
+BODY = (
+    "<w:p><w:r><w:t>The cat </w:t></w:r><w:r><w:rPr><w:b/></w:rPr><w:t>sees</w:t></w:r>"
+    "<w:r><w:t> the river.</w:t></w:r></w:p>"
+)
+PLAIN = b"The cat sees the river.\r\n\r\n7.30\n"
+
+
+@pytest.fixture(scope="module")
+def client(server: RunningServer) -> Iterator[httpx.Client]:
+    with server.client() as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def expected(client: httpx.Client) -> str:
+    reply = client.post(
+        "/translate", json={"q": "The cat sees the river.", "source": "en", "target": "zh"}
+    )
+    text: str = reply.json()["translatedText"]
+    return text
+
+
+def ended(client: httpx.Client, document_id: str) -> dict[str, Any]:
+    """A document, once it is done or has failed."""
+    while True:
+        found: dict[str, Any] = client.get(f"/v1/documents/{document_id}").json()
+        if found["state"] in ("done", "failed"):
+            return found
+        time.sleep(0.02)
+
+
+def test_a_file_is_uploaded_translated_fetched_and_forgotten(
+    client: httpx.Client, expected: str
+) -> None:
+    files = {"file": ("../a/Bericht 1.txt", PLAIN, "text/plain")}
+    reply = client.post("/v1/documents", files=files, data={"source": "en", "target": "zh"})
+    assert reply.status_code == 202
+    document = reply.json()
+    assert document["name"] == "Bericht 1.txt"
+    assert reply.headers["location"] == f"/v1/documents/{document['id']}"
+    done = ended(client, document["id"])
+    assert done == {
+        "id": document["id"], "state": "done", "progress": 1.0, "name": "Bericht 1.txt",
+        "kind": "txt", "source": "en", "target": "zh-Hans", "num_characters": 23,
+        "num_flagged": done["num_flagged"], "error": None,
+    }  # fmt: skip
+    result = client.get(f"/v1/documents/{document['id']}/result")
+    assert result.content == f"{expected}\r\n\r\n7.30\n".encode()
+    assert result.headers["content-type"].startswith("text/plain")
+    assert result.headers["x-content-type-options"] == "nosniff"
+    disposition = result.headers["content-disposition"]
+    assert disposition.startswith("attachment")
+    assert "Bericht%201.zh-Hans.txt" in disposition
+    assert client.delete(f"/v1/documents/{document['id']}").status_code == 204
+    for path in (f"/v1/documents/{document['id']}", f"/v1/documents/{document['id']}/result"):
+        gone = client.get(path)
+        assert (gone.status_code, gone.json()["code"]) == (404, "unknown_document")
+
+
+def test_a_body_may_be_the_file_and_its_language_be_found(
+    client: httpx.Client, expected: str
+) -> None:
+    reply = client.post(
+        "/v1/documents?target=zh&name=a.docx", content=docx(BODY), headers={"content-type": "x/y"}
+    )
+    done = ended(client, reply.json()["id"])
+    assert (done["state"], done["source"], done["kind"]) == ("done", "en", "docx")
+    result = client.get(f"/v1/documents/{done['id']}/result").content
+    document = members_of(result)["word/document.xml"]
+    assert document.count("<w:b/>") == 1
+    assert "".join(re.findall("<w:t[^>]*>([^<]*)", document)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "fields", "status", "words"),
+    [
+        ("a.exe", b"x", {"target": "zh"}, 400, "file format not supported"),
+        ("a.txt", b"", {"target": "zh"}, 400, "empty file"),
+        ("a.txt", b"x", {}, 400, "target is missing"),
+        ("a.txt", b"x", {"target": "tlh"}, 400, "tlh is not supported"),
+        ("a.txt", b"x", {"target": "zh", "model": "other"}, 400, "model other is not loaded"),
+        ("a.txt", b"x" * (20 * 2**20 + 1), {"target": "zh"}, 413, "the limit is 20971520"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_at_once(
+    client: httpx.Client, *, name: str, data: bytes, fields: dict[str, str], status: int, words: str
+) -> None:
+    reply = client.post("/v1/documents", files={"file": (name, data)}, data=fields)
+    assert (reply.status_code, words in reply.json()["error"]) == (status, True), reply.text
+
+
+def test_a_form_without_a_file_is_refused(client: httpx.Client) -> None:
+    form = {"target": (None, "zh")}
+    reply = client.post("/v1/documents", files=form)
+    assert (reply.status_code, reply.json()["error"]) == (
+        400, "Invalid request: missing file parameter",
+    )  # fmt: skip
+    reply = client.post("/translate_file", data={"target": "zh"})
+    assert (reply.status_code, reply.json()["limit"]) == (400, "multipart/form-data")
+
+
+def test_a_damaged_file_says_why_and_one_that_is_not_ready_too(client: httpx.Client) -> None:
+    files = {"file": ("a.docx", docx(BODY)[:-40])}
+    reply = client.post("/v1/documents", files=files, data={"target": "zh"})
+    failed = ended(client, reply.json()["id"])
+    assert failed["state"] == "failed"
+    assert failed["error"].startswith("the docx document is no zip archive")
+    reply = client.get(f"/v1/documents/{failed['id']}/result")
+    assert (reply.status_code, reply.json()["code"]) == (409, "document_failed")
+    assert reply.json()["error"] == failed["error"]
+
+
+def test_libretranslates_page_is_told_which_files(client: httpx.Client) -> None:
+    told = client.get("/frontend/settings").json()
+    assert told["filesTranslation"] is True
+    assert {".docx", ".odt", ".txt", ".srt"} <= set(told["supportedFilesFormat"])
+
+
+def test_libretranslates_file_is_a_link(client: httpx.Client, expected: str) -> None:
+    form = {"source": "auto", "target": "zh"}
+    reply = client.post("/translate_file", files={"file": ("a.txt", PLAIN)}, data=form)
+    url = reply.json()["translatedFileUrl"]
+    assert url.startswith(f"{client.base_url}".rstrip("/") + "/download_file/")
+    assert httpx.get(url).content == f"{expected}\r\n\r\n7.30\n".encode()
+    for other in (f"{url}x", url[:-6] + "0.txt", f"{client.base_url}/download_file/a"):
+        assert httpx.get(other).status_code == 404
+    reply = client.post("/translate_file", files={"file": ("a.json", b"{")}, data=form)
+    assert reply.status_code == 400
+    assert reply.json()["error"].startswith("the json document is not JSON")
+    reply = client.post("/translate_file", files={"file": ("a.txt", PLAIN)}, data={"target": "zh"})
+    assert reply.json()["error"] == "Invalid request: missing source parameter"
+
+
+def test_deepls_document_has_a_key(client: httpx.Client, expected: str) -> None:
+    files = {"file": ("a.txt", PLAIN)}
+    reply = client.post("/v2/document", files=files, data={"target_lang": "ZH"})
+    handle = reply.json()
+    path, key = f"/v2/document/{handle['document_id']}", {"document_key": handle["document_key"]}
+    while (status := client.post(path, json=key).json())["status"] in ("queued", "translating"):
+        time.sleep(0.02)
+    assert status == {
+        "document_id": handle["document_id"], "status": "done", "billed_characters": 23,
+    }  # fmt: skip
+    assert client.post(f"{path}/result", data=key).content.startswith(expected.encode())
+    for wrong in ({}, {"document_key": "x"}, {"document_key": 7}):
+        reply = client.post(path, json=wrong)
+        assert (reply.status_code, reply.json()) == (404, {"message": "there is no such document"})
+    for fields, words in (
+        ({"target_lang": "XX"}, "target_lang"),
+        ({"target_lang": "ZH", "output_format": "pdf"}, "output_format"),
+        ({"target_lang": "ZH", "glossary_id": "g"}, "glossary_id"),
+        ({"target_lang": "ZH", "filename": "a.exe"}, "file format not supported"),
+    ):
+        reply = client.post("/v2/document", files=files, data=fields)
+        assert (reply.status_code, words in reply.json()["message"]) == (400, True), reply.text
+
+
+def test_deepls_client_translates_documents(
+    server: RunningServer, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deepl = pytest.importorskip("deepl", exc_type=ImportError)
+    client = deepl.DeepLClient("a-key", server_url=server.url)
+    quick = SimpleNamespace(time=time.time, sleep=lambda _: time.sleep(0.05))
+    monkeypatch.setattr(deepl.translator, "time", quick)  # it asks every five seconds
+    source, result = tmp_path / "a.txt", tmp_path / "b.txt"
+    source.write_bytes(PLAIN)
+    status = client.translate_document_from_filepath(
+        source, result, source_lang="EN", target_lang="ZH"
+    )
+    assert (status.done, status.billed_characters) == (True, 23)
+    assert result.read_bytes() == f"{expected}\r\n\r\n7.30\n".encode()
+    damaged = tmp_path / "a.docx"
+    damaged.write_bytes(b"x")
+    with pytest.raises(deepl.DocumentTranslationException, match="no zip archive"):
+        client.translate_document_from_filepath(damaged, tmp_path / "b.docx", target_lang="ZH")
+
+
+def test_libretranslates_client_translates_files(
+    server: RunningServer, expected: str, tmp_path: Path
+) -> None:
+    aio = pytest.importorskip("libretranslate_aio")
+    path = tmp_path / "a.txt"
+    path.write_bytes(PLAIN)
+    with aio.LibreTranslate(server.url) as client:
+        found = client.translate_file(path, "en", "zh")
+    assert httpx.get(found.translated_file_url).text.startswith(expected)
+
+
+def test_json_is_read_by_its_name(client: httpx.Client, expected: str) -> None:
+    data = json.dumps({"a": ["The cat sees the river.", 1]}).encode()
+    reply = client.post("/v1/documents?target=zh&source=en&name=a.json", content=data)
+    done = ended(client, reply.json()["id"])
+    result = client.get(f"/v1/documents/{done['id']}/result")
+    assert result.json() == {"a": [expected, 1]}
+
+
+def test_archives_are_whole_again(client: httpx.Client) -> None:
+    reply = client.post("/v1/documents?target=zh&source=en&name=a.docx", content=docx(BODY))
+    done = ended(client, reply.json()["id"])
+    result = client.get(f"/v1/documents/{done['id']}/result").content
+    with zipfile.ZipFile(io.BytesIO(result)) as archive:
+        assert archive.testzip() is None

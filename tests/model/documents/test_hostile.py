@@ -1,0 +1,141 @@
+"""Files that are made to cost much: refused in one sentence, in bounded time and memory."""
+
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
+
+import pytest
+
+from model.documents.formats import open_document
+from model.documents.limits import DocumentLimits
+from model.errors import DocumentError
+from support.made_documents import archive, docx, epub, members_of
+
+ENTITIES = "".join(
+    f"<!ENTITY {name} '{f'&{before};' * 10}'>"
+    for before, name in zip("abcdefg", "bcdefgh", strict=True)
+)
+LAUGHS = f"<!DOCTYPE x [<!ENTITY a 'ha'>{ENTITIES}]><x>&h;</x>"
+
+
+def bomb(num_bytes: int, *, declared: int | None = None) -> bytes:
+    """A text document whose body is zeros, of which its directory says another number."""
+    made = bytearray(docx("0" * num_bytes))
+    if declared is not None:
+        place = made.find(b"word/document.xml", made.find(b"PK\x01\x02")) - 22
+        made[place : place + 4] = declared.to_bytes(4, "little")
+    return bytes(made)
+
+
+def peak_of(action: Callable[[], object]) -> int:
+    """The most memory of Python's objects while something is done."""
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def refusal(data: bytes, kind: str, limits: DocumentLimits | None = None) -> str:
+    with pytest.raises(DocumentError) as caught:
+        open_document(data, kind, limits=limits)
+    return str(caught.value)
+
+
+def test_a_member_is_never_unpacked_beyond_what_its_directory_says() -> None:
+    data = bomb(30_000_000, declared=1000)
+    said: list[str] = []
+    assert peak_of(lambda: said.append(refusal(data, "docx"))) < 5_000_000
+    assert said[0].startswith("the docx document has a damaged member 'word/document.xml'")
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked() -> None:
+    data = bomb(30_000_000)
+    said: list[str] = []
+    limits = DocumentLimits(max_read_bytes=1_000_000)
+    assert peak_of(lambda: said.append(refusal(data, "docx", limits))) < 5_000_000
+    assert "bytes of XML; at most 1000000 are read" in said[0]
+
+
+@pytest.mark.parametrize("kind", ["xml", "xliff"])
+def test_laughs_are_not_multiplied(kind: str) -> None:
+    assert refusal(LAUGHS.encode(), kind) == (
+        f"the {kind} document declares entities, which are not read"
+    )
+
+
+@pytest.mark.parametrize("cut", [10, 100, -30])
+@pytest.mark.parametrize("kind", ["docx", "epub"])
+def test_an_archive_that_was_cut_off_is_none(kind: str, cut: int) -> None:
+    whole = docx("<w:p/>") if kind == "docx" else epub("<html/>")
+    assert refusal(whole[:cut], kind).startswith(f"the {kind} document is no zip archive")
+
+
+def test_a_book_whose_pages_are_encrypted_is_named_so_and_fonts_may_be() -> None:
+    members: dict[str, str | bytes] = dict(members_of(epub("<html><p>One.</p></html>")))
+    reference = "<e><CipherData><CipherReference URI='{}'/></CipherData></e>"
+    name = "META-INF/encryption.xml"
+    fonts = archive({**members, name: reference.format("o/font.otf")})
+    assert "One." in open_document(fonts, "epub").texts
+    pages = archive({**members, name: reference.format("o/p%201.xhtml")})
+    assert refusal(pages, "epub") == "the epub document is encrypted"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("md", b"---\r\n" + b"\r\n" * 50_000),
+        ("md", b"> " * 20_000 + b"a"),
+        ("md", b"[a]: b\n" * 20_000),
+        ("srt", b"1\n00:01.000 --> 00:02.000\n" + b"a b\n" * 20_000),
+        ("html", b"<a " * 30_000),
+        ("html", b"<!--" * 30_000),
+        ("html", b"<a b='" * 30_000),
+        ("html", b"<script>" * 30_000),
+        ("html", b"<p" + b" a" * 50_000),
+        ("html", b"&" * 100_000),
+        ("json", b'"' + b"\\" * 100_001),
+        ("json", b"[" * 100_000),
+        ("csv", b'"' * 100_001),
+        ("po", b'msgid ""\n' + b'"a"\n' * 50_000 + b'msgstr ""\n'),
+        ("po", b'msgid "a"\n' * 50_000),
+        ("xml", b"<a>" * 50_000),
+        ("xml", b"<x " + b" ".join(b"a%d='1'" % number for number in range(20_000)) + b"/>"),
+        ("txt", b"\x0b" * 100_000),
+    ],
+)
+@pytest.mark.timeout(20)
+def test_time_is_not_quadratic_in_what_is_repeated(kind: str, data: bytes) -> None:
+    """Each of these would take a minute or for ever if a rule went back to where it began."""
+    with suppress(DocumentError):
+        document = open_document(data, kind)
+        document.rebuild([text.upper() for text in document.texts])
+
+
+@pytest.mark.parametrize("codec", ["punycode", "idna", "unicode_escape", "utf_7", "rot13", "zip"])
+def test_codecs_that_no_file_is_in_are_unknown(codec: str) -> None:
+    data = f"<?xml version='1.0' encoding='{codec}'?><a>b</a>".encode()
+    assert refusal(data, "xml") == f"the xml document is in an unknown encoding, {codec!r}"
+
+
+def test_an_entry_of_a_catalogue_has_so_many_forms() -> None:
+    entry = b'msgid "a"\nmsgid_plural "b"\n' + b"".join(
+        b'msgstr[%d] ""\n' % number for number in range(200)
+    )
+    assert "an entry of more than 100 fields" in refusal(entry, "po")
+
+
+def test_a_sheet_of_numbers_is_not_looked_through() -> None:
+    rows = "<c><v>1</v></c>" * 3_000
+    made = BytesIO()
+    with zipfile.ZipFile(made, "w") as workbook:
+        workbook.writestr("xl/workbook.xml", "<workbook/>")
+        workbook.writestr("xl/sharedStrings.xml", "<sst><si><t>Hello</t></si></sst>")
+        workbook.writestr("xl/worksheets/sheet1.xml", f"<s>{rows}</s>")
+        own = f"<s><c t='inlineStr'><is><t>Own</t></is></c>{rows[:150]}</s>"
+        workbook.writestr("xl/worksheets/sheet2.xml", own)
+    found = open_document(made.getvalue(), "xlsx", limits=DocumentLimits(max_events=1_000))
+    assert found.texts == ("Hello", "Own")

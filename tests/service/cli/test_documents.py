@@ -1,0 +1,70 @@
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from service.cli.main import main
+from support.made_documents import docx, members_of
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+PAGE = "<!DOCTYPE html><p>The cat <b>sees</b> the river.</p><code>x</code>\r\n"
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = write_tiny_checkpoint(tmp_path_factory.mktemp("cli") / "tiny", pairs=(EN_ZH,))
+    return ["--checkpoint", str(folder), "--beam-size", "1"]
+
+
+def test_a_document_keeps_its_notation(
+    flags: list[str], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes(PAGE.encode())
+    assert main(["translate", str(page), *flags]) == 0
+    found = capfdbinary.readouterr().out.decode()
+    assert found.startswith("<!DOCTYPE html><p>")
+    assert found.endswith("</p><code>x</code>\r\n")
+    assert (found.count("<b>"), found.count("</b>"), "The cat" in found) == (1, 1, False)
+    assert main(["translate", str(page), *flags, "--format", "lines"]) == 0
+    assert capfdbinary.readouterr().out.count(b"\n") == 1
+
+
+def test_an_archive_wants_a_file(flags: list[str], tmp_path: Path) -> None:
+    report, output = tmp_path / "report.docx", tmp_path / "out.docx"
+    report.write_bytes(docx("<w:p><w:r><w:t>The cat sees the river.</w:t></w:r></w:p>"))
+    assert main(["translate", str(report), *flags]) == 1
+    assert main(["translate", str(report), *flags, "--output", str(report)]) == 1
+    assert main(["translate", str(report), *flags, "--output", str(output)]) == 0
+    assert "The cat" not in members_of(output.read_bytes())["word/document.xml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.docx", "report.docx"]
+    same = ["--from", "en", "--to", "en", "--output", str(output)]
+    assert main(["translate", str(report), *flags[:2], *same]) == 0
+    with zipfile.ZipFile(output) as archive:
+        assert archive.testzip() is None
+
+
+def test_what_cannot_be_read_is_named(
+    flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    assert main(["translate", str(broken), *flags]) == 1
+    assert f"{broken}: the json document is not JSON" in capfd.readouterr().err
+    assert main(["translate", str(tmp_path / "no.json"), *flags]) == 1
+    assert "no.json: No such file" in capfd.readouterr().err
+    nearest = ["--format", "json", "--nearest-to", str(broken)]
+    assert main(["translate", str(broken), *flags, *nearest]) == 1
+    assert "--nearest-to goes with --format lines" in capfd.readouterr().err
+
+
+def test_values_of_json_are_translated(
+    flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "messages.json"
+    path.write_text('{"a": "The cat sees the river.",\n "b": 7}')
+    assert main(["translate", str(path), *flags]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (list(found), found["b"]) == (["a", "b"], 7)
+    assert found["a"] != "The cat sees the river."

@@ -1,0 +1,166 @@
+"""Patience of documents, over a front that answers as it is told to."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from model.errors import DocumentError
+from model.text.detection import Detection
+from model.text.language import LanguagePair
+from service.access.access import Caller
+from service.documents.jobs import Asked, Owner
+from service.documents.translating import DocumentTranslator, Routes, Way
+from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
+from service.errors import RequestError, draining, overloaded, too_long, unavailable
+from service.models.routing import Hop, Route
+from service.models.several_routes import unchanged
+from service.models.translation import TranslatedText, TranslationRequest
+from service.settings import Settings
+from support.document_jobs import ASKED, OWNER, STAYS
+
+ROUTE = Route(hops=(Hop(checkpoint="tiny", pair=LanguagePair(source="en", target="de")),))
+FULL = QueueFullError(value=9, limit=8, retry_after_seconds=7.0)
+SLOW_DOWN = overloaded("Slowdown", value=1, limit=1, seconds=12.0)
+
+
+class Parts:
+    """Front, access and engine, which fail in turn as they are told, and then answer."""
+
+    def __init__(self, *failures: Exception, spent: Sequence[Exception] = ()) -> None:
+        self.settings = Settings()
+        self.failures = list(failures)
+        self.spent = list(spent)
+        self.requests: list[TranslationRequest] = []
+        self.characters: list[int] = []
+        self.waits: list[float] = []
+        self.priorities: list[str] = []
+        self.table = "the table"
+        self.detection = SimpleNamespace(is_on=True, detect=self.detect)
+        self.metrics = SimpleNamespace(characters_accepted=lambda *_: None)
+        self.samples: list[str] = []
+
+    def check_ready(self) -> None:
+        pass
+
+    def served(self, *_routes: Route) -> None:
+        pass
+
+    def is_asleep(self, *_routes: Route) -> bool:
+        return False
+
+    async def detect(
+        self, texts: Sequence[str], tags: Sequence[str], priority: str
+    ) -> list[Detection]:
+        assert (list(tags), priority) == (["fr", "en"], "bulk")
+        self.samples += texts
+        return [Detection(tag="en", confidence=90)]
+
+    @contextmanager
+    def translator(self, _route: Route, priority: str) -> Iterator["Parts"]:
+        self.priorities.append(priority)
+        yield self
+
+    async def translate(self, request: TranslationRequest) -> list[TranslatedText]:
+        if self.failures:
+            raise self.failures.pop(0)
+        self.requests.append(request)
+        return [unchanged(text.upper()) for text in request.texts]
+
+    async def spend_characters(self, caller: Caller, num_characters: int) -> None:
+        if self.spent:
+            raise self.spent.pop(0)
+        assert caller.identity == "address:1"
+        self.characters.append(num_characters)
+
+    async def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def find_routes(self, table: object, asked: Asked) -> Routes:
+        assert table == self.table
+        return ROUTE, {"fr": STAYS, "en": ROUTE} if asked.source == "auto" else None
+
+    def driver(self) -> DocumentTranslator:
+        made: Any = self
+        return DocumentTranslator(made, made, self.find_routes, sleep=self.sleep)
+
+    def translated(self, parts: Sequence[str], owner: Owner = OWNER) -> tuple[list[str], int]:
+        return asyncio.run(self.driver().translate(parts, Way(route=ROUTE), owner))
+
+
+def test_texts_go_as_bulk_a_few_thousand_characters_at_a_time() -> None:
+    parts = Parts()
+    texts = ["a" * 1_500] * 7
+    assert parts.translated(texts) == ([text.upper() for text in texts], 0)
+    assert [len(request.texts) for request in parts.requests] == [2, 2, 2, 1]
+    assert {request.priority for request in parts.requests} == {"bulk"}
+    assert set(parts.priorities) == {"bulk"}
+    assert parts.characters == [3_000, 3_000, 3_000, 1_500]
+
+
+def test_what_is_full_is_asked_again_and_its_characters_count_once() -> None:
+    parts = Parts(FULL, SLOW_DOWN, FULL, spent=[SLOW_DOWN])
+    assert parts.translated(["a\U00100000b"]) == (["A\U00100000B"], 0)
+    assert parts.waits == [12.0, 7.0, 14.0, 28.0]
+    assert parts.characters == [2]
+
+
+def test_a_document_waits_for_a_full_queue_however_long() -> None:
+    parts = Parts(*[FULL] * 100)
+    assert parts.translated(["a"]) == (["A"], 0)
+    assert max(parts.waits) == 30.0
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        EngineUnavailableError(),
+        SegmentFailedError(code="engine_error", message="no"),
+        unavailable("loading", code="loading"),
+    ],
+)
+def test_what_fails_is_tried_again_and_not_for_ever(failure: Exception) -> None:
+    assert Parts(*[failure] * 9).translated(["a"]) == (["A"], 0)
+    with pytest.raises(DocumentError, match="could not be finished"):
+        Parts(*[failure] * 10).translated(["a"])
+
+
+@pytest.mark.parametrize(
+    "failure", [draining(), too_long("too long", value=2, limit=1), unavailable("x", code="lost")]
+)
+def test_what_will_never_go_is_not_tried_again(failure: RequestError) -> None:
+    parts = Parts(failure)
+    with pytest.raises(RequestError) as caught:
+        parts.translated(["a"])
+    assert caught.value is failure
+    assert parts.waits == []
+
+
+def test_a_callers_limit_of_characters_makes_batches_smaller() -> None:
+    parts = Parts()
+    owner = Owner(key_name="key:a", identity="address:1", characters_per_minute=2_000)
+    parts.translated(["a" * 1_500] * 2, owner)
+    assert parts.characters == [1_500, 1_500]
+    assert {request.cache_scope for request in parts.requests} == {"address:1"}
+
+
+def test_a_language_is_told_once_by_the_beginning_of_all_texts() -> None:
+    parts = Parts()
+    asked = Asked(kind="txt", name="a.txt", source="auto", target="de")
+    texts = ["Hello \U00100000", "there", "x" * 5_000, "never looked at"]
+    way = asyncio.run(parts.driver().way(asked, texts))
+    assert way == Way(route=ROUTE, detected="en")
+    assert parts.samples == ["Hello \nthere\n" + "x" * 2_000]
+    assert asyncio.run(parts.driver().way(ASKED, texts)) == Way(route=ROUTE)
+    parts.detection.is_on = False
+    assert asyncio.run(parts.driver().way(asked, texts)) == Way(route=ROUTE)
+
+
+def test_texts_that_are_in_the_target_language_stay() -> None:
+    parts = Parts()
+    done = asyncio.run(parts.driver().translate(["Gut."], Way(route=STAYS), OWNER))
+    assert done == (["Gut."], 0)
+    assert parts.requests == []
