@@ -41,6 +41,11 @@ ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
 
 MAX_THREADS = 1024
 """Of a CPU that anything may be asked to run on; far more cannot even be started."""
+DEFAULT_TOP_K = 50
+MAX_TOP_K = 128
+"""Tokens that one may be drawn of; a search looks at so many a row at most."""
+MAX_TEMPERATURE = 10.0
+MAX_SEED = 2**63 - 1
 
 
 def _require(condition: object, message: str) -> None:
@@ -246,6 +251,41 @@ class LengthLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How a sentence's hypotheses are drawn instead of searched, each row by itself.
+
+    Attributes:
+        temperature: What log probabilities are divided by; below 1 the likely becomes likelier.
+        top_k: Of how many of the likeliest tokens one is drawn (Fan et al. 2018).
+        top_p: Of these, the fewest whose probabilities sum up to it (Holtzman et al. 2020).
+        seed: Of the sentence: with a hypothesis' row, its step and a token it is all that chance
+            depends on.
+    """
+
+    temperature: float = 1.0
+    top_k: int = DEFAULT_TOP_K
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Reject what nothing can be drawn by, naming the value and the limit."""
+        value = self.temperature
+        _require(
+            0.0 < value <= MAX_TEMPERATURE,
+            f"temperature is {value}; it must be above 0 and at most {MAX_TEMPERATURE}",
+        )
+        _require(
+            1 <= self.top_k <= MAX_TOP_K, f"top_k is {self.top_k}; it must be from 1 to {MAX_TOP_K}"
+        )
+        _require(
+            0.0 < self.top_p <= 1.0, f"top_p is {self.top_p}; it must be above 0 and at most 1"
+        )
+        _require(
+            0 <= self.seed <= MAX_SEED, f"seed is {self.seed}; it must be from 0 to {MAX_SEED}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
     """How one sentence is searched.
 
@@ -261,6 +301,8 @@ class SearchConfig:
         num_hypotheses: Hypotheses returned, n; at most beam_size.
         max_length: Cap in target tokens with EOS; the EOS at the cap is forced and free.
         with_alignment: Also return which source token each target token attended to most.
+        sampling: Draw beam_size hypotheses, each by itself, and return the best of them; None:
+            search by beams.
     """
 
     beam_size: int = 4
@@ -270,6 +312,7 @@ class SearchConfig:
     num_hypotheses: int = 1
     max_length: int = 256
     with_alignment: bool = False
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         """Reject searches that cannot run, naming the value and the limit."""
@@ -294,4 +337,12 @@ class SearchConfig:
     @property
     def candidates(self) -> int:
         """Continuations considered at every step."""
-        return 2 * self.beam_size if self.num_candidates is None else self.num_candidates
+        own = 2 * self.beam_size if self.num_candidates is None else self.num_candidates
+        if self.sampling is None:
+            return own
+        return max(own, 1 << (self.sampling.top_k - 1).bit_length())  # few shapes of a step
+
+    @property
+    def num_starts(self) -> int:
+        """Rows that begin: one, whose children become the others, or all that are drawn."""
+        return 1 if self.sampling is None else self.beam_size

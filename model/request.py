@@ -25,12 +25,15 @@ class DecodeRequest(
         search: How to search.
         suppressed_ids: Target tokens that this sentence's search never chooses; what is forced
             (the prefix, EOS at the cap) comes all the same.
+        forced_ids: What the translation begins with, behind the prefix and a forced first token:
+            tokens of every hypothesis that cost nothing, and count in its length.
     """
 
     source_ids: tuple[int, ...]
     prefix_ids: tuple[int, ...]
     search: SearchConfig
     suppressed_ids: tuple[int, ...] = ()
+    forced_ids: tuple[int, ...] = ()
 
 
 class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,7 +42,7 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         token_ids: Without prefix and without EOS.
         score: s / n^α, n counting EOS.
-        token_log_probs: One a token, and EOS's at the end.
+        token_log_probs: One a token, and EOS's at the end; 0 where it was forced.
         is_truncated: The cap was reached and EOS forced.
         alignment: For each token the source token attended to most, if asked for.
     """

@@ -66,7 +66,7 @@ class Shortlist:
 def tokens_of_request(
     shortlist: Shortlist, request: DecodeRequest, tokens: SpecialTokens, *, vocab_size: int
 ) -> npt.NDArray[np.int64]:
-    """What the search of a request may choose: EOS, a forced first token and its tags included.
+    """What the search of a request may choose: EOS and all that is forced included.
 
     Args:
         shortlist: Of the network.
@@ -75,7 +75,7 @@ def tokens_of_request(
         vocab_size: Target tokens.
     """
     forced = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    also = (tokens.eos_id, *forced, *request.prefix_ids[1:])
+    also = (tokens.eos_id, *forced, *request.prefix_ids[1:], *request.forced_ids)
     return shortlist.tokens(request.source_ids, also, vocab_size=vocab_size)
 
 

@@ -1,11 +1,12 @@
 """Constraints on a sentence's tokens, between a step's logits and the choice among them.
 
 Owns what `DecodeRequest.suppressed_ids` and a lexical shortlist are to a search over tensors: masks
-of the vocabulary. The first exists only while a sentence that runs has such ids, the second only
-with a shortlist, so a search without them pays nothing. What is suppressed keeps its probability;
-what is outside a list has none. No work is saved here: the int8 kernels multiply by a list alone.
-Forced tokens are `model.decode.beam_search.force`; the int8 kernels have masks of their own
-(`src/session.h`).
+of the vocabulary; and which token is forced at a step. The first mask exists only while a sentence
+that runs has such ids, the second only with a shortlist, so a search without them pays nothing.
+What is suppressed keeps its probability; what is outside a list has none. No work is saved here:
+the int8 kernels multiply by a list alone. How a token is forced on a row is
+`model.decode.beam_search.force`; the int8 kernels have masks and forced tokens of their own
+(`src/session.h`, `src/search.h`).
 """
 
 from collections.abc import Sequence
@@ -15,24 +16,47 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from model.config import SpecialTokens
 from model.errors import InputError
 from model.request import DecodeRequest
 
 
-def check_suppressed(requests: Sequence[DecodeRequest], *, vocab_size: int) -> None:
-    """Return if every suppressed id is one of the target vocabulary's.
+def forced_token(request: DecodeRequest, tokens: SpecialTokens, num_generated: int) -> int | None:
+    """The only token that a sentence may add; None where it is free.
+
+    Its prefix leaves no choice, nor does a forced first token, nor what its translation has to
+    begin with, nor the cap; none of that costs anything.
+
+    Args:
+        request: The sentence.
+        tokens: The vocabulary's special tokens.
+        num_generated: Tokens chosen so far; negative within the prefix.
+    """
+    if num_generated < 0:
+        return request.prefix_ids[num_generated]
+    if num_generated == request.search.max_length - 1:
+        return tokens.eos_id
+    if num_generated == 0 and tokens.forced_first_id is not None:
+        return tokens.forced_first_id
+    place = num_generated - (tokens.forced_first_id is not None)
+    return request.forced_ids[place] if place < len(request.forced_ids) else None
+
+
+def check_tokens(requests: Sequence[DecodeRequest], *, vocab_size: int) -> None:
+    """Return if every suppressed and every forced id is one of the target vocabulary's.
 
     Raises:
         InputError: One is not.
     """
     for request in requests:
-        for token in request.suppressed_ids:
-            if not 0 <= token < vocab_size:
-                raise InputError(
-                    f"a suppressed id is {token}; the vocabulary has {vocab_size} tokens",
-                    value=token,
-                    limit=vocab_size,
-                )
+        for name in ("suppressed", "forced"):
+            for token in getattr(request, f"{name}_ids"):
+                if not 0 <= token < vocab_size:
+                    raise InputError(
+                        f"a {name} id is {token}; the vocabulary has {vocab_size} tokens",
+                        value=token,
+                        limit=vocab_size,
+                    )
 
 
 def suppressed_mask(

@@ -27,8 +27,12 @@ def hypothesis_score(log_prob: float, length: int, length_penalty: float) -> flo
 
 
 def stopping_rule(search: SearchConfig) -> StoppingRule:
-    """The rule that applies: greedy search ends with its first EOS, whatever was asked."""
-    return "first" if search.beam_size == 1 else search.stopping
+    """The rule that applies, whatever was asked, where nothing waits for anything better.
+
+    Greedy search ends with its first EOS, and what is drawn when all of it has ended.
+    """
+    is_final = search.beam_size == 1 or search.sampling is not None
+    return "first" if is_final else search.stopping
 
 
 def num_required(search: SearchConfig) -> int:

@@ -14,8 +14,9 @@ from model.decode.footprint import session_limits
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import DecodingError, InputError
 from model.loading import Runnable
+from model.text.control import Control
 from model.text.language import LanguagePair
-from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
+from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
 from model.text.rounds import Draft
 from model.text.segments import PreparedText, Segment, Translation
 
@@ -58,20 +59,23 @@ class Translator:
         search: SearchConfig | None = None,
         *,
         on_finished: Callable[[int], object] | None = None,
+        control: Control | None = None,
     ) -> list[Translation]:
         """Translate texts; the order is kept.
 
         Args:
             texts: Of any length and shape; each is split into segments.
             pair: One of the checkpoint's.
-            search: All of it but max_length, which each segment has of its own (`target_cap`);
+            search: All of it but max_length, which each segment has of its own (`segment_cap`);
                 None for the defaults.
             on_finished: Called with the number of segments that just finished, each counted once.
+            control: What is wanted of each of them.
 
         Raises:
             DecodingError: If the network gives no finite score.
         """
-        found = dict(self.translate_each(texts, pair, search, on_finished=on_finished))
+        each = self.translate_each(texts, pair, search, on_finished=on_finished, control=control)
+        found = dict(each)
         return [found[index] for index in range(len(texts))]
 
     def translate_each(
@@ -81,6 +85,7 @@ class Translator:
         search: SearchConfig | None = None,
         *,
         on_finished: Callable[[int], object] | None = None,
+        control: Control | None = None,
     ) -> Iterator[tuple[int, Translation]]:
         """Translate texts, each given when it is whole: its index, and its translation.
 
@@ -88,7 +93,7 @@ class Translator:
 
         Args and errors as of `translate`.
         """
-        for index, draft in self._drafts(texts, pair, search, on_finished):
+        for index, draft in self._drafts(texts, pair, search, on_finished, control):
             yield index, draft.translation
 
     def alternatives(
@@ -98,6 +103,7 @@ class Translator:
         search: SearchConfig,
         *,
         on_finished: Callable[[int], object] | None = None,
+        control: Control | None = None,
     ) -> list[tuple[Translation, ...]]:
         """Several translations of each text, the most likely first; the order of texts is kept.
 
@@ -109,11 +115,13 @@ class Translator:
             pair: As in `translate`.
             search: Its num_hypotheses says how many.
             on_finished: As in `translate`.
+            control: As in `translate`.
 
         Raises:
             DecodingError: If the network gives no finite score.
         """
-        found = dict(self.alternatives_each(texts, pair, search, on_finished=on_finished))
+        each = self.alternatives_each(texts, pair, search, on_finished=on_finished, control=control)
+        found = dict(each)
         return [found[index] for index in range(len(texts))]
 
     def alternatives_each(
@@ -123,9 +131,10 @@ class Translator:
         search: SearchConfig,
         *,
         on_finished: Callable[[int], object] | None = None,
+        control: Control | None = None,
     ) -> Iterator[tuple[int, tuple[Translation, ...]]]:
         """What `alternatives` finds, given as `translate_each` gives it."""
-        for index, draft in self._drafts(texts, pair, search, on_finished):
+        for index, draft in self._drafts(texts, pair, search, on_finished, control):
             found = [ranked[: search.num_hypotheses] for ranked in draft.found]
             count = max(map(len, found), default=1)
             others = [hypotheses_at(found, rank) for rank in range(1, count)]
@@ -139,11 +148,12 @@ class Translator:
         pair: LanguagePair,
         search: SearchConfig | None,
         on_finished: Callable[[int], object] | None,
+        control: Control | None,
     ) -> Iterator[tuple[int, Draft[Hypothesis]]]:
         """Each text once it asks for nothing more; what asks again waits for the others."""
         search = search or SearchConfig()
         waiting: dict[int, Draft[Hypothesis]] = {
-            index: self.pipeline.draft(text, pair) for index, text in enumerate(texts)
+            index: self.pipeline.draft(text, pair, control) for index, text in enumerate(texts)
         }
         while waiting:
             again: dict[int, Draft[Hypothesis]] = {}
@@ -189,11 +199,12 @@ class Translator:
         return [self._request(segment, pair, search) for segment in prepared.network_segments]
 
     def _request(self, segment: Segment, pair: LanguagePair, search: SearchConfig) -> DecodeRequest:
-        cap = target_cap(len(segment.source_ids), self.manifest.limits)
+        cap = segment_cap(segment, self.manifest.limits)
         return DecodeRequest(
             source_ids=segment.source_ids,
             prefix_ids=self.pipeline.prefix_ids(pair),
             search=segment.searched(replace(search, max_length=cap)),
+            forced_ids=segment.forced_ids,
         )
 
     def search(

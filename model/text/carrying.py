@@ -14,7 +14,7 @@ Which marks there are is `model.text.marks`; what is tried after one way failed 
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.text.casing import Casing, lowered, raised
 from model.text.inline_codes import LOOSE_CODES, OPENING_CODES, is_loose, partners
@@ -82,7 +82,7 @@ class Carried:
         shown: That.
         stand_ins: In the order of the text.
         loose: Marks that are left out, likewise.
-        marks: Texts of all marks.
+        marks: Texts of all marks that something else does not stand for.
         casing: Casing that was taken off; None if none was.
     """
 
@@ -137,7 +137,7 @@ def carry(
     loose: list[Loose] = []
     for start, end, kind in _grouped(text, marks):
         shown += words[done:start]
-        mark, done = text[start:end], end
+        mark, done = _written(text, start, end, marks), end
         if kind in LOOSE_KINDS:
             if len(loose) == _MAX_LOOSE:
                 return None
@@ -156,7 +156,7 @@ def carry(
         shown=shown + words[done:],
         stand_ins=tuple(stand_ins),
         loose=tuple(loose),
-        marks=tuple(text[mark.start : mark.end] for mark in marks),
+        marks=tuple(text[mark.start : mark.end] for mark in marks if mark.replacement is None),
         casing=casing,
     )
 
@@ -206,6 +206,31 @@ def restore(
     )
 
 
+def hidden(carried: Carried, text: str) -> str:
+    """What a network that reads this would write of a text that has marks already."""
+    for stand_in in carried.stand_ins:
+        text = text.replace(stand_in.mark, stand_in.name, 1)
+    for one in carried.loose:
+        text = text.replace(one.mark, "", 1)
+    return text
+
+
+def without_marks_of(carried: Carried, text: str) -> Carried:
+    """What is left to be put back where a text stands before it and has some of the marks."""
+    stand_ins, loose = [], []
+    for stand_in in carried.stand_ins:
+        if stand_in.mark in text:
+            text = text.replace(stand_in.mark, "", 1)
+        else:
+            stand_ins.append(stand_in)
+    for one in carried.loose:
+        if one.mark in text:
+            text = text.replace(one.mark, "", 1)
+        else:
+            loose.append(one)
+    return replace(carried, stand_ins=tuple(stand_ins), loose=tuple(loose))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Placed:
     """A mark instead of a stretch of the translation, which may be empty."""
@@ -233,6 +258,16 @@ def _grouped(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int, Kind]
         else:
             groups.append((mark.start, mark.end, mark.kind))
     return iter(groups)
+
+
+def _written(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
+    """A stretch that marks take, with what stands for them."""
+    own = [mark for mark in marks if start <= mark.start < end and mark.replacement is not None]
+    parts, done = [], start
+    for mark in own:
+        parts += [text[done : mark.start], mark.replacement or ""]
+        done = mark.end
+    return "".join([*parts, text[done:end]])
 
 
 def _loose(mark: str, shown: str, after: str) -> Loose:

@@ -13,11 +13,14 @@ from typing import Literal, get_args
 
 from model.text.marks import find_marks, find_numbers
 
-CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end"]
+CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
 """Marks of the source are in the translation, each as often, and no others; the digits of its
 numbers are; no character is U+FFFD; it is not absurdly long or short; it does not repeat itself; it
-is not the source again; it came to its end within the cap."""
+is not the source again; it came to its end within the cap; the terms of a glossary have what stands
+for them."""
 ALL_CHECKS: tuple[CheckName, ...] = get_args(CheckName)
+PLAIN_CHECKS = ALL_CHECKS[:-1]
+"""Those of a segment without terms."""
 
 _MAX_PERIOD = 12  # tokens of a loop's body
 _MIN_REPEATED = 6  # tokens that repeat what stands a period before them
@@ -62,6 +65,7 @@ class Compared:
         marks: Texts of the marks in the source.
         is_lost: Marks were not found where they should be, or are not in their order.
         is_truncated: The end was forced.
+        is_term_missed: What stands for a term is not in it.
     """
 
     source: str
@@ -71,6 +75,7 @@ class Compared:
     marks: Collection[str]
     is_lost: bool
     is_truncated: bool
+    is_term_missed: bool = False
 
 
 def _in_order(names: Iterable[CheckName]) -> tuple[CheckName, ...]:
@@ -89,6 +94,7 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
         "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
         "copy": is_copy(source, target),
         "end": compared.is_truncated,
+        "terms": compared.is_term_missed,
     }
     return tuple(name for name in ALL_CHECKS if failures[name])
 

@@ -28,13 +28,15 @@ Kind = Literal[
     "time",
     "number",
     "word",
+    "term",
     "tag",
     "markup",
     "emoji",
     "cell",
     "lead",
 ]
-"""What a mark is. A "word" has characters that a vocabulary cannot write; a "cell" divides a line
+"""What a mark is. A "word" has characters that a vocabulary cannot write; a "term" is one of a
+glossary; a "cell" divides a line
 of a table; a "lead" is what a line of a list, a heading or a quotation begins with."""
 
 LOOSE_KINDS: frozenset[Kind] = frozenset({"tag", "markup", "emoji"})
@@ -198,11 +200,13 @@ class Mark:
         start: Where it begins, in characters.
         end: Where it ends.
         kind: What it is.
+        replacement: What stands for it in a translation; None: itself.
     """
 
     start: int
     end: int
     kind: Kind
+    replacement: str | None = None
 
 
 def find_marks(text: str) -> list[Mark]:

@@ -26,18 +26,20 @@ The rules, all of them visible in the result:
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from model.config import LengthLimits
-from model.text.carrying import Carried, Restored, restore
-from model.text.checks import ALL_CHECKS, Compared, Quality, failed_checks
-from model.text.inline_codes import is_closing, is_loose, is_opening, outer_edges, partners
+from model.errors import InputError
+from model.text.carrying import Carried, Restored, hidden, restore, without_marks_of
+from model.text.checks import ALL_CHECKS, PLAIN_CHECKS, Compared, Quality, failed_checks
+from model.text.control import Beginning, Control
+from model.text.glossary import Glossary, inside, uses_of, with_targets
 from model.text.language import LanguagePair
-from model.text.marks import EDGE_KINDS, LOOSE_KINDS, Mark, find_inner_marks, find_marks, masked
+from model.text.marks import Mark, find_inner_marks, find_marks
 from model.text.rounds import Draft, Piece, best_of, started
-from model.text.segmenter import LINE_BREAKS, Span, sentence_spans
+from model.text.segmenter import LINE_BREAKS
 from model.text.segments import (
     PreparedText,
     Segment,
@@ -47,14 +49,14 @@ from model.text.segments import (
     copied,
     joined,
 )
+from model.text.stretches import stretches
 from model.text.tokenizer import Tokenizer
-from model.text.tries import Tries
+from model.text.tries import Placed, Tries, merged, without
 
 HypothesisT = TypeVar("HypothesisT")
 OutputT = TypeVar("OutputT", bound=SegmentOutput)
 
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_BESIDE = " \t\u00a0"
 _LINE_BREAKS = re.compile(f"[{LINE_BREAKS}]+")
 
 
@@ -66,6 +68,17 @@ def target_cap(num_source_tokens: int, limits: LengthLimits) -> int:
     room for very short sources.
     """
     return min(limits.max_target_length, 2 * num_source_tokens + 16)
+
+
+def segment_cap(segment: Segment, limits: LengthLimits) -> int:
+    """How many target tokens, with EOS, a segment may become, what it has to begin with included.
+
+    Args:
+        segment: One that the network sees.
+        limits: Of the checkpoint.
+    """
+    cap = target_cap(len(segment.source_ids), limits)
+    return min(limits.max_target_length, cap + len(segment.forced_ids))
 
 
 def hypotheses_at(found: Sequence[Sequence[HypothesisT]], rank: int) -> list[HypothesisT]:
@@ -96,6 +109,7 @@ class TextPipeline:
     def __init__(self, tokenizer: Tokenizer, limits: LengthLimits) -> None:
         self._tokenizer = tokenizer
         self._tries = Tries(tokenizer, limits)
+        self._limits = limits
 
     def prefix_ids(self, pair: LanguagePair) -> tuple[int, ...]:
         """What the decoder is given first: the start token and the target's tags."""
@@ -109,28 +123,74 @@ class TextPipeline:
         """The same for the target."""
         return self._tokenizer.target_pieces()
 
-    def prepare(self, text: str, pair: LanguagePair) -> PreparedText:
+    def prepare(
+        self, text: str, pair: LanguagePair, control: Control | None = None
+    ) -> PreparedText:
         """Split a text into segments, with token ids where the network has to see them.
 
         Args:
             text: Anything; empty and blank texts have no segments.
             pair: A pair of the checkpoint.
+            control: What the caller wants of the translation.
+
+        Raises:
+            InputError: The network cannot write so long a beginning.
         """
+        control = control or Control()
         text = without_surrogates(text)
         segments: list[Segment] = []
         separators: list[str] = []
         done = 0
-        for start, end, marks in _stretches(text, find_marks(text), pair):
-            for segment, (low, high) in self._tries.first(text[start:end], marks, pair):
+        for start, end, marks in stretches(text, find_marks(text), pair):
+            for segment, (low, high) in self._first(text[start:end], marks, pair, control.glossary):
                 segments.append(segment)
                 separators.append(text[done : start + low])
                 done = start + high
         separators.append(text[done:])
+        if control.target_prefix:
+            segments = self._begun(segments, control.target_prefix)
         return PreparedText(pair=pair, segments=tuple(segments), separators=tuple(separators))
 
-    def draft(self, text: str, pair: LanguagePair) -> Draft[OutputT]:
+    def _first(
+        self, text: str, marks: Sequence[Mark], pair: LanguagePair, glossary: Glossary | None
+    ) -> Iterable[Placed]:
+        """The first try of a stretch: terms are left to the network, unless nothing else is."""
+        terms = [] if glossary is None else glossary.find(text, marks)
+        if glossary is None or not terms:
+            return self._tries.first(text, marks, pair)
+        carried = merged(marks, [term.mark for term in terms])
+        placed: list[Placed] = []
+        if not glossary.is_carried and any(map(str.isalpha, without(text, carried))):
+            placed = list(self._tries.first(text, marks, pair))
+        if len(placed) != 1:  # a cut could go through a term
+            placed = list(self._tries.first(text, carried, pair))
+        return [(replace(one, terms=inside(terms, *span)), span) for one, span in placed]
+
+    def _begun(self, segments: Sequence[Segment], prefix: str) -> list[Segment]:
+        """Segments of which the first that the network sees has to begin in a certain way."""
+        first = next((i for i, one in enumerate(segments) if not one.is_verbatim), None)
+        return [
+            self._beginning_with(segment, prefix) if index == first else segment
+            for index, segment in enumerate(segments)
+        ]
+
+    def _beginning_with(self, segment: Segment, prefix: str) -> Segment:
+        shown = prefix if segment.carried is None else hidden(segment.carried, prefix)
+        *token_ids, _ = self._tokenizer.encode_target(shown.strip())
+        limit = self._limits.max_target_length // 2
+        if len(token_ids) > limit:
+            raise InputError(
+                f"target_prefix has {len(token_ids)} tokens; it may have {limit}",
+                value=len(token_ids),
+                limit=limit,
+            )
+        return replace(segment, beginning=Beginning(text=prefix, token_ids=tuple(token_ids)))
+
+    def draft(
+        self, text: str, pair: LanguagePair, control: Control | None = None
+    ) -> Draft[OutputT]:
         """A text on its way, of which nothing was asked yet; arguments as of `prepare`."""
-        return started(self.prepare(text, pair))
+        return started(self.prepare(text, pair, control))
 
     def finish(self, prepared: PreparedText, outputs: Sequence[SegmentOutput]) -> Translation:
         """Turn what the searches found into one text.
@@ -172,17 +232,25 @@ class TextPipeline:
         failed = translated.quality.failed
         tries = []
         if failed and not is_last:
-            tries = self._tries.next(segment, find_inner_marks(segment.text), failed, pair)
-        if not tries:
+            marks = merged(find_inner_marks(segment.text), [term.mark for term in segment.terms])
+            tries = self._tries.next(segment, marks, failed, pair)
+        is_whole = [span for _, span in tries] == [(0, len(segment.text))]
+        if not tries or (segment.beginning is not None and not is_whole):
             return [best_of(piece)], ["", ""]
         edges = [0, *(place for _, span in tries for place in span), len(segment.text)]
         separators = [
             segment.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)
         ]
         # Another try of a part of it is no try of it: the rest stands in the separators.
-        is_whole = [span for _, span in tries] == [(0, len(segment.text))]
         earlier = piece if is_whole else None
-        others = [replace(other, is_cut=other.is_cut or segment.is_cut) for other, _ in tries]
+        others = [
+            replace(
+                other, is_cut=other.is_cut or segment.is_cut, terms=inside(segment.terms, *span)
+            )
+            for other, span in tries
+        ]
+        if segment.beginning is not None:
+            others = self._begun(others, segment.beginning.text)
         return [
             Piece(segment=other, found=() if other.is_verbatim else None, earlier=earlier)
             for other in others
@@ -204,24 +272,22 @@ class TextPipeline:
     def _translated(
         self, segment: Segment, output: SegmentOutput, pair: LanguagePair
     ) -> TranslatedSegment:
-        # A network may write any character, but only the source breaks lines.
-        text = _LINE_BREAKS.sub(" ", self._tokenizer.decode(output.token_ids)).strip()
-        is_lost = False
-        marks: tuple[str, ...] = ()
-        if segment.carried is not None:
-            restored = self._restored(segment.carried, output, text, pair)
-            text, is_lost, marks = restored.text, restored.is_lost, segment.carried.marks
+        text, is_lost, marks = self._written(segment, output, pair)
+        source = with_targets(segment.text, segment.terms)
+        terms = uses_of(segment.terms, segment.text, text)
         failed = failed_checks(
             Compared(
-                source=segment.text,
+                source=source,
                 target=text,
                 source_ids=segment.source_ids,
                 target_ids=output.token_ids,
                 marks=marks,
                 is_lost=is_lost,
                 is_truncated=output.is_truncated,
+                is_term_missed=not all(term.is_hit for term in terms),
             )
         )
+        checked = ALL_CHECKS if terms else PLAIN_CHECKS
         return TranslatedSegment(
             source=segment.text,
             text=text.replace("\ufffd", "").strip() if "characters" in failed else text,
@@ -231,124 +297,54 @@ class TextPipeline:
             is_truncated=output.is_truncated,
             num_source_tokens=len(segment.source_ids),
             num_target_tokens=len(output.token_ids),
-            quality=Quality(checked=ALL_CHECKS, failed=failed, num_tries=segment.num_tries),
+            quality=Quality(checked=checked, failed=failed, num_tries=segment.num_tries),
+            terms=terms,
         )
 
+    def _written(
+        self, segment: Segment, output: SegmentOutput, pair: LanguagePair
+    ) -> tuple[str, bool, tuple[str, ...]]:
+        """The text that the network wrote, whether marks are lost, and those that were carried."""
+        # A network may write any character, but only the source breaks lines.
+        whole = _LINE_BREAKS.sub(" ", self._tokenizer.decode(output.token_ids))
+        beginning, carried = segment.beginning, segment.carried
+        if beginning is None:
+            if carried is None:
+                return whole.strip(), False, ()
+            restored = self._restored(carried, output, whole.strip(), pair)
+            return restored.text, restored.is_lost, carried.marks
+        num_forced = len(beginning.token_ids) + self._tokenizer.num_forced_first
+        done = len(self._tokenizer.decode(output.token_ids[:num_forced]))
+        rest = whole[done:].strip()
+        space = " " if whole[done : done + 1].isspace() else ""
+        if carried is None:
+            return beginning.joined(space + rest), False, ()
+        left = without_marks_of(carried, beginning.text)
+        restored = self._restored(left, output, rest, pair, done=done + len(space))
+        return beginning.joined(space + restored.text), restored.is_lost, carried.marks
+
     def _restored(
-        self, carried: Carried, output: SegmentOutput, text: str, pair: LanguagePair
+        self,
+        carried: Carried,
+        output: SegmentOutput,
+        text: str,
+        pair: LanguagePair,
+        *,
+        done: int = 0,
     ) -> Restored:
-        """What the network wrote, with the marks that it did not read."""
+        """What the network wrote behind so many characters, with the marks that it did not read."""
         if not carried.loose:
             return restore(carried, text, language=pair.target)
         ids = output.token_ids
         num_extras = self._tokenizer.num_source_extras(pair)
         num_before = num_extras - self._tokenizer.num_source_ends
         places = [self._tokenizer.encode(carried.shown[: one.place], pair) for one in carried.loose]
+        ends = [len(self._tokenizer.decode(ids[: n + 1])) for n in range(len(ids))]
         return restore(
             carried,
             text,
-            ends=[len(self._tokenizer.decode(ids[: n + 1])) for n in range(len(ids))],
+            ends=[max(0, end - done) for end in ends],
             sources=[len(place) - num_extras + num_before for place in places],
             alignment=output.alignment or (),
             language=pair.target,
         )
-
-
-def _stretches(
-    text: str, marks: Sequence[Mark], pair: LanguagePair
-) -> Iterator[tuple[int, int, list[Mark]]]:
-    """Sentences without what stands around them and is no language, and the marks inside.
-
-    The marks' places are counted from the beginning of the sentence.
-    """
-    if not marks:
-        for start, end in sentence_spans(text, pair.source):
-            yield start, end, []
-        return
-    later = iter(marks)
-    mark = next(later, None)
-    for start, end in _sentences(text, marks, pair.source):
-        inside: list[Mark] = []
-        while mark is not None and mark.start < end:
-            if mark.end > start:
-                inside.append(mark)
-            mark = next(later, None)
-        begin, own = start, list[Mark]()
-        for one in inside:
-            if one.kind in EDGE_KINDS:
-                yield from _stripped(text, begin, one.start, own)
-                begin, own = one.end, []
-            else:
-                own.append(one)
-        yield from _stripped(text, begin, end, own)
-
-
-def _sentences(text: str, marks: Sequence[Mark], language: str) -> Iterator[Span]:
-    """Sentences, found as if the inline codes of a document were not there.
-
-    So a sentence may end before the end of what is printed in bold.
-    """
-    shown = masked(text, marks)
-    if not any(is_loose(text[mark.start]) for mark in marks):
-        yield from sentence_spans(shown, language)
-        return
-    kept = [place for place, character in enumerate(text) if not is_loose(character)]
-    spans = sentence_spans("".join(shown[place] for place in kept), language)
-    yield from _with_codes(text, [(kept[start], kept[end - 1] + 1) for start, end in spans])
-
-
-def _with_codes(text: str, spans: Sequence[Span]) -> Iterator[Span]:
-    """Sentences with the tags that begin right before them and end right behind them."""
-    nexts = [start for start, _ in spans[1:]] + [len(text)]
-    done = 0
-    for (start, end), following in zip(spans, nexts, strict=True):
-        before = [start]
-        for place in range(start - 1, done - 1, -1):
-            if text[place] not in _BESIDE and not is_loose(text[place]):
-                break
-            if is_opening(text[place]):
-                before.append(place)
-        after = [end]
-        for place in range(end, following):
-            if text[place] not in _BESIDE and not is_loose(text[place]):
-                break
-            if is_closing(text[place]):
-                after.append(place + 1)
-        done = after[-1]
-        yield before[-1], done
-
-
-def _stripped(
-    text: str, start: int, end: int, marks: Sequence[Mark]
-) -> Iterator[tuple[int, int, list[Mark]]]:
-    """A stretch without white space and loose marks at its ends, unless nothing is left.
-
-    Inline codes at its ends that begin or end an element inside of it stay in it.
-    """
-    num_before, num_after = 0, 0
-    edge = start
-    for mark in marks:
-        if not _is_loose(mark) or text[edge : mark.start].strip():
-            break
-        num_before, edge = num_before + 1, mark.end
-    edge = end
-    for mark in reversed(marks[num_before:]):
-        if not _is_loose(mark) or text[mark.end : edge].strip():
-            break
-        num_after, edge = num_after + 1, mark.start
-    pairs = partners([text[mark.start : mark.end] for mark in marks])
-    num_before, num_after = outer_edges(pairs, num_before, num_after, len(marks))
-    own = marks[num_before : len(marks) - num_after]
-    start = marks[num_before - 1].end if num_before else start
-    end = marks[-num_after].start if num_after else end
-    start, end = end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())
-    if start < end:
-        yield (
-            start,
-            end,
-            [replace(mark, start=mark.start - start, end=mark.end - start) for mark in own],
-        )
-
-
-def _is_loose(mark: Mark) -> bool:
-    return mark.kind in LOOSE_KINDS

@@ -6,11 +6,14 @@ source. What becomes a segment, and what of it the network sees, is `model.text.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Protocol
 
 from model.config import SearchConfig
 from model.text.carrying import Carried
 from model.text.checks import Quality
+from model.text.control import Beginning
+from model.text.glossary import Term, TermUse, uses_of
 from model.text.language import LanguagePair, primary_language
 
 # Languages that are written without spaces between sentences.
@@ -27,6 +30,9 @@ class Segment:
         is_cut: It is a piece of a sentence that was too long, or could not be translated whole.
         carried: What the network reads instead of the text, if it is something else.
         num_tries: How often this stretch of text was tried before in another way.
+        terms: Of a glossary, in the text.
+        copy: What it is copied as, if not as its text.
+        beginning: What its translation has to begin with.
     """
 
     text: str
@@ -34,6 +40,9 @@ class Segment:
     is_cut: bool = False
     carried: Carried | None = None
     num_tries: int = 0
+    terms: tuple[Term, ...] = ()
+    copy: str | None = None
+    beginning: Beginning | None = None
 
     @property
     def is_verbatim(self) -> bool:
@@ -43,10 +52,22 @@ class Segment:
     @property
     def is_chosen(self) -> bool:
         """Whether all hypotheses of the beam are wanted, to choose the first that is sound."""
-        return self.carried is not None or self.num_tries > 0
+        return self.carried is not None or self.num_tries > 0 or bool(self.terms)
+
+    @property
+    def forced_ids(self) -> tuple[int, ...]:
+        """Target tokens that its translation has to begin with."""
+        return () if self.beginning is None else self.beginning.token_ids
 
     def searched(self, search: SearchConfig) -> SearchConfig:
-        """How it is searched: as a plain segment is, but for what its marks need to come back."""
+        """How it is searched: as a plain segment is, but for what its marks need to come back.
+
+        Where sentences are drawn, a seed becomes the segment's own: by its tokens, so that neither
+        its place nor its company changes what is drawn.
+        """
+        if search.sampling is not None:
+            seed = self._seed(search.sampling.seed)
+            search = replace(search, sampling=replace(search.sampling, seed=seed))
         if not self.is_chosen:
             return search
         is_aligned = self.carried is not None and bool(self.carried.loose)
@@ -55,6 +76,10 @@ class Segment:
             num_hypotheses=search.beam_size,
             with_alignment=search.with_alignment or is_aligned,
         )
+
+    def _seed(self, seed: int) -> int:
+        whole = f"{seed} {self.num_tries} {self.source_ids}".encode()
+        return int.from_bytes(blake2b(whole, digest_size=8).digest()) >> 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +146,7 @@ class TranslatedSegment:
         num_source_tokens: With prefix and EOS; 0 for a copied segment.
         num_target_tokens: Without prefix and EOS; 0 for a copied segment.
         quality: What was checked of it, and what failed.
+        terms: Of a glossary, in its source.
     """
 
     source: str
@@ -132,6 +158,7 @@ class TranslatedSegment:
     num_source_tokens: int
     num_target_tokens: int
     quality: Quality = Quality()  # noqa: RUF009  # frozen
+    terms: tuple[TermUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,16 +195,18 @@ class Translation:
 
 
 def copied(segment: Segment) -> TranslatedSegment:
-    """A segment as its own translation."""
+    """A segment as its own translation, with what stands for its terms."""
+    text = segment.text if segment.copy is None else segment.copy
     return TranslatedSegment(
         source=segment.text,
-        text=segment.text,
+        text=text,
         score=None,
         is_verbatim=True,
         is_cut=segment.is_cut,
         is_truncated=False,
         num_source_tokens=0,
         num_target_tokens=0,
+        terms=uses_of(segment.terms, segment.text, text),
     )
 
 

@@ -168,6 +168,11 @@ class Tokenizer:
         """How many of these stand behind the text: 1 for EOS, or 0."""
         return len(self._source_end)
 
+    @property
+    def num_forced_first(self) -> int:
+        """How many target tokens stand before the text of every translation: 0 or 1."""
+        return int(self._tokens.forced_first_id is not None)
+
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""
         return [*self._target.ids(text, unknown=self._tokens.unk_id), self._tokens.eos_id]

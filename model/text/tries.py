@@ -17,6 +17,7 @@ from model.config import LengthLimits
 from model.text.carrying import carry
 from model.text.casing import Casing, casing_of
 from model.text.checks import CheckName
+from model.text.glossary import with_targets
 from model.text.language import LanguagePair, primary_language
 from model.text.marks import LOOSE_KINDS, Mark, find_inner_marks, find_numbers, masked
 from model.text.segmenter import Span, cut_spans
@@ -65,7 +66,7 @@ class Tries:
             pair: A pair of the checkpoint.
             num_tries: How often it was tried before.
         """
-        casing = casing_of(_without(text, marks), pair.source)
+        casing = casing_of(without(text, marks), pair.source)
         if marks or casing == "upper":
             upper: Casing | None = "upper" if casing == "upper" else None
             yield from self._carried(text, marks, pair, casing=upper, num_tries=num_tries)
@@ -102,7 +103,7 @@ class Tries:
             return []
         if num_tries == 1 and not _is_hopeless(failed):
             return list(self._otherwise(segment, marks, failed, pair))
-        if marks and "marks" in failed:
+        if marks and not {"marks", "terms"}.isdisjoint(failed):
             return list(self._split(segment.text, marks, pair, num_tries=num_tries))
         if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_CUT:
             return []
@@ -117,10 +118,10 @@ class Tries:
         pair: LanguagePair,
     ) -> Iterator[Placed]:
         text = segment.text
-        casing = casing_of(_without(text, marks), pair.source)
+        casing = casing_of(without(text, marks), pair.source)
         casing = None if casing == "title" and "copy" not in failed else casing
         if "numbers" in failed:
-            marks = _merged(marks, find_numbers(text))
+            marks = merged(marks, find_numbers(text))
         if not marks and casing is None:
             yield replace(segment, num_tries=1), (0, len(text))
             return
@@ -136,16 +137,16 @@ class Tries:
         num_tries: int = 0,
     ) -> Iterator[Placed]:
         """A stretch whose marks are carried; split around them if that cannot be."""
-        if not any(map(str.isalpha, _without(text, marks))):
-            yield Segment(text=text, source_ids=()), (0, len(text))
+        if not any(map(str.isalpha, without(text, marks))):
+            yield _copy(text, marks), (0, len(text))
             return
         segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and (
             rare := self._rare_marks(text, marks, segment.source_ids, pair)
         ):
-            marks = _merged(marks, rare)
-            if not any(map(str.isalpha, _without(text, marks))):
-                yield Segment(text=text, source_ids=()), (0, len(text))
+            marks = merged(marks, rare)
+            if not any(map(str.isalpha, without(text, marks))):
+                yield _copy(text, marks), (0, len(text))
                 return
             segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
         if segment is not None and 0 < len(segment.source_ids) <= self._max_length:
@@ -192,7 +193,8 @@ class Tries:
         edges = [0, *(place for mark in marks for place in (mark.start, mark.end)), len(text)]
         for index, (start, end) in enumerate(pairwise(edges)):
             if index % 2 and marks[index // 2].kind not in LOOSE_KINDS:
-                yield Segment(text=text[start:end], source_ids=(), is_cut=True), (start, end)
+                mark = replace(marks[index // 2], start=0, end=end - start)
+                yield replace(_copy(text[start:end], [mark]), is_cut=True), (start, end)
             if index % 2 or not any(map(str.isalpha, text[start:end])):
                 continue
             begin = start + len(text[start:end]) - len(text[start:end].lstrip(_NO_BEGINNING))
@@ -231,7 +233,7 @@ class Tries:
         rare_ids = self._tokenizer.rare_ids
         if rare_ids.isdisjoint(source_ids):
             return []
-        outside = _without(text, marks)
+        outside = without(text, marks)
         is_wide_source = primary_language(pair.source) in UNSPACED_LANGUAGES
         rare = {
             character
@@ -243,7 +245,7 @@ class Tries:
         return [_rare_mark(match, is_word=match[0][0].isalnum()) for match in spans]
 
 
-def _without(text: str, marks: Sequence[Mark]) -> str:
+def without(text: str, marks: Sequence[Mark]) -> str:
     """The text with spaces instead of its marks, so that places stay."""
     parts: list[str] = []
     done = 0
@@ -265,16 +267,22 @@ def _inside(marks: Sequence[Mark], start: int, end: int) -> list[Mark]:
 
 def _is_hopeless(failed: Sequence[CheckName]) -> bool:
     """Whether only a cut can help."""
-    return {"marks", "numbers", "copy"}.isdisjoint(failed)
+    return {"marks", "numbers", "copy", "terms"}.isdisjoint(failed)
 
 
-def _merged(marks: Sequence[Mark], others: Sequence[Mark]) -> list[Mark]:
-    """Both, in order, without those of the others that overlap with the first."""
+def merged(marks: Sequence[Mark], others: Sequence[Mark]) -> list[Mark]:
+    """Marks of two kinds in order, without those of the second that overlap with the first."""
     taken = [False] * (max([0, *(mark.end for mark in (*marks, *others))]) + 1)
     for mark in marks:
         taken[mark.start : mark.end] = [True] * (mark.end - mark.start)
     free = [mark for mark in others if not any(taken[mark.start : mark.end])]
     return sorted([*marks, *free], key=lambda mark: mark.start)
+
+
+def _copy(text: str, marks: Sequence[Mark]) -> Segment:
+    """A segment that the network does not see, with what stands for its terms."""
+    copy = with_targets(text, marks)
+    return Segment(text=text, source_ids=(), copy=None if copy == text else copy)
 
 
 def _rare_mark(match: re.Match[str], *, is_word: bool) -> Mark:

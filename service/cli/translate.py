@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
+from model.text.control import Control
+from service.cli.control import add_control_arguments, chosen_control, drawn
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
     add_format_argument,
@@ -85,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_format_argument(parser)
     add_search_arguments(parser)
+    add_control_arguments(parser)
     parser.add_argument(
         "--nearest-to",
         metavar="REFERENCE",
@@ -101,10 +104,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         CheckpointError: The checkpoint cannot be used.
-        ConfigError: The languages or the search are impossible.
+        ConfigError: The languages, the search or what is wanted of it are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
-    search = chosen_search(arguments)
+    search = drawn(chosen_search(arguments), arguments)
+    control = chosen_control(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     source = _chosen_input(arguments)
     document = opened_document(source, arguments)
@@ -138,7 +142,7 @@ def run(arguments: argparse.Namespace) -> int:
     translator = opened_translator(
         direction.directory, checkpoint, device=device, max_rows=max_rows
     )
-    work = _Work(translator, direction, search)
+    work = _Work(translator, direction, search, control)
     if document is not None:
         translate_document(document, work, arguments.output, read)
         work.report()
@@ -146,7 +150,8 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         output = identity = None
         if arguments.output is not None:
-            facts = [name, direction.pair, search, checkpoint.compute_type]
+            facts = [name, direction.pair, search, checkpoint.compute_type, control.target_prefix]
+            facts += [] if control.glossary is None else [control.glossary.entries]
             facts += ["shortlist"] if arguments.shortlist else []
             identity = _identity(inputs, *facts)
             output = stack.enter_context(opened_output(arguments.output, identity, read=read))
@@ -248,6 +253,7 @@ class _Work:
     translator: "Translator"
     direction: Direction
     search: "SearchConfig"
+    control: Control
     failures: Counter[str] = field(default_factory=Counter)
 
     def lines(
@@ -267,13 +273,14 @@ class _Work:
         translator, pair = self.translator, self.direction.pair
         sources = [source for source, _ in rows]
         if not is_nearest:
-            each = translator.translate_each(sources, pair, self.search)
+            each = translator.translate_each(sources, pair, self.search, control=self.control)
             for index, translation in each:
                 self.count(translation)
                 yield index, translation.text
             return
         wide = replace(self.search, num_hypotheses=self.search.beam_size)
-        for index, found in translator.alternatives_each(sources, pair, wide):
+        several = translator.alternatives_each(sources, pair, wide, control=self.control)
+        for index, found in several:
             self.count(found[0])
             yield index, nearest([one.text for one in found], rows[index][1])
 

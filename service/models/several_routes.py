@@ -81,7 +81,14 @@ class SeveralRoutes:
         tell = None if on_segment is None else _at(places, on_segment)
         if not route.hops:
             return _unchanged(texts, tell)
-        part = replace(request, texts=texts, route=route, by_source=None)
+        prefixes = request.target_prefixes
+        part = replace(
+            request,
+            texts=texts,
+            route=route,
+            by_source=None,
+            target_prefixes=tuple(prefixes[place] for place in places) if prefixes else (),
+        )
         return await self._translators[route].translate(part, tell)
 
 

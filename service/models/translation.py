@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from model.config import StoppingRule
+from model.config import Sampling, StoppingRule
 from model.documents.document import DocumentOptions
 from model.request import Hypothesis
+from model.text.control import Control
 from model.text.detection import Detection
+from model.text.glossary import Glossary
 from model.text.segments import PreparedText, TranslatedSegment, Translation
 from service.models.routing import Route
 from service.priority import Priority
@@ -55,6 +57,10 @@ class TranslationRequest:
         spent_seconds: Of the deadline's, those that are over.
         cache_scope: Whose segments are found in the cache again: a key's name; empty without one.
         markup: Notation of the texts; None where they are plain.
+        target_prefixes: What the translation of each text begins with; none of them: anything.
+        glossary: What terms have to be translated as.
+        sampling: How translations are drawn; None: they are searched for.
+        diversity: How much alternatives differ, from 0, the likeliest, to 1.
     """
 
     texts: tuple[str, ...]
@@ -72,6 +78,16 @@ class TranslationRequest:
     spent_seconds: float = 0.0
     cache_scope: str = ""
     markup: Markup | None = None
+    target_prefixes: tuple[str, ...] = ()
+    glossary: Glossary | None = None
+    sampling: Sampling | None = None
+    diversity: float = 0.0
+
+    @property
+    def controls(self) -> list[Control]:
+        """What is wanted of each text's translation."""
+        prefixes = self.target_prefixes or ("",) * len(self.texts)
+        return [Control(target_prefix=prefix, glossary=self.glossary) for prefix in prefixes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from model.config import LengthLimits, SearchConfig
 from model.request import DecodeRequest, Hypothesis
+from model.text.control import Control
+from model.text.diversity import differing
 from model.text.language import LanguagePair
-from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
+from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
 from model.text.rounds import Draft
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
@@ -141,14 +144,15 @@ class OnlineTranslator:
         jobs = self._jobs(drafts, request, pair)
         priority = jobs[0].priority if jobs else request.priority
         request = replace(request, priority=priority)
+        found = partial(searched, request=request)
         if on_done is not None:
             parts = Parts(drafts, on_done)
             await self._finish_parts(parts, jobs, request, pair, deadline=deadline)
-            return await self._map(searched, parts.texts, request), priority
+            return await self._map(found, parts.texts, request), priority
         if jobs:
             drafts = await self._answered(drafts, jobs, request)
         drafts = await self._retried(drafts, request, pair, deadline=deadline)
-        return await self._map(searched, drafts, request), priority
+        return await self._map(found, drafts, request), priority
 
     async def _finish_parts(
         self,
@@ -237,14 +241,16 @@ class OnlineTranslator:
     ) -> list[Draft[Hypothesis]]:
         """The texts as segments; given up as soon as there are more than may ever be accepted."""
 
-        def draft(text: str) -> Draft[Hypothesis]:
-            return self.pipeline.draft(text, pair)
+        def draft(asked: tuple[str, Control]) -> Draft[Hypothesis]:
+            text, control = asked
+            return self.pipeline.draft(text, pair, control)
 
         limit = self._segment_search.max_request_segments
         drafts: list[Draft[Hypothesis]] = []
         num_segments = 0
         sizes = [len(text) for text in request.texts]
-        async for text in self.map(draft, request.texts, sizes, request.priority):
+        asked = list(zip(request.texts, request.controls, strict=True))
+        async for text in self.map(draft, asked, sizes, request.priority):
             drafts.append(text)
             num_segments += len(text.asked)
             if num_segments > limit:
@@ -268,7 +274,7 @@ class OnlineTranslator:
         served = served_by(pair, self._checkpoint_name)
         jobs = []
         for segment in segments:
-            cap = target_cap(len(segment.source_ids), self.limits)
+            cap = segment_cap(segment, self.limits)
             search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
             jobs.append(
                 SegmentJob(
@@ -276,6 +282,7 @@ class OnlineTranslator:
                         source_ids=segment.source_ids,
                         prefix_ids=prefix_ids,
                         search=segment.searched(search),
+                        forced_ids=segment.forced_ids,
                     ),
                     priority=priority,
                     checkpoint=self._checkpoint,
@@ -317,17 +324,20 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
         beam_size=request.beam_size,
         length_penalty=request.length_penalty,
         stopping=request.stopping,
-        num_hypotheses=request.num_alternatives + 1,
+        num_hypotheses=request.beam_size if request.diversity else request.num_alternatives + 1,
         max_length=min(cap, request.max_length or cap),
         with_alignment=request.with_alignment,
+        sampling=request.sampling,
     )
 
 
-def searched(draft: Draft[Hypothesis]) -> SearchedText:
+def searched(draft: Draft[Hypothesis], request: TranslationRequest) -> SearchedText:
     """A text that asks for nothing any more, with what was found for it."""
-    return SearchedText(
-        prepared=draft.prepared, found=tuple(draft.found), translation=draft.translation
-    )
+    found = draft.found
+    if request.diversity:
+        num = request.num_alternatives + 1
+        found = [differing(ranked, num, request.diversity) for ranked in found]
+    return SearchedText(prepared=draft.prepared, found=tuple(found), translation=draft.translation)
 
 
 def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:

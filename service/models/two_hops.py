@@ -5,6 +5,7 @@ segments become one text. A segment of the first hop is a text of the second, wh
 own rules. One hop is `service.models.translator`; which two there are is `service.models.pivot`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,6 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from model.request import Hypothesis
+from model.text.glossary import TermUse
 from model.text.language import LanguagePair
 from model.text.pipeline import hypotheses_at
 from model.text.rounds import Draft
@@ -96,15 +98,15 @@ class TwoHops:
         self, request: TranslationRequest, deadline: float, on_segment: OnSegment | None
     ) -> list[TranslatedText]:
         into, out_of = request.route.hops
-        plain = replace(request, num_alternatives=0, max_length=None)
+        plain = _first_hop(request)
         texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
         request = replace(request, priority=priority)
         firsts = [text.translation for text in texts]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
-        between = replace(request, texts=pivots)
-        told = None if on_segment is None else _Told(texts, on_segment, self._segment)
+        between = _second_hop(request, pivots, firsts)
+        told = None if on_segment is None else _Told(texts, on_segment, self._segment, between)
         found, _ = await self._second.search(
             between,
             out_of.pair,
@@ -168,6 +170,7 @@ class TwoHops:
             is_truncated=first.is_truncated or end.is_truncated,
             num_target_tokens=end.num_target_tokens,
             quality=first.quality.combined(segment.quality for segment in end.segments),
+            terms=_terms(first, end),
         )
 
     def _alternative(self, text: SearchedText, rank: int) -> Translation:
@@ -209,6 +212,7 @@ class _Told:
         texts: After the first hop.
         on_segment: Called with each segment.
         join: What both hops make of a segment.
+        request: What is asked of the second hop.
     """
 
     def __init__(
@@ -216,9 +220,11 @@ class _Told:
         texts: Sequence[SearchedText],
         on_segment: OnSegment,
         join: "Callable[[_Hopped], TranslatedSegment]",
+        request: TranslationRequest,
     ) -> None:
         self._on_segment = on_segment
         self._join = join
+        self._request = request
         self._waiting: dict[int, tuple[int, int, int, _Hopped]] = {}
         number = 0
         for text_index, text in enumerate(texts):
@@ -234,7 +240,7 @@ class _Told:
 
     def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
         """Tell a segment, by its number among those that the second hop sees."""
-        self._end(number, searched(draft))
+        self._end(number, searched(draft, self._request))
 
     def end(self, found: Sequence[SearchedText]) -> None:
         """Tell what has not been told: segments in which the second hop had nothing to do."""
@@ -265,6 +271,36 @@ def _starts(prepared: PreparedText) -> list[int]:
     return list(accumulate(len(before) + len(separator) for separator, before in pairs))[:-1]
 
 
+def _first_hop(request: TranslationRequest) -> TranslationRequest:
+    """What is asked of the way into the pivot: terms are there already what they become."""
+    glossary = request.glossary
+    return replace(
+        request,
+        num_alternatives=0,
+        max_length=None,
+        target_prefixes=(),
+        sampling=None,
+        glossary=None if glossary is None else glossary.first_hop(),
+    )
+
+
+def _second_hop(
+    request: TranslationRequest, pivots: tuple[str, ...], firsts: Sequence[Translation]
+) -> TranslationRequest:
+    """What is asked of the way out of it, of each segment as a text."""
+    prefixes: list[str] = []
+    for prefix, text in zip(request.target_prefixes, firsts, strict=False):
+        num_segments = sum(not segment.is_verbatim for segment in text.segments)
+        prefixes += [prefix, *[""] * (num_segments - 1)][:num_segments]
+    glossary = request.glossary
+    return replace(
+        request,
+        texts=pivots,
+        target_prefixes=tuple(prefixes),
+        glossary=None if glossary is None else glossary.second_hop(),
+    )
+
+
 def _hopped(
     text: SearchedText, first: Translation, second: Iterator[SearchedText]
 ) -> Iterator[_Hopped]:
@@ -280,6 +316,19 @@ def _hopped(
                 hypothesis=next(hypotheses),
                 second=next(second),
             )
+
+
+def _terms(first: TranslatedSegment, end: Translation) -> tuple[TermUse, ...]:
+    """The terms of a segment: a hit is one that both hops have kept."""
+    missed = Counter(
+        use.target for segment in end.segments for use in segment.terms if not use.is_hit
+    )
+    terms = []
+    for use in first.terms:
+        is_missed = missed[use.target] > 0
+        missed[use.target] -= is_missed
+        terms.append(replace(use, is_hit=use.is_hit and not is_missed))
+    return tuple(terms)
 
 
 def _with_scores(text: Translation, hypotheses: Sequence[Hypothesis | None]) -> Translation:

@@ -1,4 +1,4 @@
-"""Beam search as slowly and plainly as possible: the oracle of `model.decode`.
+"""Beam search, and sampling, as slowly and plainly as possible: the oracle of `model.decode`.
 
 No cache, no batch, no tensor arithmetic beyond the network itself; every hypothesis is a list and
 the whole prefix goes through the network at every step. Give it a float64 network.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from model.config import SearchConfig, SpecialTokens
+from model.config import Sampling, SearchConfig, SpecialTokens
 from model.nn.transformer import Transformer
 
 
@@ -62,8 +62,11 @@ def reference_search(
     search: SearchConfig,
     *,
     suppressed_ids: Sequence[int] = (),
+    forced_ids: Sequence[int] = (),
 ) -> list[ReferenceHypothesis]:
     next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
+    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
+    forced = [*first, *forced_ids]
     running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
     finished: list[ReferenceHypothesis] = []
     while True:
@@ -73,8 +76,8 @@ def reference_search(
             log_probs = next_log_probs(source, prefix + generated)
             if length == search.max_length:
                 allowed = {tokens.eos_id: 0.0}
-            elif length == 1 and tokens.forced_first_id is not None:
-                allowed = {tokens.forced_first_id: 0.0}
+            elif length <= len(forced):
+                allowed = {forced[length - 1]: 0.0}
             else:
                 allowed = {t: value for t, value in enumerate(log_probs) if value > -math.inf}
                 for token in {*tokens.suppressed_ids, *suppressed_ids}:
@@ -101,3 +104,80 @@ def reference_search(
         del finished[search.beam_size :]
         if not running or _may_stop(search, finished, running[0][0], length):
             return finished[: search.num_hypotheses]
+
+
+def reference_draw(
+    log_probs: dict[int, float], sampling: Sampling, *, beam: int, step: int
+) -> tuple[int, float]:
+    """The token that is drawn, and its own log probability."""
+    ranked = sorted(log_probs.items(), key=lambda item: -item[1])[: sampling.top_k]
+    weights = [math.exp(value / sampling.temperature) for _, value in ranked]
+    shares = [weight / sum(weights) for weight in weights]
+    kept = [
+        (token, value)
+        for rank, (token, value) in enumerate(ranked)
+        if rank == 0 or sampling.top_p == 1.0 or sum(shares[:rank]) < sampling.top_p
+    ]
+    return max(
+        kept,
+        key=lambda item: (
+            item[1] / sampling.temperature + gumbel_noise(sampling.seed, beam, step, item[0])
+        ),
+    )
+
+
+def gumbel_noise(*numbers: int) -> float:
+    """Of the first number, a seed, stirred with each of the others."""
+    state, *counters = numbers
+    for counter in counters:
+        state = (state + (counter + 1) * 0x9E3779B97F4A7C15) % 2**64
+        state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        state = (state ^ state >> 27) * 0x94D049BB133111EB % 2**64
+        state ^= state >> 31
+    return -math.log(-math.log(((state >> 12) + 0.5) / 2**52))
+
+
+@torch.inference_mode()
+def reference_sample(
+    network: Transformer | NextLogProbs,
+    tokens: SpecialTokens,
+    source: list[int],
+    prefix: list[int],
+    search: SearchConfig,
+    *,
+    suppressed_ids: Sequence[int] = (),
+    forced_ids: Sequence[int] = (),
+) -> list[ReferenceHypothesis]:
+    """Each hypothesis drawn alone, one after another; the best of them."""
+    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
+    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
+    forced = [*first, *forced_ids]
+    drawn = []
+    assert search.sampling is not None
+    for beam in range(search.beam_size):
+        generated: list[int] = []
+        history: list[float] = []
+        while not generated or generated[-1] != tokens.eos_id:
+            step = len(generated)
+            if step == search.max_length - 1:
+                token, log_prob = tokens.eos_id, 0.0
+            elif step < len(forced):
+                token, log_prob = forced[step], 0.0
+            else:
+                values = enumerate(next_log_probs(source, prefix + generated))
+                allowed = {t: value for t, value in values if value > -math.inf}
+                for suppressed in {*tokens.suppressed_ids, *suppressed_ids}:
+                    allowed.pop(suppressed, None)
+                token, log_prob = reference_draw(allowed, search.sampling, beam=beam, step=step)
+            generated.append(token)
+            history.append(log_prob)
+        drawn.append(
+            ReferenceHypothesis(
+                tokens=generated[:-1],
+                score=sum(history) / len(generated) ** search.length_penalty,
+                log_probs=history,
+                is_truncated=len(generated) == search.max_length,
+            )
+        )
+    drawn.sort(key=lambda hypothesis: -hypothesis.score)
+    return drawn[: search.num_hypotheses]

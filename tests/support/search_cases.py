@@ -2,17 +2,18 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 from msgspec import structs
 
-from model.config import ModelConfig, SearchConfig, SpecialTokens, StoppingRule
+from model.config import ModelConfig, Sampling, SearchConfig, SpecialTokens, StoppingRule
 from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
-from support.reference_search import reference_search
+from support.reference_search import reference_sample, reference_search
 
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
 LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
@@ -120,6 +121,28 @@ def with_suppressed(rng: random.Random, request: DecodeRequest) -> DecodeRequest
     return structs.replace(request, suppressed_ids=tuple(tokens))
 
 
+def with_forced(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """Every other time the same, else with a beginning that is forced."""
+    if rng.random() < 0.5:
+        return request
+    tokens = [rng.randrange(_FIRST_WORD, 23) for _ in range(rng.randint(1, 5))]
+    return structs.replace(request, forced_ids=tuple(tokens))
+
+
+def with_sampling(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """One in three the same, else drawn; now and then with a forced beginning too."""
+    if rng.random() < 0.33:
+        return request
+    sampling = Sampling(
+        temperature=rng.choice([0.5, 1.0, 1.7]),
+        top_k=rng.choice([1, 3, 10, 128]),
+        top_p=rng.choice([1.0, 0.9, 0.4]),
+        seed=rng.getrandbits(63),
+    )
+    drawn = structs.replace(request, search=replace(request.search, sampling=sampling))
+    return with_forced(rng, drawn)
+
+
 def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
     rows = sum(request.search.beam_size for request in requests)
     return rows <= session.free_rows and len(requests) <= session.free_slots
@@ -133,12 +156,15 @@ def run_in_a_crowd(
     tokens: SpecialTokens = TOKENS,
     opener: Callable[..., Backend] = open_backend,
     has_suppressed: bool = False,
+    vary: Callable[[random.Random, DecodeRequest], DecodeRequest] | None = None,
 ) -> list[tuple[DecodeRequest, tuple[Hypothesis, ...]]]:
     """Sentences that join and leave at random steps, some of them released half-way."""
     session = DecodingSession(network, tokens=tokens, limits=LIMITS, opener=opener)
 
     def asked() -> DecodeRequest:
         request = random_request(rng)
+        if vary is not None:
+            request = vary(rng, request)
         return with_suppressed(rng, request) if has_suppressed else request
 
     running: dict[int, DecodeRequest] = {}
@@ -162,13 +188,15 @@ def assert_equals_reference(
     transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
 ) -> None:
     """The same hypotheses and numbers as the plain search."""
-    expected = reference_search(
+    search = reference_search if request.search.sampling is None else reference_sample
+    expected = search(
         transformer,
         TOKENS,
         list(request.source_ids),
         list(request.prefix_ids),
         request.search,
         suppressed_ids=request.suppressed_ids,
+        forced_ids=request.forced_ids,
     )
     assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
     for hypothesis, reference in zip(hypotheses, expected, strict=True):

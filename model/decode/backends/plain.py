@@ -9,6 +9,7 @@ import time
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -16,7 +17,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
-from model.decode.constraints import check_suppressed, outside_mask, restrict, suppressed_mask
+from model.decode.constraints import (
+    check_tokens,
+    forced_token,
+    outside_mask,
+    restrict,
+    suppressed_mask,
+)
+from model.decode.sampling import row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.masks import lengths_mask
@@ -110,7 +118,7 @@ class PlainBackend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
-        check_suppressed(requests, vocab_size=self._transformer.config.output_size)
+        check_tokens(requests, vocab_size=self._transformer.config.output_size)
         lengths = [len(request.source_ids) for request in requests]
         pad_id = self._transformer.config.pad_id
         padded = pad_sequence(
@@ -127,7 +135,7 @@ class PlainBackend:
     def _start(self, slot_id: int, request: DecodeRequest, encoded: Tensor) -> _Sentence:
         beam_size = request.search.beam_size
         scores = torch.full((beam_size,), -torch.inf, dtype=self._score_dtype, device=self._device)
-        scores[0] = 0.0
+        scores[: request.search.num_starts] = 0.0
         return _Sentence(
             slot_id=slot_id,
             request=request,
@@ -172,7 +180,9 @@ class PlainBackend:
             self._suppressed,
             self._mask(sentences),
         )
-        continuations = beam_search.force(continuations, self._forced_tokens(sentences))
+        continuations = beam_search.force(
+            self._drawn(continuations, sentences), self._forced_tokens(sentences)
+        )
         in_prefix = [sentence.num_generated < 0 for sentence in sentences]
         candidates = beam_search.best_candidates(
             torch.cat([sentence.scores for sentence in sentences]), continuations, groups
@@ -283,15 +293,20 @@ class PlainBackend:
         """(R,) int64: the only token each row may add, or −1 where it is free."""
         forced = []
         for sentence in sentences:
-            token = -1
-            if sentence.num_generated < 0:
-                token = sentence.request.prefix_ids[sentence.length]
-            elif sentence.num_generated == sentence.search.max_length - 1:
-                token = self._tokens.eos_id
-            elif sentence.num_generated == 0 and self._tokens.forced_first_id is not None:
-                token = self._tokens.forced_first_id
-            forced += [token] * sentence.search.beam_size
+            token = forced_token(sentence.request, self._tokens, sentence.num_generated)
+            forced += [-1 if token is None else token] * sentence.search.beam_size
         return self._ids(forced)
+
+    def _drawn(
+        self, continuations: beam_search.RowContinuations, sentences: Sequence[_Sentence]
+    ) -> beam_search.RowContinuations:
+        """The continuations, drawn for the rows of sentences that are sampled."""
+        rows = [(one.search, beam) for one in sentences for beam in range(one.search.beam_size)]
+        sampling = row_sampling(rows, self._device)
+        if sampling is None:
+            return continuations
+        steps = [[one.num_generated] * one.search.beam_size for one in sentences]
+        return sample(continuations, sampling, self._ids(list(chain.from_iterable(steps))))
 
     def _collect(
         self,

@@ -177,12 +177,16 @@ class CheckedSession {
                   "a source id or length is out of range");
     require_range(!request.prefix.empty() && all_within(request.prefix, num_targets),
                   "a prefix id is out of range");
+    require_range(all_within(request.forced, num_targets), "a forced id is out of range");
     require_range(all_within(request.suppressed, network_->output->num_outputs()),
                   "a suppressed id is out of range");
     require_range(settings.max_length >= 1 &&
                       request.prefix.size() + settings.max_length <=
                           std::size_t(limits_.max_target_length),
                   "a target length is out of range");
+    const Sampling& sampling = settings.sampling;
+    require(sampling.temperature >= 0 && sampling.top_k >= 1 && sampling.top_p > 0,
+            "nothing can be drawn so");
     require(settings.num_candidates >= 2 * settings.beam_size && settings.num_hypotheses >= 1 &&
                 settings.num_hypotheses <= settings.beam_size,
             "a search is impossible");

@@ -60,6 +60,7 @@ class RequestTypes {
     settings.length_penalty = length_penalty_.of<double>(search);
     settings.rule = rule_of(stopping_.of<std::string>(search));
     settings.with_alignment = with_alignment_.of<bool>(search);
+    settings.sampling = read_sampling(search);
     Request request{};
     request.name = name;
     request.slot = slot;
@@ -67,6 +68,7 @@ class RequestTypes {
     request.source = source_ids_.of<std::vector<std::int32_t>>(asked);
     request.prefix = prefix_ids_.of<std::vector<std::int64_t>>(asked);
     request.suppressed = suppressed_ids_.of<std::vector<std::int32_t>>(asked);
+    request.forced = forced_ids_.of<std::vector<std::int64_t>>(asked);
     request.settings = settings;
     return request;
   }
@@ -87,10 +89,18 @@ class RequestTypes {
   }
 
  private:
+  Sampling read_sampling(const py::object& search) const {
+    const py::object asked = sampling_.of<py::object>(search);
+    if (asked.is_none()) return {};
+    return {temperature_.of<double>(asked), top_k_.of<int>(asked), top_p_.of<double>(asked),
+            seed_.of<std::uint64_t>(asked)};
+  }
+
   Name source_ids_{"source_ids"}, prefix_ids_{"prefix_ids"}, suppressed_ids_{"suppressed_ids"},
       search_{"search"}, candidates_{"candidates"}, num_hypotheses_{"num_hypotheses"},
       max_length_{"max_length"}, length_penalty_{"length_penalty"}, stopping_{"stopping"},
-      with_alignment_{"with_alignment"};
+      with_alignment_{"with_alignment"}, forced_ids_{"forced_ids"}, sampling_{"sampling"},
+      temperature_{"temperature"}, top_k_{"top_k"}, top_p_{"top_p"}, seed_{"seed"};
   py::module_ module_ = py::module_::import("model.request");
   py::object hypothesis_ = module_.attr("Hypothesis"), finished_ = module_.attr("FinishedSentence");
 };

@@ -14,20 +14,27 @@ constexpr std::int64_t kFree = -1;
 
 }  // namespace
 
-Search::Search(SearchSettings settings, SpecialTokens tokens, std::vector<std::int64_t> prefix,
+Search::Search(SearchSettings settings, SpecialTokens tokens,
+               const std::vector<std::int64_t>& prefix, const std::vector<std::int64_t>& forced,
                const std::vector<int>& rows)
-    : settings_(settings), tokens_(tokens), prefix_(std::move(prefix)) {
-  if (settings_.beam_size == 1) settings_.rule = StoppingRule::kFirst;
-  for (const int row : rows) beams_.push_back({row, prefix_[0], 0.0f, -kInfinity});
+    : settings_(settings),
+      tokens_(tokens),
+      prefix_length_(static_cast<int>(prefix.size())),
+      forced_(prefix) {
+  if (tokens_.forced_first >= 0) forced_.push_back(tokens_.forced_first);
+  forced_.insert(forced_.end(), forced.begin(), forced.end());
+  if (settings_.beam_size == 1 || is_sampled()) settings_.rule = StoppingRule::kFirst;
+  for (const int row : rows) {
+    beams_.push_back({row, prefix[0], 0.0f, is_sampled() ? 0.0 : -kInfinity});
+  }
   beams_[0].score = 0.0;
 }
 
-// A prefix leaves no choice, nor does a forced first token, nor the cap; the last costs nothing
-// and ends the hypothesis.
+// The cap costs nothing and ends the hypothesis; nor does anything else cost that is forced.
 std::int64_t Search::forced_token() const {
-  if (num_generated() < 0) return prefix_[position_ + 1];
   if (num_generated() == settings_.max_length - 1) return tokens_.eos;
-  return num_generated() == 0 ? tokens_.forced_first : kFree;
+  const std::size_t next = position_ + 1;
+  return next < forced_.size() ? forced_[next] : kFree;
 }
 
 void Search::gather(const float* log_probs, const std::int64_t* tokens, int num) {
@@ -36,10 +43,15 @@ void Search::gather(const float* log_probs, const std::int64_t* tokens, int num)
   for (int beam = 0; beam < settings_.beam_size; ++beam) {
     const double score = beams_[beam].score;
     if (!(score > -kInfinity)) continue;
+    int first = 0, last = num;
+    if (is_sampled()) {
+      first = sample(settings_.sampling, {beam, num_generated()}, log_probs, tokens, num);
+      last = first + 1;
+    }
     if (forced != kFree) {
       candidates_.push_back({score, 0.0f, beam, forced});
     } else {
-      for (int i = 0; i < num; ++i) {
+      for (int i = first; i < last; ++i) {
         const double sum = score + log_probs[i];
         if (sum > -kInfinity) candidates_.push_back({sum, log_probs[i], beam, tokens[i]});
       }
@@ -81,7 +93,7 @@ void Search::finish(const Candidate& candidate, const Pasts& pasts) {
   const std::size_t limit = settings_.beam_size;
   // What is not better would be put in behind the last and dropped at once: this saves its trail.
   if (finished_.size() == limit && !(score > finished_.back().score)) return;
-  const int begin = static_cast<int>(prefix_.size());
+  const int begin = prefix_length_;
   Hypothesis hypothesis{pasts.trail(beams_[candidate.beam].row, begin, position_ + 1,
                                     settings_.with_alignment),
                         score, length == settings_.max_length};

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sampling.h"
+
 namespace dragoman {
 
 enum class StoppingRule { kExact, kFirst, kHeuristic, kBound };
@@ -16,6 +18,7 @@ struct SearchSettings {
   double length_penalty;
   StoppingRule rule;
   bool with_alignment;
+  Sampling sampling;
 };
 
 // Tokens that search treats apart; -1 is none.
@@ -56,8 +59,9 @@ class Search {
     double score;    // minus infinity: there is no hypothesis here
   };
 
-  Search(SearchSettings settings, SpecialTokens tokens, std::vector<std::int64_t> prefix,
-         const std::vector<int>& rows);
+  // `forced` is what is chosen behind the prefix and a forced first token.
+  Search(SearchSettings settings, SpecialTokens tokens, const std::vector<std::int64_t>& prefix,
+         const std::vector<std::int64_t>& forced, const std::vector<int>& rows);
 
   // The beams to feed, at this position; those without a hypothesis are left out by the caller.
   const std::vector<Beam>& beams() const { return beams_; }
@@ -79,7 +83,8 @@ class Search {
     std::int64_t token;
   };
 
-  int num_generated() const { return position_ - (static_cast<int>(prefix_.size()) - 1); }
+  int num_generated() const { return position_ - (prefix_length_ - 1); }
+  bool is_sampled() const { return settings_.sampling.temperature > 0.0; }
   std::int64_t forced_token() const;
   void gather(const float* log_probs, const std::int64_t* tokens, int num);
   void finish(const Candidate& candidate, const Pasts& pasts);
@@ -89,7 +94,8 @@ class Search {
 
   SearchSettings settings_;
   SpecialTokens tokens_;
-  std::vector<std::int64_t> prefix_;
+  int prefix_length_;
+  std::vector<std::int64_t> forced_;  // by position: the prefix, and what is chosen behind it
   std::vector<Beam> beams_;
   std::vector<Hypothesis> finished_;
   std::vector<Candidate> candidates_, survivors_, movers_;  // kept for their memory

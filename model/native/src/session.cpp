@@ -86,7 +86,7 @@ void Session::admit(const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     running_.insert({request.name,
                      {request.slot,
-                      Search(request.settings, tokens_, request.prefix, request.rows),
+                      Search(request.settings, tokens_, request.prefix, request.forced, request.rows),
                       mask_of(request)}});
   }
 }
@@ -95,6 +95,7 @@ void Session::admit(const std::vector<Request>& requests) {
 void Session::list(const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     std::vector<std::int64_t> also(request.prefix.begin() + 1, request.prefix.end());
+    also.insert(also.end(), request.forced.begin(), request.forced.end());
     also.push_back(tokens_.eos);
     if (tokens_.forced_first >= 0) also.push_back(tokens_.forced_first);
     List& list = lists_[request.slot];

@@ -20,6 +20,7 @@ struct Request {
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> prefix;
   std::vector<std::int32_t> suppressed;  // tokens that its search never chooses
+  std::vector<std::int64_t> forced;      // what its translation begins with
   SearchSettings settings;
 };
 

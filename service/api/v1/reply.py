@@ -3,6 +3,7 @@
 Owns both. Errors have the shape of `service.http.replies`.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,10 +34,19 @@ class QualityReply(BaseModel):
     checked: list[CheckName] = Field(
         description="What was looked at: marks (placeholders, links, code, tags, emoji) are all"
         " there, and no others; so are the digits of numbers; characters are readable; length is"
-        " plausible; no loop; no copy of the source; the end was reached. Empty if verbatim."
+        " plausible; no loop; no copy of the source; the end was reached; with a glossary, its"
+        " terms have what stands for them. Empty if verbatim."
     )
     failed: list[CheckName] = Field(description="What of that is wrong.")
     num_tries: int = Field(description="How often it was translated again in another way.")
+
+
+class TermReply(BaseModel):
+    """A term of a glossary."""
+
+    source: str
+    target: str
+    is_hit: bool = Field(description="The translation has the target, once for each term.")
 
 
 class SegmentReply(BaseModel):
@@ -58,6 +68,19 @@ class SegmentReply(BaseModel):
     )
     token_log_probs: list[float] | None = Field(
         default=None, description="One per target token, the end token's last; with `scores`."
+    )
+    confidence: float | None = Field(
+        default=None,
+        description="How sure the model was, from 0 to 1: the geometric mean of its tokens'"
+        " probabilities, which does not say whether it is right. Not if verbatim.",
+    )
+    token_confidence: list[float] | None = Field(
+        default=None,
+        description="One per target token, the end token's last; 1 where it was forced; with"
+        " `confidence`.",
+    )
+    glossary: list[TermReply] | None = Field(
+        default=None, description="The terms of its source; with `glossary`."
     )
     alignment: list[int] | None = Field(
         default=None,
@@ -124,6 +147,10 @@ class TranslateReply(BaseModel):
         default=None,
         description="Language between two models; only where a text needed two.",
     )
+    unsupported: list[str] | None = Field(
+        default=None,
+        description="Options that were asked for and that no model here has; if there are any.",
+    )
     usage: UsageReply
 
 
@@ -149,6 +176,7 @@ def reply_content(results: Sequence[TranslatedText], asked: Asked) -> dict[str, 
             for result, origin in zip(results, origins, strict=True)
         ],
         **_routes([origin.route for origin in origins] or [asked.route]),
+        **({"unsupported": list(asked.unsupported)} if asked.unsupported else {}),
         "usage": {
             "num_texts": len(results),
             "num_characters": asked.num_characters,
@@ -206,7 +234,13 @@ def _segment(
         "num_target_tokens": segment.num_target_tokens,
         "quality": quality_content(segment.quality),
         **_scores(hypothesis, asked),
+        **_confidence(hypothesis, asked),
     }
+    if asked.has_glossary:
+        content["glossary"] = [
+            {"source": one.source, "target": one.target, "is_hit": one.is_hit}
+            for one in segment.terms
+        ]
     if hypothesis is not None and asked.has_alignment:
         content["alignment"] = hypothesis.alignment
     if between is not None:
@@ -227,3 +261,13 @@ def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
     if hypothesis is None or not asked.has_scores:
         return {}
     return {"score": hypothesis.score, "token_log_probs": hypothesis.token_log_probs}
+
+
+def _confidence(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
+    if hypothesis is None:
+        return {}
+    log_probs = hypothesis.token_log_probs
+    content: dict[str, object] = {"confidence": math.exp(sum(log_probs) / len(log_probs))}
+    if asked.has_confidence:
+        content["token_confidence"] = [math.exp(value) for value in log_probs]
+    return content

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from model.checkpoint.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
 from model.documents.document import DocumentOptions
-from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_ALTERNATIVES, MAX_TAG_NAMES, check_number, search_beam
 from service.api.languages import NO_ALIASES, ChosenRoute, choose_route
+from service.api.v1.control import ControlFields, Text, clean
 from service.api.v1.validation import request_error, unknown_field
 from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
@@ -26,20 +26,14 @@ from service.models.translation import Markup, TranslationRequest
 from service.priority import Priority
 from service.settings import Settings
 
-
-def _clean(value: object) -> object:
-    return without_surrogates(value) if isinstance(value, str) else value
-
-
-Text = Annotated[str, BeforeValidator(_clean)]
-Code = Annotated[str, BeforeValidator(_clean), Field(min_length=1, max_length=64)]
+Code = Annotated[str, BeforeValidator(clean), Field(min_length=1, max_length=64)]
 
 
 TextFormat = Literal["text", "html", "xml"]
 TagNames = Annotated[list[Code], Field(max_length=MAX_TAG_NAMES)]
 
 
-class TranslateRequest(BaseModel):
+class TranslateRequest(ControlFields):
     """What `POST /v1/translate` takes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -67,7 +61,7 @@ class TranslateRequest(BaseModel):
     non_splitting_tags: TagNames = Field(
         default=[], description="Elements that are inside a sentence, whatever they are elsewhere."
     )
-    model: Annotated[str, BeforeValidator(_clean)] | None = Field(
+    model: Annotated[str, BeforeValidator(clean)] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_NAME_CHARACTERS,
@@ -78,7 +72,8 @@ class TranslateRequest(BaseModel):
         default=None,
         ge=1,
         le=MAX_BEAM_SIZE,
-        description="Hypotheses kept at every step; 1 is greedy. Raised to alternatives + 1.",
+        description="Hypotheses kept at every step; 1 is greedy. Raised to alternatives + 1. Where"
+        " translations are drawn, so many are, and the likeliest of them stand: by default 1.",
     )
     length_penalty: float | None = Field(
         default=None,
@@ -97,6 +92,9 @@ class TranslateRequest(BaseModel):
         default=0, ge=0, le=MAX_ALTERNATIVES, description="Further translations per text."
     )
     scores: bool = Field(default=False, description="Return scores of segments and tokens.")
+    confidence: bool = Field(
+        default=False, description="Return the confidence of every token; a segment's always comes."
+    )
     alignment: bool = Field(
         default=False, description="Return the source token each target token attended to most."
     )
@@ -124,6 +122,9 @@ class Asked:
         has_alternatives: Alternatives were asked for.
         has_scores: Scores were asked for.
         has_alignment: The alignment was asked for.
+        has_confidence: The confidence of tokens was asked for.
+        has_glossary: A glossary was given.
+        unsupported: Options that were asked for and that no model here has.
     """
 
     route: Route
@@ -131,6 +132,9 @@ class Asked:
     has_alternatives: bool
     has_scores: bool
     has_alignment: bool
+    has_confidence: bool
+    has_glossary: bool
+    unsupported: tuple[str, ...]
 
 
 def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
@@ -154,6 +158,9 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         has_alternatives=fields.alternatives > 0,
         has_scores=fields.scores,
         has_alignment=fields.alignment,
+        has_confidence=fields.confidence,
+        has_glossary=bool(fields.glossary),
+        unsupported=tuple(fields.unsupported),
     )
     limits = front.limits(chosen.route) if chosen.route.hops else None
     return _job(fields, texts, chosen, front.settings, limits), asked
@@ -179,7 +186,9 @@ def _job(
     settings: Settings,
     limits: LengthLimits | None,
 ) -> TranslationRequest:
-    beam_size = settings.beam_size if fields.beam_size is None else fields.beam_size
+    sampling = fields.sampling()
+    default = settings.beam_size if sampling is None else 1
+    beam_size = default if fields.beam_size is None else fields.beam_size
     penalty = settings.length_penalty if fields.length_penalty is None else fields.length_penalty
     seconds = settings.timeout_seconds if fields.timeout_seconds is None else fields.timeout_seconds
     _check_at_most("timeout_seconds", seconds, settings.max_timeout_seconds)
@@ -189,7 +198,7 @@ def _job(
         texts=texts,
         route=chosen.route,
         by_source=chosen.by_source,
-        beam_size=search_beam(beam_size, fields.alternatives, settings),
+        beam_size=_widened(search_beam(beam_size, fields.alternatives, settings), fields, settings),
         length_penalty=penalty,
         num_alternatives=fields.alternatives,
         max_length=fields.max_length,
@@ -197,6 +206,10 @@ def _job(
         timeout_seconds=seconds,
         priority=fields.priority or "interactive",
         stopping=settings.stopping,
+        target_prefixes=fields.prefixes(len(texts)),
+        glossary=fields.terms(),
+        sampling=sampling,
+        diversity=fields.diversity if fields.alternatives else 0.0,
         markup=_markup(fields),
     )
 
@@ -208,6 +221,8 @@ def _markup(fields: TranslateRequest) -> Markup | None:
             if getattr(fields, name):
                 raise invalid(f"{name} is for html and xml; format is text", value=name)
         return None
+    if fields.target_prefix is not None:
+        raise invalid(f"target_prefix is for plain text; format is {fields.format}", limit="text")
     return Markup(
         kind=fields.format,
         options=DocumentOptions(
@@ -216,6 +231,13 @@ def _markup(fields: TranslateRequest) -> Markup | None:
             inline_elements=frozenset(fields.non_splitting_tags),
         ),
     )
+
+
+def _widened(beam_size: int, fields: TranslateRequest, settings: Settings) -> int:
+    """A beam in which there is something to choose from, where alternatives are to differ."""
+    if not (fields.alternatives and fields.diversity):
+        return beam_size
+    return max(beam_size, min(2 * (fields.alternatives + 1), settings.max_beam_size))
 
 
 def _check_at_most(name: str, value: float, limit: float) -> None:

@@ -3,6 +3,8 @@
 Owns the translation of a `ValidationError` into one `RequestError`.
 """
 
+from collections.abc import Sequence
+
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -41,13 +43,23 @@ def unknown_field(name: str) -> RequestError:
 def request_error(error: ValidationError) -> RequestError:
     """The first validation error as a 400."""
     detail = error.errors(include_url=False)[0]
-    name = str(detail["loc"][0]) if detail["loc"] else "the request"
+    name = _place(detail["loc"])
     kind = detail["type"]
     if kind == "missing":
         return invalid(f"{name} is missing", limit=name)
-    if name == "texts":
-        return invalid("texts must be a string or a list of strings", limit="string or list")
+    if name in ("texts", "target_prefix"):
+        return invalid(f"{name} must be a string or a list of strings", limit="string or list")
     return _wrong_value(name, kind, detail)
+
+
+def _place(location: Sequence[str | int]) -> str:
+    """The field's name; of an entry of a glossary with its number and its own fields."""
+    if not location:
+        return "the request"
+    first, *rest = location
+    if first != "glossary":
+        return str(first)
+    return str(first) + "".join(f"[{one}]" if isinstance(one, int) else f".{one}" for one in rest)
 
 
 def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:
@@ -60,7 +72,7 @@ def _wrong_value(name: str, kind: str, detail: ErrorDetails) -> RequestError:
     if kind in _LENGTHS:
         key, words = _LENGTHS[kind]
         limit = context[key]
-        unit = "characters" if isinstance(value, str) else "values"
+        unit = "characters" if isinstance(value, str) else "entries"
         message = f"{name} has {len(value)} {unit}; it must have {words} {limit}"
         return invalid(message, value=len(value), limit=limit)
     if kind == "literal_error":

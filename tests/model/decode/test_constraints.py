@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from model.config import SearchConfig
-from model.decode.constraints import check_suppressed, suppress, suppressed_mask
+from model.decode.constraints import check_tokens, suppress, suppressed_mask
 from model.errors import InputError
 from model.request import DecodeRequest
 
@@ -33,8 +33,8 @@ def test_what_is_suppressed_is_impossible_and_the_others_keep_their_probability(
 
 
 def test_every_token_of_the_vocabulary_may_be_suppressed_and_none_beyond_it() -> None:
-    check_suppressed([asking(), asking(0, 6)], vocab_size=7)
+    check_tokens([asking(), asking(0, 6)], vocab_size=7)
     for token in (-1, 7):
         with pytest.raises(InputError, match=f"is {token}; the vocabulary has 7") as refusal:
-            check_suppressed([asking(0), asking(1, token)], vocab_size=7)
+            check_tokens([asking(0), asking(1, token)], vocab_size=7)
         assert (refusal.value.value, refusal.value.limit) == (token, 7)

@@ -1,6 +1,7 @@
 """Sentences in a crowd and alone, searched by the kernels and by the plain search."""
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +17,15 @@ from support.int8_cases import SHAPE, SHAPES, random_network
 from support.int8_cases import packed as packed_weights
 from support.plain_kernels import plain_network
 from support.random_weights import random_weights
-from support.reference_search import reference_search
+from support.reference_search import reference_sample, reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
     random_request,
     run_in_a_crowd,
     small_transformer,
+    with_forced,
+    with_sampling,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -298,3 +301,33 @@ def test_a_loop_of_more_than_a_million_tasks_is_done_whole() -> None:
         found.append([one.hypotheses for _ in range(2) for one in session.step()])
     assert found[0] == found[1]
     assert len(found[0]) == 1030
+
+
+@pytest.mark.parametrize("cell", ["self-attention", "ssru"])
+@pytest.mark.parametrize("forced_first_id", [None, 7])
+@pytest.mark.parametrize("vary", [with_forced, with_sampling])
+def test_what_is_forced_and_drawn_is_that_of_the_plain_search_over_the_same_numbers(
+    cell: str,
+    forced_first_id: int | None,
+    vary: Callable[[random.Random, DecodeRequest], DecodeRequest],
+) -> None:
+    network, _ = random_network({"decoder_cell": cell}, num_threads=2)
+    tokens = replace(TOKENS, forced_first_id=forced_first_id)
+    next_log_probs = plain_network(network)
+    for request, hypotheses in run_in_a_crowd(
+        network, random.Random(19), 30, tokens=tokens, vary=vary
+    ):
+        search = reference_search if request.search.sampling is None else reference_sample
+        expected = search(
+            next_log_probs,
+            tokens,
+            list(request.source_ids),
+            list(request.prefix_ids),
+            request.search,
+            forced_ids=request.forced_ids,
+        )
+        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+        for hypothesis, reference in zip(hypotheses, expected, strict=True):
+            assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
+            assert list(hypothesis.token_log_probs) == reference.log_probs
+            assert hypothesis.is_truncated == reference.is_truncated

@@ -409,3 +409,17 @@ def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
     reference.write_text("one\n")
     assert main(["translate", str(source), *flags]) == 1
     assert "reference.txt:2: no such line" in capfd.readouterr().err
+
+
+def test_every_line_begins_as_asked_and_has_its_terms(
+    checkpoint: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, terms = tmp_path / "source.txt", tmp_path / "terms.tsv"
+    source.write_text("The cat sees the river.\n7.30\n", encoding="utf-8")
+    terms.write_text("river\tZ9 河流\n", encoding="utf-8")
+    flags = ["--checkpoint", str(checkpoint), "--prefix", "我 的", "--glossary", str(terms)]
+    flags += ["--top-k", "5", "--seed", "3", "--beam-size", "2"]
+    first, second = _output(capfd, str(source), *flags)
+    assert first.startswith("我 的")
+    assert second == "7.30"
+    assert _output(capfd, str(source), *flags) == [first, second]

@@ -11,7 +11,7 @@ from model.config import SpecialTokens
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder
-from model.decode.constraints import check_suppressed
+from model.decode.constraints import check_tokens
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
@@ -44,7 +44,7 @@ class GridBackend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences, sorted by length; see `Backend.admit`."""
-        check_suppressed(requests, vocab_size=self._network.config.output_size)
+        check_tokens(requests, vocab_size=self._network.config.output_size)
         pairs = list(zip(slot_ids, requests, strict=True))
         done: list[int] = []
         try:

@@ -78,13 +78,14 @@ class Grid:
             device=network.device,
             dtype=network.dtype,
             score_dtype=network.score_dtype,
+            forced_first_id=tokens.forced_first_id,
         )
         self._ledger = Ledger(
             num_slots=num_slots, num_columns=self._tables.num_columns, width=width
         )
         self._recordings: dict[Bucket, _Recording] = {}
         self._sent: deque[_Sent] = deque()
-        self._needed: tuple[int, int, bool, bool] | None = None
+        self._needed: tuple[int, int, bool, bool, bool] | None = None
         self._is_last = False
 
     @property
@@ -173,7 +174,7 @@ class Grid:
     def _bucket(self) -> Bucket:
         """The smallest bucket that holds everybody."""
         tables = self._tables
-        source_length, num_candidates, with_sources, with_suppressed = self._needs()
+        source_length, num_candidates, with_sources, with_suppressed, with_sampling = self._needs()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
@@ -183,9 +184,10 @@ class Grid:
             num_candidates=num_candidates,
             with_sources=with_sources,
             with_suppressed=with_suppressed,
+            with_sampling=with_sampling,
         )
 
-    def _needs(self) -> tuple[int, int, bool, bool]:
+    def _needs(self) -> tuple[int, int, bool, bool, bool]:
         """What the sentences that run need, which changes only when one joins or leaves."""
         if self._needed is None:
             running = self._ledger.running
@@ -194,6 +196,7 @@ class Grid:
                 max(2 * self._tables.width, *(item.search.candidates for item in running)),
                 any(item.search.with_alignment for item in running),
                 any(item.suppressed_ids for item in running),
+                any(item.search.sampling is not None for item in running),
             )
         return self._needed
 

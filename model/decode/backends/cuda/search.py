@@ -14,6 +14,7 @@ from torch import Tensor
 from model.config import SpecialTokens
 from model.decode import beam_search
 from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.sampling import RowSampling, mixed, sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,6 @@ class GridSearch:
     def __init__(self, tokens: SpecialTokens, device: torch.device) -> None:
         """Take note of the special tokens."""
         self._eos_id = tokens.eos_id
-        self._forced_first_id = tokens.forced_first_id
         suppressed = tokens.suppressed_ids
         self._suppressed = torch.tensor(suppressed, device=device) if suppressed else None
 
@@ -71,9 +71,14 @@ class GridSearch:
         groups = _groups(tables, bucket)
         num_generated = tables.positions[:num_slots] - tables.prefix_lengths[:num_slots] + 1
         mask = _suppressed(tables, bucket)
+        continuations = beam_search.row_continuations(
+            logits, bucket.num_candidates, self._suppressed, mask
+        )
+        if (sampling := _sampling(tables, bucket)) is not None:
+            steps = num_generated.repeat_interleave(width)
+            continuations = sample(continuations, sampling, steps)
         continuations = beam_search.force(
-            beam_search.row_continuations(logits, bucket.num_candidates, self._suppressed, mask),
-            self._forced(tables, num_generated).repeat_interleave(width),
+            continuations, self._forced(tables, num_generated).repeat_interleave(width)
         )
         candidates = beam_search.best_candidates(
             tables.scores[:num_slots].flatten(), continuations, groups
@@ -85,15 +90,31 @@ class GridSearch:
         return _pack(candidates, decision, sources, (num_slots, width))
 
     def _forced(self, tables: GridTables, num_generated: Tensor) -> Tensor:
-        """(S,) int64, the only token a sentence may add, or −1: prefix, first token, cap."""
+        """(S,) int64, the only token a sentence may add, or −1: what is planned, or the cap."""
         num_slots = len(num_generated)
         following = (tables.positions[:num_slots] + 1).clamp_(max=tables.num_columns - 1)
-        forced = torch.full_like(num_generated, -1)
-        if self._forced_first_id is not None:
-            forced.masked_fill_(num_generated == 0, self._forced_first_id)
-        forced.masked_fill_(num_generated == tables.max_lengths[:num_slots] - 1, self._eos_id)
-        prefixes = tables.prefixes[:num_slots].gather(1, following.unsqueeze(1)).squeeze(1)
-        return torch.where(num_generated < 0, prefixes, forced)
+        forced = tables.forced[:num_slots].gather(1, following.unsqueeze(1)).squeeze(1)
+        is_at_cap = num_generated == tables.max_lengths[:num_slots] - 1
+        return forced.masked_fill_(is_at_cap, self._eos_id)
+
+
+def _sampling(tables: GridTables, bucket: Bucket) -> RowSampling | None:
+    """How rows are drawn; None where no sentence asks for it."""
+    if not bucket.with_sampling:
+        return None
+    slots = tables.sampling
+    assert slots is not None
+
+    def rows(values: Tensor) -> Tensor:
+        return values[: bucket.num_slots].repeat_interleave(tables.width)
+
+    beams = torch.arange(bucket.num_slots * tables.width, device=tables.device) % tables.width
+    return RowSampling(
+        seeds=mixed(rows(slots.seeds), beams),
+        temperatures=rows(slots.temperatures),
+        top_ks=rows(slots.top_ks),
+        top_ps=rows(slots.top_ps),
+    )
 
 
 def _suppressed(tables: GridTables, bucket: Bucket) -> Tensor | None:

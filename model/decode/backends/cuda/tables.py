@@ -20,6 +20,7 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.decode.constraints import suppressed_mask
+from model.decode.sampling import RowSampling, numbers_of
 from model.nn.cells import StateShape
 from model.request import DecodeRequest, SessionLimits
 
@@ -38,6 +39,7 @@ class Bucket:
         num_candidates: Continuations a sentence considers at most, C.
         with_sources: Also say which source position each row attended to most.
         with_suppressed: Some sentence has tokens that it may not choose.
+        with_sampling: Some sentence is drawn.
     """
 
     num_slots: int
@@ -46,6 +48,7 @@ class Bucket:
     num_candidates: int
     with_sources: bool
     with_suppressed: bool
+    with_sampling: bool
 
 
 def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
@@ -74,7 +77,9 @@ class GridTables:
         max_lengths: (S,) int64, target tokens with EOS.
         prefix_lengths: (S,) int64, at least 1.
         source_lengths: (S,) int64, at least 1.
-        prefixes: (S, T) int64.
+        forced: (S, T) int64, what is forced at a position: the prefix, a first token, what the
+            translation has to begin with; −1 where nothing is.
+        sampling: How slots are drawn, (S,) each, without rows in the seeds; None until one is.
         suppressed: (S, V) bool, the tokens that a sentence may not choose; None until one has any.
     """
 
@@ -89,8 +94,9 @@ class GridTables:
         device: torch.device,
         dtype: torch.dtype,
         score_dtype: torch.dtype,
+        forced_first_id: int | None,
     ) -> None:
-        """Allocate; `width` is K, `num_slots` is S."""
+        """Allocate; `width` is K, `num_slots` is S. A first token may be forced on everybody."""
         self.width = width
         self.num_slots = num_slots
         self.num_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
@@ -119,12 +125,14 @@ class GridTables:
         self.tokens = zeros(num_slots, width, kind=torch.int64)
         self.scores = zeros(num_slots, width, kind=score_dtype)
         self.positions = zeros(num_slots, kind=torch.int64)
-        self.prefixes = zeros(num_slots, self.num_columns, kind=torch.int64)
+        self.forced = zeros(num_slots, self.num_columns, kind=torch.int64)
         self.widths, self.num_candidates, self.max_lengths, self.prefix_lengths = (
             torch.ones(num_slots, device=device, dtype=torch.int64) for _ in range(4)
         )
         self.source_lengths = torch.ones(num_slots, device=device, dtype=torch.int64)
         self.suppressed: Tensor | None = None
+        self.sampling: RowSampling | None = None
+        self._forced_first_id = forced_first_id
         self._vocab_size = config.output_size
 
     def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
@@ -136,7 +144,8 @@ class GridTables:
 
     def write(self, slots: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Set the search of newcomers to its beginning; the encoder writes its output itself."""
-        longest = max(len(request.prefix_ids) for request in requests)
+        plans = [self._plan(request) for request in requests]
+        longest = max(map(len, plans))
         packed = self.to_device(
             [
                 (
@@ -146,13 +155,15 @@ class GridTables:
                     request.search.max_length,
                     len(request.prefix_ids),
                     len(request.source_ids),
-                    *request.prefix_ids,
-                    *[0] * (longest - len(request.prefix_ids)),
+                    request.search.num_starts,
+                    *plan,
+                    *[-1] * (longest - len(plan)),
                 )
-                for slot, request in zip(slots, requests, strict=True)
+                for slot, request, plan in zip(slots, requests, plans, strict=True)
             ]
         )
-        index, numbers, prefixes = packed[:, 0], packed[:, 1:6], packed[:, 6:]
+        index, numbers = packed[:, 0], packed[:, 1:6]
+        num_starts, forced = packed[:, 6:7], packed[:, 7:]
         columns = (
             self.widths,
             self.num_candidates,
@@ -162,14 +173,45 @@ class GridTables:
         )
         for column, table in enumerate(columns):
             table.index_copy_(0, index, numbers[:, column])
-        self.prefixes[:, :longest].index_copy_(0, index, prefixes)
-        self.tokens.index_copy_(0, index, prefixes[:, :1].expand(-1, self.width))
-        start = torch.full_like(self.scores[:1], float("-inf"))
-        start[:, 0] = 0.0
-        self.scores.index_copy_(0, index, start.expand(len(slots), -1))
+        self.forced.index_fill_(0, index, -1)
+        self.forced[:, :longest].index_copy_(0, index, forced)
+        self.tokens.index_copy_(0, index, forced[:, :1].expand(-1, self.width))
+        start = torch.zeros(len(slots), self.width, device=self.device, dtype=self.scores.dtype)
+        is_empty = torch.arange(self.width, device=self.device) >= num_starts
+        self.scores.index_copy_(0, index, start.masked_fill_(is_empty, float("-inf")))
         self.positions.index_fill_(0, index, 0)
         self.ancestors.index_fill_(0, index, value=False)
         self._write_suppressed(index, requests)
+        self._write_sampling(index, requests)
+
+    def _plan(self, request: DecodeRequest) -> tuple[int, ...]:
+        """What is forced at the first positions, whatever the network says."""
+        first = () if self._forced_first_id is None else (self._forced_first_id,)
+        plan = (*request.prefix_ids, *first, *request.forced_ids)
+        return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first
+
+    def _write_sampling(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
+        """Whoever joins is drawn in its own way, or not at all."""
+        if self.sampling is None:
+            if all(request.search.sampling is None for request in requests):
+                return
+            whole = torch.zeros_like(self.positions)
+            real = whole.to(torch.float64)
+            self.sampling = RowSampling(
+                seeds=whole, temperatures=real, top_ks=whole.clone(), top_ps=real.clone()
+            )
+        numbers = [numbers_of(request.search) for request in requests]
+        for table, values in zip(
+            (
+                self.sampling.temperatures,
+                self.sampling.top_ks,
+                self.sampling.top_ps,
+                self.sampling.seeds,
+            ),
+            zip(*numbers, strict=True),
+            strict=True,
+        ):
+            table.index_copy_(0, index, torch.tensor(values, dtype=table.dtype).to(self.device))
 
     def _write_suppressed(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
         """Whoever joins has its own tokens suppressed, and none of the sentence's before it."""

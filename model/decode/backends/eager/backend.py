@@ -20,7 +20,8 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
-from model.decode.constraints import check_suppressed
+from model.decode.constraints import check_tokens, forced_token
+from model.decode.sampling import RowSampling, row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
@@ -69,7 +70,7 @@ class EagerBackend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
-        check_suppressed(requests, vocab_size=self._network.vocab_size)
+        check_tokens(requests, vocab_size=self._network.vocab_size)
         slots = [
             self._table.add(slot_id, request, step=self._step)
             for slot_id, request in zip(slot_ids, requests, strict=True)
@@ -86,10 +87,10 @@ class EagerBackend:
         longest = max(len(request.source_ids) for request in requests)
         self._num_encoded_tokens += longest * len(requests)
         rows = self._ids([row for slot in slots for row in slot.rows])
-        is_first = self._ids([int(b == 0) for slot in slots for b in range(len(slot.rows))])
+        starts = [b < slot.search.num_starts for slot in slots for b in range(len(slot.rows))]
         start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
         self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
-            is_first == 0, float("-inf")
+            self._ids(starts) == 0, float("-inf")
         )
         self._next_tokens[rows] = start
 
@@ -130,6 +131,7 @@ class EagerBackend:
         )
         if most_attended is not None:
             self._history.sources[torch.arange(self._table.num_rows), positions] = most_attended
+        continuations = self._drawn(continuations, layout)
         continuations, endless = self._force(continuations, layout)
         candidates = beam_search.best_candidates(
             self._scores[: self._table.num_rows], continuations, layout.groups
@@ -170,7 +172,18 @@ class EagerBackend:
             started=self._ids(started),
             with_attention=any(slot.search.with_alignment for slot in slots),
             allowed=None if self._shortlist is None else self._allowed(slots, self._shortlist),
+            sampling=self._sampling(slots),
         )
+
+    def _sampling(self, slots: list[Slot]) -> RowSampling | None:
+        """How rows are drawn; None where no sentence asks for it."""
+        if all(slot.search.sampling is None for slot in slots):
+            return None
+        by_row = [(slots[0].search, 0)] * self._table.num_rows
+        for slot in slots:
+            for beam, row in enumerate(slot.rows):
+                by_row[row] = (slot.search, beam)
+        return row_sampling(by_row, self._device)
 
     def _allowed(self, slots: list[Slot], shortlist: Shortlist) -> list[npt.NDArray[np.int64]]:
         """The list of every row."""
@@ -200,10 +213,22 @@ class EagerBackend:
             max_candidates=max(candidates),
         )
 
+    def _drawn(
+        self, continuations: beam_search.RowContinuations, layout: Layout
+    ) -> beam_search.RowContinuations:
+        """The continuations, drawn for the rows of sentences that are sampled."""
+        if layout.sampling is None:
+            return continuations
+        steps = [0] * self._table.num_rows
+        for slot in layout.slots:
+            for row in slot.rows:
+                steps[row] = slot.num_generated(self._step)
+        return sample(continuations, layout.sampling, self._ids(steps))
+
     def _force(
         self, continuations: beam_search.RowContinuations, layout: Layout
     ) -> tuple[beam_search.RowContinuations, Tensor | None]:
-        """Leave no choice within a prefix, at a forced first token, and at the cap.
+        """Leave no choice where a token is forced.
 
         Returns:
             The continuations, and which sentences are within their prefix, (S,) bool, or None if
@@ -211,7 +236,7 @@ class EagerBackend:
         """
         forced = [-1] * self._table.num_rows
         for slot in layout.slots:
-            token = self._forced_token(slot)
+            token = forced_token(slot.request, self._tokens, slot.num_generated(self._step))
             if token is not None:
                 for row in slot.rows:
                     forced[row] = token
@@ -220,14 +245,6 @@ class EagerBackend:
         in_prefix = [slot.num_generated(self._step) < 0 for slot in layout.slots]
         endless = torch.tensor(in_prefix, device=self._device) if any(in_prefix) else None
         return continuations, endless
-
-    def _forced_token(self, slot: Slot) -> int | None:
-        num_generated = slot.num_generated(self._step)
-        if num_generated < 0:
-            return slot.request.prefix_ids[slot.num_fed(self._step) + 1]
-        if num_generated == slot.search.max_length - 1:
-            return self._tokens.eos_id
-        return self._tokens.forced_first_id if num_generated == 0 else None
 
     def _collect(
         self, candidates: beam_search.Candidates, decision: beam_search.Decision, layout: Layout

@@ -18,6 +18,7 @@ from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
 from model.decode.constraints import outside_mask, restrict, suppressed_mask
+from model.decode.sampling import RowSampling
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
 from model.request import SessionLimits
@@ -33,6 +34,7 @@ class Layout:
         started: (R,) int64, the step at which each row's sentence joined.
         with_attention: Some sentence asks for an alignment.
         allowed: The tokens that each row may choose, R lists; None without a shortlist.
+        sampling: How rows are drawn; None where no sentence asks for it.
     """
 
     slots: list[Slot]
@@ -40,6 +42,7 @@ class Layout:
     started: Tensor
     with_attention: bool
     allowed: list[npt.NDArray[np.int64]] | None = None
+    sampling: RowSampling | None = None
 
 
 class CachedNetwork:
