@@ -100,7 +100,7 @@ def test_a_deadline_drops_its_work(slow_server: RunningServer) -> None:
     assert slow_server.metrics()["dragoman_finished_segments_total"] - before < len(TEXTS) * 15
 
 
-LONG = {"texts": [" ".join(TEXTS)] * 100, "target": "zh-Hans", "beam_size": 4}
+MANY = {"texts": [" ".join(TEXTS)] * 100, "target": "zh-Hans", "beam_size": 4}
 
 
 def test_a_stream_whose_client_leaves_drops_its_work_and_is_counted_once(
@@ -110,7 +110,7 @@ def test_a_stream_whose_client_leaves_drops_its_work_and_is_counted_once(
     before = slow_server.metrics()
     with (
         slow_server.client() as client,
-        client.stream("POST", "/v1/translate/stream", json=LONG) as reply,
+        client.stream("POST", "/v1/translate/stream", json=MANY) as reply,
     ):
         assert next(reply.iter_lines()) == "event: segment"
     _wait_idle(slow_server)
@@ -124,7 +124,7 @@ def test_a_stream_whose_client_leaves_drops_its_work_and_is_counted_once(
 
 def test_a_stream_that_takes_too_long_ends_with_an_error(slow_server: RunningServer) -> None:
     with slow_server.client() as client:
-        reply = client.post("/v1/translate/stream", json=LONG | {"timeout_seconds": 0.5})
+        reply = client.post("/v1/translate/stream", json=MANY | {"timeout_seconds": 0.5})
     _wait_idle(slow_server)
     if reply.status_code == 200:  # a sentence was done by then
         name, _, data = reply.text.rstrip().rpartition("event: ")[2].partition("\ndata: ")
