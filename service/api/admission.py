@@ -38,12 +38,13 @@ from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 
 AskedT = TypeVar("AskedT")
+ReadT_co = TypeVar("ReadT_co", covariant=True)
 
 
-class Contract(Protocol[AskedT]):
-    """Wire of one API: how a request of it is read, and how it is answered.
+class Wire(Protocol[ReadT_co]):
+    """How a request of one API is read.
 
-    `AskedT` is what `parse` keeps of a request for the reply.
+    `ReadT_co` is what `parse` keeps of a request for the reply.
     """
 
     @property
@@ -54,36 +55,29 @@ class Contract(Protocol[AskedT]):
     def key_name(self) -> str | None:
         """The value that may carry an API key; None where only the header does."""
 
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, AskedT]:
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, ReadT_co]:
         """What is to be translated, and what the reply needs to know of the request.
 
         Raises:
             RequestError: A 400 or 413 in the contract's words.
         """
 
+
+class Contract(Wire[AskedT], Protocol[AskedT]):
+    """Wire of one API: how a request of it is read, and how it is answered."""
+
     def reply(self, results: Sequence[TranslatedText], asked: AskedT) -> Response:
         """The answer, of one result per text, in order."""
 
 
-class StreamContract(Protocol[AskedT]):
-    """Wire of one API that answers with events: a `Contract` but for its answers."""
-
-    @property
-    def takes_forms(self) -> bool:
-        """As of `Contract`."""
-
-    @property
-    def key_name(self) -> str | None:
-        """As of `Contract`."""
-
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, AskedT]:
-        """As of `Contract`."""
+class StreamContract(Wire[AskedT], Protocol[AskedT]):
+    """Wire of one API that answers sentence by sentence."""
 
     def segment(self, done: DoneSegment) -> Event:
         """The event of a sentence."""
 
     def result(self, results: Sequence[TranslatedText], asked: AskedT) -> Event:
-        """The event of one result per text, in order."""
+        """The last event, of one result per text, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +146,7 @@ class Admission:
             return await unless_gone(request, work)
 
     async def read(
-        self, request: Request, contract: Contract[AskedT] | StreamContract[AskedT]
+        self, request: Request, contract: Wire[AskedT]
     ) -> tuple[Caller, dict[str, object]]:
         """The caller and the request's values.
 
@@ -255,7 +249,5 @@ class Admission:
         return pages, [Origin(route=job.by_source[one.tag], detected=one) for one in found]
 
 
-def _key(
-    contract: Contract[AskedT] | StreamContract[AskedT], values: Mapping[str, object]
-) -> object:
+def _key(contract: Wire[AskedT], values: Mapping[str, object]) -> object:
     return None if contract.key_name is None else values.get(contract.key_name)

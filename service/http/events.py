@@ -23,6 +23,7 @@ PAUSE_SECONDS = 15.0
 """Silence, at most: proxies close what is silent, and a client that has gone is to be noticed."""
 
 _PAUSE = b":\n\n"
+_LINE_ENDS = {number: f"\\u{number:04x}" for number in (0x85, 0x2028, 0x2029)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,9 @@ class Event:
 
     @property
     def encoded(self) -> bytes:
-        """Its bytes; JSON on one line, as it escapes line breaks."""
+        """Its bytes; JSON on one line, whatever a client takes for the end of one."""
         data = json.dumps(self.data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        data = data.translate(_LINE_ENDS)
         return f"event: {self.name}\ndata: {data}\n\n".encode("utf-8", "replace")
 
 

@@ -2,7 +2,7 @@
 
 Owns what is kept and for how long: the least recently used leave when the bytes are taken. A
 segment is known by the digest of all that its result depends on, so a hit is what a search has
-found, bit for bit. Pure but for its own state; who asks is `service.models.translator`.
+found, bit for bit. Pure but for its own state; who asks is `service.models.segment_search`.
 """
 
 from collections import OrderedDict

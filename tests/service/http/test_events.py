@@ -55,7 +55,7 @@ class Sent:
 def test_an_event_is_a_line_of_its_name_and_one_of_its_data() -> None:
     sent = Sent()
     asyncio.run(sent.answer(ONE, TWO))
-    assert sent.body == ('event: one\ndata: {"text":"a\\nb\u2028"}\n\nevent: two\ndata: [1]\n\n')
+    assert sent.body == ('event: one\ndata: {"text":"a\\nb\\u2028"}\n\nevent: two\ndata: [1]\n\n')
     start, *parts = sent.messages
     headers = dict(start["headers"])
     assert (start["status"], headers[b"x-accel-buffering"]) == (200, b"no")
