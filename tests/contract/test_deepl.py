@@ -240,5 +240,5 @@ def test_usage_grows_by_what_was_translated(client: httpx.Client) -> None:
 
 
 def test_what_is_not_there_is_a_404(client: httpx.Client) -> None:
-    for path in ("/v2/write/rephrase", "/v2/document", "/v3/style_rules"):
+    for path in ("/v2/write/rephrase", "/v3/style_rules"):
         assert client.post(path, json={}).status_code == 404

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from model.documents.formats import KINDS
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."
@@ -291,8 +292,8 @@ def test_a_page_is_told_what_it_needs(client: httpx.Client, accepted: str) -> No
             "apiKeys": False,
             "keyRequired": False,
             "suggestions": True,
-            "filesTranslation": False,
-            "supportedFilesFormat": [],
+            "filesTranslation": True,
+            "supportedFilesFormat": [f".{kind}" for kind in KINDS],
             "language": {
                 "source": {"code": "auto", "name": "Auto Detect"},
                 "target": {"code": "zh-Hans", "name": "Chinese"},
