@@ -165,14 +165,11 @@ def _pairs(run: Sequence[Token]) -> dict[int, int]:
 
 
 def _with_elements(run: Sequence[Token]) -> list[Token]:
-    """The tokens of a text; tags stand for themselves where not all of them match."""
+    """The tokens of a text; where not all tags match, nothing changes places with anything."""
     tags = [token for token in run if token.kind in ("opening", "closing")]
     if len(_pairs(tags)) == len(tags):
         return list(run)
-    return [
-        replace(token, kind="lone") if token.kind in ("opening", "closing") else token
-        for token in run
-    ]
+    return [token if token.kind == "text" else replace(token, kind="lone") for token in run]
 
 
 def _tag_name(token: Token) -> str:

@@ -1,5 +1,6 @@
 import os
 import random
+import re
 from pathlib import Path
 
 import lxml.html
@@ -10,7 +11,7 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.documents.document import DocumentOptions
 from model.documents.formats import open_document
 from model.documents.html import html_template
-from model.documents.html_events import page_events
+from model.documents.html_events import Event, page_events
 from model.documents.limits import DocumentLimits
 from model.errors import DocumentError, InputError
 from model.text.inline_codes import class_of, without_codes
@@ -60,9 +61,18 @@ def test_any_fragment_has_the_same_tags_after_a_bad_translation(
 def structure(page: str) -> list[tuple[str, str, str]]:
     """What is no text, but for attributes that people read."""
     return sorted(
-        (one.kind, one.name, "" if "title=" in one.raw or "alt=" in one.raw else one.raw)
+        (one.kind, one.name, "" if "title=" in one.raw or "alt=" in one.raw else notation(one))
         for one in page_events(page)
         if one.kind != "text"
+    )
+
+
+def notation(event: Event) -> str:
+    """An event as it is written; of one that is neither text nor a tag, what could be a tag."""
+    return (
+        "".join(re.findall("<[A-Za-z/!?][^<>]*>?", event.raw))
+        if event.kind == "other"
+        else event.raw
     )
 
 
