@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from support.markup_trees import tree_of
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."
@@ -160,7 +161,14 @@ def test_what_changes_nothing_is_taken(
         ({"show_billed_characters": [1]}, "Value for 'show_billed_characters' not supported"),
         ({"model_type": "best"}, "Value for 'model_type' not supported: best"),
         ({"context": 7}, "Value for 'context' not supported"),
-        ({"tag_handling": "xml"}, "Value for 'tag_handling' not supported: xml"),
+        (
+            {"tag_handling": "md"},
+            "Value for 'tag_handling' not supported: md; it must be html, xml",
+        ),
+        (
+            {"ignore_tags": [5]},
+            "Value for 'ignore_tags' not supported; it must be at most 100 strings",
+        ),
         ({"glossary_id": "some-id"}, "this server has no glossaries"),
         ({"custom_instructions": ["Be kind."]}, "no model of this server takes instructions"),
     ],
@@ -237,6 +245,36 @@ def test_usage_grows_by_what_was_translated(client: httpx.Client) -> None:
     after = client.post("/v2/usage").json()
     assert after["character_count"] == before["character_count"] + len(TEXT) + 1
     assert after["character_limit"] == before["character_limit"] == 1_000_000_000_000
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+def test_tags_come_back_around_what_they_were_around(client: httpx.Client, kind: str) -> None:
+    text = '<p a="b">The <b>cat</b> sees <x>the river</x>. &lt;i&gt;</p>'
+    options = {"tag_handling": kind, "ignore_tags": "x,y", "show_billed_characters": True}
+    (found,) = _translations(_translate(client, text=text, **options))
+    assert tree_of(found["text"]) == tree_of(text)
+    assert "<x>the river</x>" in found["text"]
+    assert "&lt;" in found["text"]
+    assert found["billed_characters"] < len(text)
+    form = {"text": text, "target_lang": "ZH", "tag_handling": kind, "ignore_tags": "x"}
+    (formed,) = _translations(client.post("/v2/translate", data=form))
+    assert formed["text"] == found["text"]
+
+
+def test_the_outline_of_xml_may_be_said_by_name(client: httpx.Client) -> None:
+    text = "<d><t>The cat sees</t><t>the river.</t></d>"
+    one, other = (
+        _translations(_translate(client, text=text, tag_handling="xml", **options))[0]["text"]
+        for options in ({}, {"outline_detection": False, "splitting_tags": ["t"]})
+    )
+    assert one == other
+    found = _translate(client, text=text, tag_handling="xml", outline_detection="0")
+    assert tree_of(_translations(found)[0]["text"]) == tree_of(text)
+
+
+def test_xml_that_is_none_is_refused_in_deepls_words(client: httpx.Client) -> None:
+    message = _message(_translate(client, text="<a>The <b>cat</a>", tag_handling="xml"), 400)
+    assert message.startswith("Tag handling parsing failed, please check input")
 
 
 def test_what_is_not_there_is_a_404(client: httpx.Client) -> None:

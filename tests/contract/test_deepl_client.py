@@ -3,6 +3,7 @@
 import deepl
 import pytest
 
+from support.markup_trees import tree_of
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."
@@ -55,16 +56,35 @@ def test_options_are_taken(client: deepl.DeepLClient, expected: str) -> None:
         ({"target_lang": "ZH", "formality": "more"}, "Target language.*formality"),
         ({"target_lang": "ZH", "formality": "invalid"}, "formality"),
         ({"target_lang": "ZH", "split_sentences": "invalid"}, "split_sentences"),
-        ({"target_lang": "ZH", "tag_handling": "xml"}, "tag_handling"),
+        ({"target_lang": "ZH", "tag_handling": "invalid"}, "tag_handling"),
+        ({"target_lang": "ZH", "tag_handling": "xml", "outline_detection": True}, "parsing failed"),
     ],
 )
 def test_refusals_are_told_in_its_exceptions(
     client: deepl.DeepLClient, options: dict[str, str], words: str
 ) -> None:
     with pytest.raises(deepl.DeepLException, match=words) as caught:
-        client.translate_text(TEXT, **options)
+        client.translate_text(f"{TEXT} <", **options)
     assert caught.value.http_status_code == 400
     assert not caught.value.should_retry
+
+
+@pytest.mark.parametrize("kind", ["html", "xml"])
+def test_tags_come_back(client: "deepl.DeepLClient", kind: str) -> None:
+    text = "The <b>cat</b> sees <x>the river</x>. <i>Nobody</i> waits."
+    found = client.translate_text(
+        text,
+        target_lang="ZH",
+        tag_handling=kind,
+        tag_handling_version="v2",
+        outline_detection=False,
+        splitting_tags="p,q",
+        non_splitting_tags=["i"],
+        ignore_tags=["x", "y"],
+    )
+    assert tree_of(found.text) == tree_of(text)
+    assert "<x>the river</x>" in found.text
+    assert 0 < found.billed_characters < len(text)
 
 
 def test_languages_and_usage_are_told(client: deepl.DeepLClient) -> None:

@@ -42,7 +42,8 @@ class DeepLTranslation(BaseModel):
     detected_source_language: str = Field(description="As it was named, or detected.")
     text: str
     billed_characters: int | None = Field(
-        default=None, description="Characters of the source; with `show_billed_characters`."
+        default=None,
+        description="Characters of the source, tags left out; with `show_billed_characters`.",
     )
     model_type_used: str | None = Field(default=None, description="With `model_type`.")
 
@@ -138,6 +139,9 @@ def error_reply(problem: Problem) -> JsonReply:
     if problem.status == 401:
         message = "an API key is required: send it as Authorization: DeepL-Auth-Key KEY"
         problem = replace(problem, status=403, message=message)
+    if problem.code == "invalid_markup":
+        message = f"Tag handling parsing failed, please check input: {problem.message}"
+        problem = replace(problem, message=message)
     return JsonReply({"message": problem.message}, problem.status, retry_header(problem))
 
 
@@ -161,7 +165,8 @@ def _translation(
         tag = result.origin.route.source if found is None else found.tag
         content = {"detected_source_language": source_code(tag)} | content
     if num_characters is not None:
-        content["billed_characters"] = num_characters
+        without_tags = result.num_characters
+        content["billed_characters"] = num_characters if without_tags is None else without_tags
     if asked.model_type is not None:
         content["model_type_used"] = asked.model_type
     return content

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from model.documents.document import DocumentOptions
 from model.text.pipeline import without_surrogates
-from service.api.checks import search_beam
+from service.api.checks import MAX_TAG_NAMES, search_beam
 from service.api.deepl.languages import find_source, find_target
 from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid, scalar, too_long
 from service.front import Front
 from service.models.routing import RoutingTable
-from service.models.translation import TranslationRequest
+from service.models.translation import Markup, TranslationRequest
 from service.settings import Settings
 
 MAX_TEXTS = 50
@@ -31,10 +32,16 @@ _SPLITTING = ("0", "1", "nonewlines")
 _FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 _ASKS_FOR_IT = frozenset({"more", "less"})
 _FLAGS: Mapping[str, bool] = MappingProxyType({"0": False, "1": True, "false": False, "true": True})
+_TAG_LISTS: Mapping[str, str] = MappingProxyType(
+    {
+        "ignore_tags": "Elements that are copied with all that is in them.",
+        "splitting_tags": "Elements that no sentence goes across.",
+        "non_splitting_tags": "Elements that are inside a sentence.",
+    }
+)
 _NO_GLOSSARIES = "this server has no glossaries"
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "tag_handling": "this server translates plain text",
         "glossary_id": _NO_GLOSSARIES,
         "glossary_ids": _NO_GLOSSARIES,
         "style_id": "this server has no style rules",
@@ -70,12 +77,13 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     _choice(values, "split_sentences", _SPLITTING)
     _flag(values, "preserve_formatting")
     _string(values, "context")
+    markup = _markup(values)
     model_type = _model_type(values)
     has_count = _flag(values, "show_billed_characters")
     asked = Asked(
         num_characters=tuple(map(len, texts)) if has_count else None, model_type=model_type
     )
-    return _job(texts, chosen, front.settings, is_fast=model_type == _FAST), asked
+    return _job(texts, chosen, front.settings, markup, is_fast=model_type == _FAST), asked
 
 
 def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
@@ -177,6 +185,32 @@ def _check_refused(values: Mapping[str, object]) -> None:
             raise _unsupported(name, value, reason=reason)
 
 
+def _markup(values: Mapping[str, object]) -> Markup | None:
+    """The notation of the texts; None where they are plain, whatever is said of tags then."""
+    kind = _choice(values, "tag_handling", ("html", "xml"))
+    _choice(values, "tag_handling_version", ("v1", "v2"))
+    has_outline = _choice(values, "outline_detection", tuple(_FLAGS))
+    options = DocumentOptions(
+        ignored_elements=_tag_names(values, "ignore_tags"),
+        splitting_elements=_tag_names(values, "splitting_tags"),
+        inline_elements=_tag_names(values, "non_splitting_tags"),
+        has_outline=_FLAGS[has_outline or "1"],
+    )
+    if kind is None:
+        return None
+    return Markup(kind="html" if kind == "html" else "xml", options=options)
+
+
+def _tag_names(values: Mapping[str, object], name: str) -> frozenset[str]:
+    """Names of elements: in a list, and in each of its strings with commas between them."""
+    given = values.get(name)
+    listed = given if isinstance(given, list) else [] if given is None else [given]
+    if len(listed) > MAX_TAG_NAMES or not all(isinstance(one, str) for one in listed):
+        raise _unsupported(name, limit=f"at most {MAX_TAG_NAMES} strings")
+    names = [one.strip() for text in listed for one in str(text).split(",")]
+    return frozenset(filter(None, names))
+
+
 def _model_type(values: Mapping[str, object]) -> str | None:
     asked = _choice(values, "model_type", tuple(_MODEL_TYPES))
     return None if asked is None else _MODEL_TYPES[asked]
@@ -219,7 +253,12 @@ def _unsupported(
 
 
 def _job(
-    texts: tuple[str, ...], chosen: ChosenRoute, settings: Settings, *, is_fast: bool
+    texts: tuple[str, ...],
+    chosen: ChosenRoute,
+    settings: Settings,
+    markup: Markup | None,
+    *,
+    is_fast: bool,
 ) -> TranslationRequest:
     beam_size = 1 if is_fast else settings.beam_size
     return TranslationRequest(
@@ -233,6 +272,7 @@ def _job(
         with_alignment=False,
         timeout_seconds=settings.timeout_seconds,
         stopping=settings.stopping,
+        markup=markup,
     )
 
 
@@ -262,6 +302,7 @@ def translate_operation(settings: Settings) -> dict[str, Any]:
 def _options() -> dict[str, Any]:
     """Schemas of all fields but the texts."""
     word = {"type": "string"}
+    names = {"type": "array", "items": word, "maxItems": MAX_TAG_NAMES}
     return {
         "source_lang": {**word, "description": "Source language; without it, it is detected."},
         "target_lang": {**word, "description": "Target language.", "example": "ZH-HANS"},
@@ -280,6 +321,18 @@ def _options() -> dict[str, Any]:
             "enum": [word for word in _FORMALITIES if word not in _ASKS_FOR_IT],
             "description": "Taken; no model has several tones, so more and less are refused.",
         },
+        "tag_handling": {
+            **word,
+            "enum": ["html", "xml"],
+            "description": "Texts have tags, which come back around what they were around.",
+        },
+        "tag_handling_version": {**word, "enum": ["v1", "v2"], "description": "Taken."},
+        "outline_detection": {
+            "type": "boolean",
+            "default": True,
+            "description": "Of XML: an element beside which there is no text ends a sentence.",
+        },
+        **{name: {**names, "description": text} for name, text in _TAG_LISTS.items()},
         "show_billed_characters": {"type": "boolean", "default": False},
         "model_type": {
             **word,
