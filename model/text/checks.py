@@ -66,6 +66,7 @@ class Compared:
         is_lost: Marks were not found where they should be, or are not in their order.
         is_truncated: The end was forced.
         is_term_missed: What stands for a term is not in it.
+        beginning: What somebody else wrote of it, and so may have marks of its own.
     """
 
     source: str
@@ -76,6 +77,7 @@ class Compared:
     is_lost: bool
     is_truncated: bool
     is_term_missed: bool = False
+    beginning: str = ""
 
 
 def _in_order(names: Iterable[CheckName]) -> tuple[CheckName, ...]:
@@ -87,7 +89,8 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
     """The checks that a translation fails, in the order of `ALL_CHECKS`."""
     source, target = compared.source, compared.target
     failures: dict[CheckName, bool] = {
-        "marks": compared.is_lost or differs_in_marks(source, target, compared.marks),
+        "marks": compared.is_lost
+        or differs_in_marks(source, target, compared.marks, compared.beginning),
         "numbers": differs_in_numbers(source, target),
         "characters": target.count("\ufffd") > source.count("\ufffd"),
         "length": is_absurdly_long_or_short(source, target),
@@ -99,13 +102,18 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
     return tuple(name for name in ALL_CHECKS if failures[name])
 
 
-def differs_in_marks(source: str, target: str, marks: Collection[str]) -> bool:
-    """Whether a mark of the source is not as often in the target, or the target has others."""
+def differs_in_marks(source: str, target: str, marks: Collection[str], beginning: str = "") -> bool:
+    """Whether a mark of the source is not as often in the target, or the target has others.
+
+    Those of its beginning, which somebody else wrote, are no others.
+    """
     known = Counter(marks)
     if any(target.count(mark) < source.count(mark) for mark in known):
         return True
     found = Counter(target[mark.start : mark.end] for mark in find_marks(target))
-    return any(source.count(mark) < number for mark, number in found.items())
+    return any(
+        max(source.count(mark), beginning.count(mark)) < number for mark, number in found.items()
+    )
 
 
 def differs_in_numbers(source: str, target: str) -> bool:

@@ -85,12 +85,11 @@ class Glossary:
         self.entries = tuple(entries)
         self.is_carried = is_carried
         self._exact = {one.source: one for one in self.entries if one.is_case_sensitive}
-        self._folded = {
-            one.source.casefold(): one for one in self.entries if not one.is_case_sensitive
-        }
+        self._small = {_small(one.source): one for one in self.entries if not one.is_case_sensitive}
+        self._known = frozenset(_small(one.source) for one in self.entries)
         lengths: dict[str, set[int]] = {}
         for one in self.entries:
-            lengths.setdefault(one.source[0].casefold(), set()).add(len(one.source))
+            lengths.setdefault(_small(one.source[0]), set()).add(len(one.source))
         self._lengths = {key: sorted(own, reverse=True) for key, own in lengths.items()}
 
     def __repr__(self) -> str:
@@ -114,25 +113,26 @@ class Glossary:
             marks: Its marks, in order; a term does not reach into one.
         """
         terms: list[Term] = []
-        done = 0
+        small, known, done = _small(text), self._known, 0
         for begin, end in _gaps(text, marks):
             for start in range(begin, end):
-                lengths = self._lengths.get(text[start].casefold(), ())
+                lengths = self._lengths.get(small[start], ())
                 if start < done or not lengths or not _is_edge(text, start):
                     continue
-                term = self._term_at(text, start, end, lengths)
+                ends = [start + n for n in lengths if small[start : start + n] in known]
+                term = self._term_at(text, start, [place for place in ends if place <= end])
                 if term is not None:
                     terms.append(term)
                     done = term.end
         return terms
 
-    def _term_at(self, text: str, start: int, limit: int, lengths: Sequence[int]) -> Term | None:
-        for length in lengths:
-            end = start + length
-            if end > limit or not _is_edge(text, end):
+    def _term_at(self, text: str, start: int, ends: Sequence[int]) -> Term | None:
+        """The first of the terms that may end at these places."""
+        for end in ends:
+            if not _is_edge(text, end):
                 continue
             found = text[start:end]
-            entry = self._exact.get(found) or self._folded.get(found.casefold())
+            entry = self._exact.get(found) or self._small.get(_small(found))
             if entry is not None:
                 return Term(
                     start=start,

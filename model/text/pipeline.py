@@ -285,6 +285,7 @@ class TextPipeline:
                 is_lost=is_lost,
                 is_truncated=output.is_truncated,
                 is_term_missed=not all(term.is_hit for term in terms),
+                beginning="" if segment.beginning is None else segment.beginning.text,
             )
         )
         checked = ALL_CHECKS if terms else PLAIN_CHECKS

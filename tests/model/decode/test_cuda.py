@@ -15,9 +15,11 @@ from support.search_cases import (
     FAMILIES,
     LIMITS,
     TOKENS,
+    assert_equals_reference,
     random_request,
     run_in_a_crowd,
     small_transformer,
+    with_sampling,
 )
 
 pytestmark = pytest.mark.gpu
@@ -83,3 +85,11 @@ def test_graphs_are_replayed_and_give_what_the_steps_give() -> None:
                 results += [sentence.hypotheses for sentence in session.step()]
         found.append(results)
     assert found[0] == found[1]
+
+
+def test_in_float64_the_device_draws_and_forces_what_the_plain_search_does() -> None:
+    transformer, oracle = small_transformer().cuda(), small_transformer()
+    for request, hypotheses in run_in_a_crowd(
+        transformer, random.Random(13), 60, vary=with_sampling
+    ):
+        assert_equals_reference(oracle, request, hypotheses)

@@ -136,6 +136,16 @@ def test_marks_in_a_beginning_are_there_and_the_others_come_back_behind_it(
     assert translation.segments[0].quality.failed == ()
 
 
+def test_marks_that_only_the_beginning_has_are_no_fault_of_the_network(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    control = Control(target_prefix="See https://example.org,")
+    translation, asked = driven(pipeline, "The cat.", going_on(tokenizer, "the cat."), control)
+    assert translation.text == "See https://example.org, the cat."
+    assert translation.segments[0].quality.failed == ()
+    assert len(asked) == 1
+
+
 def test_another_try_begins_in_the_same_way_and_is_never_a_part(
     pipeline: TextPipeline, tokenizer: Tokenizer
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
-from model.config import LengthLimits
+from model.config import LengthLimits, Sampling
+from model.text.glossary import Entry, Glossary
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
 from service.engine.messages import Configure
@@ -252,3 +253,38 @@ def test_segments_are_told_as_the_whole_result_has_them(
         assert (one.source, one.text) == (segment.source, segment.text)
         assert texts[place].startswith(one.source, one.start)
         assert [other.quality for other in one.segments] == [segment.quality]
+
+
+def test_terms_go_through_both_hops_and_only_the_last_one_begins_as_asked(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    glossary = Glossary([Entry(source="cat", target="Qīng")])
+    asked = _request(f"{TEXT} {TEXT}", "7.30", f"- {TEXT}")
+    request = replace(asked, glossary=glossary, target_prefixes=("我 的", "我", "猫"))
+    first, second, third = runner.run(TwoHops(*hops).translate(request))
+    assert first.best.text.startswith("我 的")
+    assert second.best.text == "7.30"
+    assert third.best.text.startswith("- 猫")
+    assert first.between is not None
+    assert all("Qīng" in one.text for one in first.between if one is not None)
+    assert not any("我" in one.text for one in first.between if one is not None)
+    for segment in (*first.best.segments, *third.best.segments):
+        assert [(use.source, use.target, use.is_hit) for use in segment.terms] == [
+            ("cat", "Qīng", True)
+        ]
+        assert "Qīng" in segment.text
+
+
+def test_only_the_last_hop_is_drawn(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    drawn = [
+        runner.run(
+            TwoHops(*hops).translate(
+                replace(_request(TEXT), sampling=Sampling(temperature=5.0, seed=seed))
+            )
+        )[0]
+        for seed in (1, 2, 3)
+    ]
+    assert len({text.best.text for text in drawn}) > 1
+    assert len({between.text for text in drawn for between in text.between or () if between}) == 1

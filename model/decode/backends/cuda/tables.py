@@ -94,7 +94,7 @@ class GridTables:
         device: torch.device,
         dtype: torch.dtype,
         score_dtype: torch.dtype,
-        forced_first_id: int | None,
+        forced_first_id: int | None = None,
     ) -> None:
         """Allocate; `width` is K, `num_slots` is S. A first token may be forced on everybody."""
         self.width = width
@@ -137,10 +137,12 @@ class GridTables:
 
     def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Numbers from the host, (N, W) int64, without waiting for the device."""
-        ids = torch.from_numpy(np.array(rows, dtype=np.int64))
+        return self._sent(torch.from_numpy(np.array(rows, dtype=np.int64)))
+
+    def _sent(self, values: Tensor) -> Tensor:
         if self.device.type == "cuda":
-            ids = ids.pin_memory()
-        return ids.to(self.device, non_blocking=True)
+            values = values.pin_memory()
+        return values.to(self.device, non_blocking=True)
 
     def write(self, slots: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Set the search of newcomers to its beginning; the encoder writes its output itself."""
@@ -211,7 +213,7 @@ class GridTables:
             zip(*numbers, strict=True),
             strict=True,
         ):
-            table.index_copy_(0, index, torch.tensor(values, dtype=table.dtype).to(self.device))
+            table.index_copy_(0, index, self._sent(torch.tensor(values, dtype=table.dtype)))
 
     def _write_suppressed(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
         """Whoever joins has its own tokens suppressed, and none of the sentence's before it."""
