@@ -31,8 +31,10 @@ def _fill(parts: list[str], chance: random.Random, depth: int, *, is_broken: boo
     for _ in range(chance.randint(1, 5)):
         draw = chance.random()
         if draw < 0.5 or depth > 4:
-            parts.append(" ".join(chance.choices(WORDS, k=chance.randint(1, 8))))
-            parts.append(chance.choice(["", " ", "\n  "]))
+            words = chance.choices(WORDS, k=chance.randint(1, 8))
+            parts.append(" ".join(words))
+            is_tag = words[-1] == "<" and not is_broken  # with what follows
+            parts.append(chance.choice([" " * is_tag, " ", "\n  "]))
         elif draw < 0.6:
             parts.append(chance.choice(EMPTY))
         elif draw < 0.7 and is_broken:
