@@ -100,9 +100,14 @@ def build_files(receiving: Receiving) -> APIRouter:
         name = f"{job.id}.{job.secret}.{job.asked.kind}"
         return JsonReply({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
 
-    @router.get("/download_file/{name}", summary="A translated file", responses=DOWNLOAD_RESPONSES)
-    async def download_file(name: str) -> Response:
-        job_id, _, rest = name.partition(".")
+    @router.get(
+        "/download_file/{name}",
+        summary="A translated file",
+        responses=DOWNLOAD_RESPONSES,
+        openapi_extra=_NAMED,
+    )
+    async def download_file(request: Request) -> Response:
+        job_id, _, rest = request.path_params["name"].partition(".")
         secret, _, ending = rest.partition(".")
         job = queue.find_by_secret(job_id, secret)
         if ending != job.asked.kind or job.state != "done":
@@ -119,6 +124,9 @@ def _failed(job: DocumentJob) -> RequestError:
     )
 
 
+_NAMED: dict[str, Any] = {  # a parameter of the function would be documented with FastAPI's own 422
+    "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
+}
 _FILE_OPERATION: dict[str, Any] = {
     "requestBody": {
         "required": True,

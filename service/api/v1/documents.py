@@ -109,32 +109,40 @@ def build_documents(receiving: Receiving) -> APIRouter:
         "/v1/documents/{document_id}",
         summary="What became of a document",
         responses=STATUS_RESPONSES,
+        openapi_extra=_NAMED,
         dependencies=[DOCUMENTED],
     )
-    async def status(request: Request, document_id: str) -> Response:
-        return JsonReply(_content(await receiving.job(request, document_id)))
+    async def status(request: Request) -> Response:
+        return JsonReply(_content(await receiving.job(request, _asked(request))))
 
     @router.get(
         "/v1/documents/{document_id}/result",
         summary="The translated document",
         responses=RESULT_RESPONSES,
+        openapi_extra=_NAMED,
         dependencies=[DOCUMENTED],
     )
-    async def result(request: Request, document_id: str) -> Response:
-        return receiving.result(await receiving.job(request, document_id))
+    async def result(request: Request) -> Response:
+        return receiving.result(await receiving.job(request, _asked(request)))
 
     @router.delete(
         "/v1/documents/{document_id}",
         summary="Stop and forget a document",
         status_code=204,
         responses=REMOVED_RESPONSES,
+        openapi_extra=_NAMED,
         dependencies=[DOCUMENTED],
     )
-    async def remove(request: Request, document_id: str) -> Response:
-        await receiving.queue.remove(await receiving.job(request, document_id))
+    async def remove(request: Request) -> Response:
+        await receiving.queue.remove(await receiving.job(request, _asked(request)))
         return Response(status_code=204)
 
     return router
+
+
+def _asked(request: Request) -> str:
+    """The id in the path."""
+    return str(request.path_params["document_id"])
 
 
 def _content(job: DocumentJob) -> dict[str, object]:
@@ -154,6 +162,11 @@ def _content(job: DocumentJob) -> dict[str, object]:
     }
 
 
+_NAMED: dict[str, Any] = {  # a parameter of the function would be documented with FastAPI's own 422
+    "parameters": [
+        {"name": "document_id", "in": "path", "required": True, "schema": {"type": "string"}}
+    ]
+}
 _CODE = {"type": "string", "minLength": 1, "maxLength": 64}
 _FIELDS = {
     "source": {**_CODE, "description": 'Source language; "auto", the default, detects it.'},
