@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -59,6 +59,14 @@ test-parity: install ## Compare with every family's reference on 500 sentences a
 	$(BIN)/pytest -m parity -s
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity $(PARITY_FLAGS)
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.parity.tokenizers
+
+test-browser: install build/axe/node_modules/axe-core/axe.min.js ## Use the web page with a real Chromium (CHROMIUM names it); screenshots in build/screenshots
+	$(BIN)/pip install --quiet --constraint constraints.txt 'playwright'
+	$(BIN)/pytest -m browser tests/browser
+
+# What finds barriers on a page: a tool of the tests, not a part of anything.
+build/axe/node_modules/axe-core/axe.min.js:
+	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py

@@ -49,6 +49,7 @@ from service.telemetry.metrics import Metrics
 from service.telemetry.request_context import context_of
 from service.telemetry.tracing import open_tracing
 from service.version import distribution_version
+from service.web import routes as web
 
 if TYPE_CHECKING:
     from service.telemetry.spans import Spans
@@ -203,6 +204,7 @@ def _add_routes(
         admin.build_router(front, check_admin=access.check_admin),
         models.build_router(front, check_admin=access.check_admin),
         docs.build_router(app.openapi),
+        web.build_router(has_page=front.settings.page),
     ):
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]

@@ -160,6 +160,7 @@ class Settings(BaseSettings):
         redis_url: Where several servers share these counts; None keeps them in the process.
         trusted_proxies: Networks whose X-Forwarded-For is believed, separated by commas.
         cors_origins: Origins whose pages may call the server, separated by commas, or "*".
+        page: Whether there is a web page at `/`.
         max_header_bytes: Of one request: its line, where LibreTranslate's clients may put the
             text, and its headers.
         header_timeout_seconds: Time for them to arrive.
@@ -241,6 +242,7 @@ class Settings(BaseSettings):
     redis_url: SecretStr | None = None
     trusted_proxies: Annotated[tuple[Network, ...], NoDecode, BeforeValidator(_parse_networks)] = ()
     cors_origins: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_parse_origins)] = ()
+    page: bool = True
     max_header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024)] = 64 * 1024
     header_timeout_seconds: Seconds = 10.0
     max_connections: Count = 1000

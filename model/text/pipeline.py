@@ -49,6 +49,7 @@ from model.text.segments import (
     copied,
     joined,
 )
+from model.text.spans import Span, token_spans
 from model.text.stretches import stretches
 from model.text.tokenizer import Tokenizer
 from model.text.tries import Placed, Tries, merged, without
@@ -122,6 +123,14 @@ class TextPipeline:
     def target_pieces(self) -> dict[int, str]:
         """The same for the target."""
         return self._tokenizer.target_pieces()
+
+    def source_spans(self, segment: Segment, pair: LanguagePair) -> tuple[Span | None, ...]:
+        """Where the source tokens of a segment are in its text."""
+        return token_spans(self._tokenizer.source_tokens(segment.source_ids, pair), segment.text)
+
+    def target_spans(self, text: str, target_ids: Sequence[int]) -> tuple[Span | None, ...]:
+        """Where target tokens are in the translation that was made of them."""
+        return token_spans(self._tokenizer.target_tokens(target_ids), text)
 
     def prepare(
         self, text: str, pair: LanguagePair, control: Control | None = None

@@ -6,7 +6,7 @@ files (`model.text.pieces` reads the bytes of SentencePiece's, `model.text.moses
 (`model.text.segmenter`) and it does not know how long a segment may be (`model.text.pipeline`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 from model.config import SpecialTokens
 from model.errors import ConfigError, shown
@@ -46,6 +46,10 @@ class _TableSide:
         # SentencePiece leaves a piece that its file lacks as it is: a table may join two files.
         return text.replace(_SPACE, " ").strip(" ") if _SPACE in text else text
 
+    def piece(self, index: int) -> str:
+        """The piece of an id; "" if it has none."""
+        return self._pieces.get(index, "")
+
     def named(self) -> dict[int, str]:
         """The piece of every id that text uses."""
         return dict(self._pieces)
@@ -72,6 +76,11 @@ class _OwnSide:
         return self._model.own_text(
             [index for index in ids if 0 <= index < size and index not in specials]
         )
+
+    def piece(self, index: int) -> str:
+        """The piece of an id; "" if it has none."""
+        is_text = 0 <= index < len(self._model) and index not in self._specials
+        return self._model.own_piece(index) if is_text else ""
 
     def named(self) -> dict[int, str]:
         """The piece of every id that text uses."""
@@ -184,6 +193,22 @@ class Tokenizer:
     def decode(self, target_ids: Iterable[int]) -> str:
         """The text of target ids; special tokens, tags and ids without a piece are left out."""
         return self._target.text(target_ids)
+
+    def source_tokens(self, ids: Sequence[int], pair: LanguagePair) -> list[str | None]:
+        """The piece of each source id of a segment, as of `encode`.
+
+        None stands for no text: a prompt, tags, EOS. An id without a piece, `unk_id`, has "".
+        """
+        before = self.num_source_extras(pair) - self.num_source_ends
+        after = len(ids) - self.num_source_ends
+        return [
+            self._source.piece(index) if before <= place < after else None
+            for place, index in enumerate(ids)
+        ]
+
+    def target_tokens(self, ids: Iterable[int]) -> list[str | None]:
+        """The piece of each target id; "" of one without a piece."""
+        return [self._target.piece(index) for index in ids]
 
     def source_pieces(self) -> dict[int, str]:
         """The piece of every source id that text and tags use; special tokens have none."""

@@ -15,6 +15,7 @@ from model.text.control import Control
 from model.text.detection import Detection
 from model.text.glossary import Glossary
 from model.text.segments import PreparedText, TranslatedSegment, Translation
+from model.text.spans import TokenSpans
 from service.models.routing import Route
 from service.priority import Priority
 
@@ -127,6 +128,8 @@ class TranslatedText:
             segment that the network has not seen.
         between: For every segment what it was between two hops; None for one that was copied, and
             where there was one hop.
+        spans: For every segment where its tokens are; None for one that was copied, and where no
+            alignment was asked for.
         num_characters: What it says, in characters, tags left out; None where it is plain text.
         origin: Where it came from and by which way; None until the request is answered.
     """
@@ -135,6 +138,7 @@ class TranslatedText:
     alternatives: tuple[str, ...]
     hypotheses: tuple[Hypothesis | None, ...]
     between: tuple[Between | None, ...] | None = None
+    spans: tuple[TokenSpans | None, ...] | None = None
     num_characters: int | None = None
     origin: Origin | None = None
 

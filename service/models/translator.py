@@ -21,6 +21,7 @@ from model.text.diversity import differing
 from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
 from model.text.rounds import Draft
+from model.text.spans import TokenSpans
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
 from service.errors import deadline_exceeded, too_long
@@ -232,7 +233,12 @@ class OnlineTranslator:
         self, texts: Sequence[SearchedText], request: TranslationRequest
     ) -> list[TranslatedText]:
         def finish(text: SearchedText) -> TranslatedText:
-            return _finished(self.pipeline, text, num_alternatives=request.num_alternatives)
+            return _finished(
+                self.pipeline,
+                text,
+                num_alternatives=request.num_alternatives,
+                with_spans=request.with_alignment,
+            )
 
         return await self._map(finish, texts, request)
 
@@ -348,7 +354,7 @@ def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:
 
 
 def _finished(
-    pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int
+    pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int, with_spans: bool
 ) -> TranslatedText:
     """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
     prepared = text.prepared
@@ -356,11 +362,30 @@ def _finished(
     texts = {best.text: None}
     for rank in range(1, num_alternatives + 1):
         texts[pipeline.finish(prepared, hypotheses_at(text.found, rank)).text] = None
-    hypotheses = iter(text.best)
+    remaining = iter(text.best)
+    hypotheses = tuple(
+        None if segment.is_verbatim else next(remaining) for segment in prepared.segments
+    )
     return TranslatedText(
         best=best,
         alternatives=tuple(texts)[1:],
-        hypotheses=tuple(
-            None if segment.is_verbatim else next(hypotheses) for segment in prepared.segments
-        ),
+        hypotheses=hypotheses,
+        spans=_spans(pipeline, text, hypotheses) if with_spans else None,
+    )
+
+
+def _spans(
+    pipeline: TextPipeline, text: SearchedText, hypotheses: Sequence[Hypothesis | None]
+) -> tuple[TokenSpans | None, ...]:
+    """Where the tokens of each segment are."""
+    prepared = text.prepared
+    every = zip(prepared.segments, text.translation.segments, hypotheses, strict=True)
+    return tuple(
+        None
+        if found is None
+        else TokenSpans(
+            source=pipeline.source_spans(segment, prepared.pair),
+            target=pipeline.target_spans(translated.text, found.token_ids),
+        )
+        for segment, translated, found in every
     )

@@ -19,6 +19,7 @@ from model.text.language import LanguagePair
 from model.text.pipeline import hypotheses_at
 from model.text.rounds import Draft
 from model.text.segments import PreparedText, Segment, TranslatedSegment, Translation, joined
+from model.text.spans import TokenSpans
 from service.models.alignment import FirstHop, composed, width
 from service.models.parts import WholeTexts
 from service.models.translation import (
@@ -155,6 +156,28 @@ class TwoHops:
                 else Between(text=segment.first.text, hypothesis=segment.hypothesis)
                 for segment in segments
             ),
+            spans=self._spans(segments, ranked[0], hypotheses, request),
+        )
+
+    def _spans(
+        self,
+        segments: Sequence[_Hopped],
+        best: Translation,
+        hypotheses: Sequence[Hypothesis | None],
+        request: TranslationRequest,
+    ) -> tuple[TokenSpans | None, ...] | None:
+        """Where the first hop's source tokens and the second's target tokens are."""
+        if not request.with_alignment:
+            return None
+        pair = request.route.hops[0].pair
+        return tuple(
+            None
+            if found is None
+            else TokenSpans(
+                source=self._first.pipeline.source_spans(hopped.segment, pair),
+                target=self._second.pipeline.target_spans(translated.text, found.token_ids),
+            )
+            for hopped, translated, found in zip(segments, best.segments, hypotheses, strict=True)
         )
 
     def _segment(self, hopped: _Hopped, *, rank: int = 0) -> TranslatedSegment:

@@ -113,6 +113,8 @@ def test_a_pivot_is_told_segment_by_segment_and_is_what_the_hops_make(
         assert segment["score"] == pytest.approx(sum(log_probs) / len(log_probs))
         assert len(segment["alignment"]) == segment["num_target_tokens"]
         assert all(0 <= index < segment["num_source_tokens"] for index in segment["alignment"])
+        assert len(segment["source_spans"]) == segment["num_source_tokens"]
+        assert len(segment["target_spans"]) == segment["num_target_tokens"]
 
 
 def test_both_contracts_go_through_the_pivot(client: httpx.Client) -> None:

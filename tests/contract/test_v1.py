@@ -90,6 +90,19 @@ def test_alignment_points_into_the_source(client: httpx.Client) -> None:
     assert all(0 <= index < segment["num_source_tokens"] for index in segment["alignment"])
 
 
+def test_tokens_are_where_they_are_read_and_written(client: httpx.Client) -> None:
+    content = _ok(client, texts=f"😀 {TEXT}", alignment=True)
+    (segment,) = content["translations"][0]["segments"]
+    places = {"source": segment["source_spans"], "text": segment["target_spans"]}
+    assert len(places["source"]) == segment["num_source_tokens"]
+    assert len(places["text"]) == segment["num_target_tokens"]
+    for name, spans in places.items():
+        shown = [segment[name][slice(*span)] for span in spans if span is not None]
+        assert "".join(shown) == "".join(segment[name].split())
+    assert places["source"][-1] is None
+    assert "source_spans" not in _ok(client)["translations"][0]["segments"][0]
+
+
 def test_marks_come_through_and_every_segment_says_what_was_checked(client: httpx.Client) -> None:
     text = "- The cat sees {name} 😀 at https://example.org/a?b=c\n`git push`"
     (translation,) = _ok(client, texts=text)["translations"]

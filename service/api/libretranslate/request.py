@@ -160,22 +160,35 @@ def _job(
 
 def translate_operation(settings: Settings) -> dict[str, Any]:
     """Parameters and bodies of `POST /translate`."""
-    return _operation(_properties(settings), required=["q", "source", "target"])
+    return _operation(
+        _properties(settings),
+        required=["q", "source", "target"],
+        example={"q": "Where is the station?", "source": "en", "target": "zh"},
+    )
 
 
 def detect_operation(settings: Settings) -> dict[str, Any]:
     """Parameters and bodies of `POST /detect`."""
     properties = _properties(settings)
-    return _operation({name: properties[name] for name in ("q", KEY_NAME)}, required=["q"])
+    return _operation(
+        {name: properties[name] for name in ("q", KEY_NAME)},
+        required=["q"],
+        example={"q": "Guten Tag"},
+    )
 
 
-def _operation(properties: dict[str, Any], *, required: list[str]) -> dict[str, Any]:
+def _operation(
+    properties: dict[str, Any], *, required: list[str], example: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     form = properties | {"q": properties["q"]["oneOf"][0]}
     bodies = {
         "application/json": {"type": "object", "required": required, "properties": properties},
         "application/x-www-form-urlencoded": {"type": "object", "properties": form},
         "multipart/form-data": {"type": "object", "properties": form},
     }
+    contents: dict[str, Any] = {kind: {"schema": schema} for kind, schema in bodies.items()}
+    if example is not None:
+        contents["application/json"]["example"] = example
     return {
         "parameters": [
             {
@@ -189,7 +202,7 @@ def _operation(properties: dict[str, Any], *, required: list[str]) -> dict[str, 
         ],
         "requestBody": {
             "required": False,
-            "content": {kind: {"schema": schema} for kind, schema in bodies.items()},
+            "content": contents,
         },
     }
 

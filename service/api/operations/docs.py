@@ -1,39 +1,21 @@
-"""Documentation page: the OpenAPI document as plain HTML.
+"""Documentation page: the OpenAPI document for people, with examples that can be tried.
 
-Owns `/docs`, and `/spec`, where LibreTranslate has the document. The page has no script, loads
-nothing, and its one style sheet is named by hash in its Content-Security-Policy; it says what
-`/openapi.json` says, for people.
+Owns `/docs`, and `/spec`, where LibreTranslate has the document. Everything in the page is escaped;
+its style sheet and its script, which sends the examples, are files of `service.web`, and its policy
+lets it load these alone. It says what `/openapi.json` says. Which operation has an example is
+`service.api.operations.examples`.
 """
 
-from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
-from hashlib import sha256
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse
 
+from service.api.operations.examples import Example, example_of
+from service.http.headers import PAGE_POLICY
 from service.http.replies import JsonReply
-
-_STYLE = """
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color: #222; background: #fff }
-code, h2, pre { font-family: ui-monospace, monospace }
-h2 { font-size: 1.1rem; border-top: 1px solid #ccc; padding-top: 1rem; margin-top: 2rem }
-h3 { font-size: 1rem; margin: 1rem 0 .25rem }
-table { border-collapse: collapse; width: 100% }
-td, th { border-bottom: 1px solid #eee; padding: .25rem .75rem .25rem 0; text-align: left;
-  vertical-align: top }
-pre { white-space: pre-wrap; font: inherit }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 }
-  td, th, h2 { border-color: #444 } a { color: #8bf } }
-"""
-_STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
-_POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}';"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 
 _REFERENCE = "#/components/schemas/"
 _LIMITS = {
@@ -58,7 +40,8 @@ def build_router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
     @router.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(render_page(document()), headers={"content-security-policy": _POLICY})
+        headers = {"content-security-policy": PAGE_POLICY}
+        return HTMLResponse(render_page(document()), headers=headers)
 
     @router.get("/spec", include_in_schema=False)
     async def spec() -> JsonReply:
@@ -71,34 +54,72 @@ def render_page(document: Mapping[str, Any]) -> str:
     """The page of an OpenAPI document; everything in it is escaped."""
     info = document["info"]
     title = f"{escape(info['title'])} {escape(info['version'])}"
-    parts = [
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
-        '<meta name="viewport" content="width=device-width">',
-        f"<style>{_STYLE}</style><h1>{title}</h1>",
-        f"<pre>{escape(info.get('description', ''))}</pre>",
-        '<p>For programs: <a href="/openapi.json">/openapi.json</a></p>',
+    operations = [
+        (path, method, operation)
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
     ]
-    for path, operations in document["paths"].items():
-        for method, operation in operations.items():
-            parts += _operation(path, method, operation)
     schemas = document.get("components", {}).get("schemas", {})
+    parts = [
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        '<link rel="icon" href="assets/icon.svg" type="image/svg+xml">',
+        '<link rel="stylesheet" href="assets/base.css">',
+        '<link rel="stylesheet" href="assets/docs.css">',
+        '<script src="assets/theme.js"></script>',
+        '<script type="module" src="assets/docs.js"></script></head>',
+        f"<body><header><h1>{title}</h1>",
+        f'<p class="words">{escape(info.get("description", ""))}</p>',
+        '<p>For programs: <a href="openapi.json">openapi.json</a></p>',
+        '<p class="key" hidden><label for="key">API key, where the server wants one</label>',
+        '<input id="key" type="password" autocomplete="off"></p></header>',
+        *_contents(operations),
+        "<main>",
+    ]
+    for one in operations:
+        parts += _operation(*one)
     for name, schema in schemas.items():
-        parts += [f'<h2 id="{escape(name)}">{escape(name)}</h2>', *_schema(schema)]
-    return "\n".join(parts) + "</html>"
+        heading = f'<h2 id="{escape(name)}">{escape(name)}</h2>'
+        parts += ['<section class="schema">', heading, *_schema(schema), "</section>"]
+    return "\n".join(parts) + "</main></body></html>"
+
+
+def _contents(operations: list[tuple[str, str, Mapping[str, Any]]]) -> Iterator[str]:
+    yield '<nav aria-label="Operations"><ul>'
+    for path, method, operation in operations:
+        words = escape(operation.get("summary", ""))
+        link = f'<a href="#{_anchor(path, method)}"><code>{_heading(path, method)}</code></a>'
+        yield f"<li>{link} {words}</li>"
+    yield "</ul></nav>"
+
+
+def _heading(path: str, method: str) -> str:
+    return f"{escape(method.upper())} {escape(path)}"
+
+
+def _anchor(path: str, method: str) -> str:
+    return escape(f"{method}{path}")
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<h2>{escape(method.upper())} {escape(path)}</h2>"
+    yield "<section>"
+    yield f'<h2 id="{_anchor(path, method)}">{_heading(path, method)}</h2>'
     yield f"<p>{escape(operation.get('summary', ''))}</p>"
     if operation.get("security"):
         yield "<p>Takes an API key, where the server has any.</p>"
+    example = example_of(path, method, operation)
+    if example is not None:
+        yield from _example(example)
     parameters = operation.get("parameters", ())
     if parameters:
         rows = [
             (item["name"], _type(item["schema"]), item.get("description", ""))
             for item in parameters
         ]
-        yield from ("<h3>Parameters in the query string</h3>", _table(rows))
+        in_path = all(item.get("in") == "path" for item in parameters)
+        place = "path" if in_path else "query string"
+        yield from (f"<h3>Parameters in the {place}</h3>", _table(rows))
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         yield f"<h3>Body: <code>{escape(kind)}</code></h3>"
         yield from _schema(content["schema"])
@@ -109,6 +130,22 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator
             for status, answer in operation["responses"].items()
         ]
     )
+    yield "</section>"
+
+
+def _example(example: Example) -> Iterator[str]:
+    """The command, and a form that the page's script makes work."""
+    yield "<h3>Example</h3>"
+    yield f'<pre class="command" tabindex="0">{escape(example.command)}</pre>'
+    name = escape(f"{example.method} {example.path}")
+    method, path = escape(example.method), escape(example.path)
+    yield f'<form class="try" data-method="{method}" data-path="{path}" hidden>'
+    if example.body is not None:
+        rows = example.body.count("\n") + 1
+        yield f'<textarea rows="{rows}" spellcheck="false" aria-label="Body of {name}">'
+        yield f"{escape(example.body)}</textarea>"
+    yield f'<p><button class="button" aria-label="Try {name}">Try it</button> <output></output></p>'
+    yield f'<pre class="answer" tabindex="0" aria-label="Answer of {name}" hidden></pre></form>'
 
 
 def _answer_type(answer: Mapping[str, Any]) -> str:

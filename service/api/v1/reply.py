@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from model.request import Hypothesis
 from model.text.checks import CheckName, Quality
 from model.text.segments import TranslatedSegment
+from model.text.spans import TokenSpans
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
 from service.models.routing import Route
@@ -86,6 +87,14 @@ class SegmentReply(BaseModel):
         default=None,
         description="For every target token the index of a source token; with `alignment`."
         " Through a pivot it is composed of both models' alignments.",
+    )
+    source_spans: list[tuple[int, int] | None] | None = Field(
+        default=None,
+        description="For every source token where it is in `source`: beginning and end, in"
+        " characters; null for a tag and the end token. With `alignment`, in plain text.",
+    )
+    target_spans: list[tuple[int, int] | None] | None = Field(
+        default=None, description="The same for every target token in `text`."
     )
     pivot: PivotReply | None = Field(
         default=None,
@@ -212,9 +221,10 @@ def _routes(routes: Sequence[Route]) -> dict[str, object]:
 
 def _segments(result: TranslatedText, asked: Asked) -> list[dict[str, object]]:
     between = result.between or (None,) * len(result.hypotheses)
+    spans = result.spans or (None,) * len(result.hypotheses)
     return [
         _segment(*one, asked)
-        for one in zip(result.best.segments, result.hypotheses, between, strict=True)
+        for one in zip(result.best.segments, result.hypotheses, between, spans, strict=True)
     ]
 
 
@@ -222,6 +232,7 @@ def _segment(
     segment: TranslatedSegment,
     hypothesis: Hypothesis | None,
     between: Between | None,
+    spans: TokenSpans | None,
     asked: Asked,
 ) -> dict[str, object]:
     content: dict[str, object] = {
@@ -243,6 +254,7 @@ def _segment(
         ]
     if hypothesis is not None and asked.has_alignment:
         content["alignment"] = hypothesis.alignment
+        content |= _places(spans)
     if between is not None:
         content["pivot"] = {"text": between.text, **_scores(between.hypothesis, asked)}
     return content
@@ -261,6 +273,12 @@ def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
     if hypothesis is None or not asked.has_scores:
         return {}
     return {"score": hypothesis.score, "token_log_probs": hypothesis.token_log_probs}
+
+
+def _places(spans: TokenSpans | None) -> dict[str, object]:
+    if spans is None:
+        return {}
+    return {"source_spans": spans.source, "target_spans": spans.target}
 
 
 def _confidence(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:

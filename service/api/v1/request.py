@@ -32,6 +32,13 @@ Code = Annotated[str, BeforeValidator(clean), Field(min_length=1, max_length=64)
 TextFormat = Literal["text", "html", "xml"]
 TagNames = Annotated[list[Code], Field(max_length=MAX_TAG_NAMES)]
 
+_EXAMPLE = {
+    "texts": ["Two dogs are running on the grass.", "Thank you."],
+    "source": "en",
+    "target": "zh-Hans",
+    "alternatives": 2,
+}
+
 
 class TranslateRequest(ControlFields):
     """What `POST /v1/translate` takes."""
@@ -257,4 +264,5 @@ def request_body(settings: Settings) -> dict[str, Any]:
         {"type": "array", "items": text, "maxItems": settings.max_texts},
     ]
     properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
-    return {"required": True, "content": {"application/json": {"schema": schema}}}
+    content = {"schema": schema, "example": _EXAMPLE}
+    return {"required": True, "content": {"application/json": content}}

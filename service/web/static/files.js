@@ -1,0 +1,152 @@
+// Documents: sent to `/v1/documents`, followed until they are done, fetched, deleted. Owns the list of
+// them and the way of each; what a server without documents does with a file is main.js's.
+
+import { ask, askJson } from "./api.js";
+import { plainWords } from "./notices.js";
+import { number, t } from "./strings.js";
+
+const POLL_MS = 700;
+
+export class Files {
+  /** `options()` are the fields that go with a file: `source` and `target` at least. */
+  constructor({ sheet, list, options, announce }) {
+    Object.assign(this, { sheet, list, options, announce });
+  }
+
+  /** Translate a file, and show how it goes. */
+  async translate(file) {
+    const job = new Job(file.name, this.options().target);
+    this.sheet.hidden = false;
+    this.list.prepend(job.row);
+    job.onRemove = () => {
+      this.sheet.hidden = this.list.children.length === 0;
+    };
+    try {
+      await job.run(file, this.options());
+      this.announce(t("file_done", { name: file.name }));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      job.failed(error);
+      this.announce(plainWords(error));
+    }
+  }
+}
+
+class Job {
+  constructor(name, target) {
+    this.controller = new AbortController();
+    this.name = name;
+    this.target = target;
+    this.id = null;
+    this.row = document.createElement("li");
+    const title = element("span", "name", name);
+    this.actions = element("span", "actions", "");
+    this.state = element("span", "quiet", t("file_sending"));
+    this.remove = button("", () => this.#removed());
+    this.#offer("file_cancel");
+    this.actions.append(this.state, this.remove);
+    this.progress = document.createElement("progress");
+    this.progress.setAttribute("aria-label", t("file_progress", { name }));
+    this.row.append(title, this.actions, this.progress);
+  }
+
+  async run(file, options) {
+    const signal = this.controller.signal;
+    const form = new FormData();
+    for (const [name, value] of Object.entries(options)) form.append(name, value);
+    form.append("file", file);
+    const made = await askJson("v1/documents", { method: "POST", body: form, signal });
+    this.id = String(made.id);
+    let seen = made;
+    while (seen.state !== "done") {
+      if (seen.state === "failed") throw new DocumentError(seen.error);
+      this.#show(seen);
+      await pause(POLL_MS, signal);
+      seen = await askJson(this.#path(), { signal });
+    }
+    const reply = await ask(`${this.#path()}/result`, { signal });
+    this.#done(await reply.blob(), seen.num_flagged ?? 0);
+  }
+
+  failed(error) {
+    this.progress.remove();
+    this.state.textContent = plainWords(error);
+    this.#offer("file_remove");
+  }
+
+  /** What the button says, and of what for a reader of screens. */
+  #offer(key) {
+    this.remove.textContent = t(key);
+    this.remove.setAttribute("aria-label", `${t(key)}: ${this.name}`);
+  }
+
+  #path() {
+    return `v1/documents/${encodeURIComponent(this.id)}`;
+  }
+
+  #show(seen) {
+    const isBegun = seen.state === "translating";
+    if (isBegun) this.progress.value = seen.progress;
+    else this.progress.removeAttribute("value");
+    this.state.textContent = isBegun ? t("file_share", { percent: number(Math.round(seen.progress * 100)) }) : t("file_waiting");
+  }
+
+  #done(blob, numFlagged) {
+    this.progress.remove();
+    this.state.textContent = numFlagged ? t("file_flagged", { num: number(numFlagged) }) : t("file_ready");
+    this.url = URL.createObjectURL(blob);
+    const link = document.createElement("a");
+    link.href = this.url;
+    link.download = resultName(this.name, this.target);
+    link.className = "button slim download";
+    link.textContent = t("file_save");
+    this.actions.prepend(link);
+    this.#offer("file_remove");
+  }
+
+  /** Stop, and delete what the server has of it. */
+  #removed() {
+    this.controller.abort();
+    if (this.url) URL.revokeObjectURL(this.url);
+    if (this.id !== null) ask(this.#path(), { method: "DELETE" }).catch(() => {}); // it expires by itself
+    this.row.remove();
+    this.onRemove();
+  }
+}
+
+class DocumentError extends Error {
+  /** `message` is the server's. */
+  constructor(message) {
+    super(message);
+    this.kind = "file";
+  }
+}
+
+/** The name of a translated file: the language goes before the suffix. */
+export function resultName(name, target) {
+  const dot = name.lastIndexOf(".");
+  return dot > 0 ? `${name.slice(0, dot)}.${target}${name.slice(dot)}` : `${name}.${target}`;
+}
+
+const pause = (ms, signal) =>
+  new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("stopped", "AbortError"));
+    }, { once: true });
+  });
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function button(text, action) {
+  const made = element("button", "button slim", text);
+  made.type = "button";
+  made.addEventListener("click", action);
+  return made;
+}

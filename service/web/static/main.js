@@ -1,0 +1,350 @@
+// The page: puts its parts together. Owns what is asked of the server, and what happens to an answer.
+
+import { ApiError, apiKey, description, languages as askLanguages, translate, useKey } from "./api.js";
+import { copy } from "./clipboard.js";
+import { openDialogs } from "./dialogs.js";
+import { receiveFiles } from "./dropping.js";
+import { featuresOf } from "./features.js";
+import { Files } from "./files.js";
+import { Glossary } from "./glossary.js";
+import { History } from "./history.js";
+import { Languages } from "./languages.js";
+import { Live } from "./live.js";
+import { Notices } from "./notices.js";
+import { Panes } from "./panes.js";
+import { isLive, otherTheme, setLive, theme, useTheme } from "./preferences.js";
+import { showAlternatives, showFlags, showGlossaryReport } from "./sheets.js";
+import * as shortcuts from "./shortcuts.js";
+import { keepLanguage, number, preferredLanguage, speak, t } from "./strings.js";
+import { WordMap } from "./wordmap.js";
+
+const NUM_ALTERNATIVES = 3;
+const MAX_CHARACTERS_WITH_ALTERNATIVES = 400;
+const MAX_READ_BYTES = 2 ** 20;
+const SETTLED_MS = 1500;
+const START_AGAIN_MS = 3000;
+
+const byId = (id) => document.getElementById(id);
+const source = byId("source");
+const state = byId("state");
+const output = byId("output");
+let features = featuresOf(null);
+let shown = null; // what stands in the right pane: {text, alternatives, entry}
+let settled = 0;
+
+const announce = (text) => {
+  byId("announcer").textContent = text;
+};
+const panes = new Panes({ source, mirror: byId("mirror"), field: byId("field"), output, announce });
+const languages = new Languages({ from: byId("from"), to: byId("to"), onChange: changed });
+const wordMap = new WordMap({ details: byId("word-map"), scroll: byId("map-scroll"), choice: byId("map-choice"), select: byId("map-segment") });
+const glossary = new Glossary({
+  elements: { list: byId("term-list"), add: byId("add-term"), pairName: byId("glossary-pair") },
+  onChange: () => live.soon(),
+});
+const history = new History({
+  elements: { list: byId("history-list"), none: byId("history-empty"), clear: byId("clear-history"), toggle: byId("keep-history") },
+  onChosen: showAgain,
+});
+const notices = new Notices({
+  elements: { bar: byId("notice"), text: byId("notice-text"), form: byId("key-form"), input: byId("key"), action: byId("notice-action") },
+  onKey: (key) => {
+    useKey(key);
+    changed();
+  },
+  onRetry: () => (languages.known.length ? live.now() : start()),
+});
+const files = new Files({ sheet: byId("files"), list: byId("file-list"), options: fileOptions, announce });
+const live = new Live({ send, onStart: started, onSlow: slow, onResult: answered, onError: failed, onIdle: idle });
+
+// --- from the page to the server ---
+
+/** The field or the languages have changed. */
+function changed() {
+  notices.hide();
+  const length = [...source.value].length;
+  drawCount(length);
+  byId("clear").hidden = length === 0;
+  if (!source.value.trim()) {
+    live.cancel();
+    clearAnswer();
+  } else if (features.maxCharacters !== null && length > features.maxCharacters) {
+    live.cancel();
+    notices.tell(new ApiError("too_long", { value: length, limit: features.maxCharacters }));
+  } else if (isLive()) {
+    live.soon();
+  } else {
+    live.cancel();
+    state.textContent = t("press_enter");
+  }
+}
+
+/** Ask for the translation of what is in the field; null if there is nothing to ask. */
+function send(signal) {
+  if (!source.value.trim() || !languages.target) return null;
+  const values = { texts: [source.value], source: languages.source, target: languages.target, alignment: true, scores: true };
+  if (source.value.length <= MAX_CHARACTERS_WITH_ALTERNATIVES) values.alternatives = NUM_ALTERNATIVES;
+  const terms = currentTerms();
+  if (terms.length) values.glossary = terms;
+  return translate(values, signal);
+}
+
+function currentTerms() {
+  if (!features.hasGlossary) return [];
+  return glossary.terms(languages.effectiveSource ?? "auto", languages.target);
+}
+
+function fileOptions() {
+  return { source: languages.source, target: languages.target };
+}
+
+// --- from the server to the page ---
+
+function started() {
+  output.classList.add("is-waiting");
+  output.setAttribute("aria-busy", "true");
+  state.textContent = t("translating");
+}
+
+function slow() {
+  state.textContent = t("still_translating");
+  byId("stop").hidden = false;
+}
+
+function idle() {
+  output.classList.remove("is-waiting");
+  output.removeAttribute("aria-busy");
+  byId("stop").hidden = true;
+  if (state.textContent === t("translating") || state.textContent === t("still_translating")) state.textContent = "";
+}
+
+function answered(reply, ms) {
+  const [translation] = reply.translations;
+  const before = languages.detected;
+  languages.detected = translation.detected?.language ?? null;
+  notices.hide();
+  const entry = { source: languages.source, target: languages.target, text: source.value, translation: translation.text };
+  shown = { text: translation.text, alternatives: translation.alternatives ?? [], entry };
+  panes.show(translation);
+  output.lang = reply.target;
+  output.dataset.done = String(Number(output.dataset.done ?? 0) + 1);
+  byId("copy").hidden = false;
+  drawDetected(translation.detected, reply.target);
+  drawModels(reply, ms);
+  showFlags({ sheet: byId("flags"), list: byId("flag-list") }, translation.segments);
+  showGlossaryReport({ sheet: byId("glossary-report"), text: byId("glossary-hits") }, reportOf(translation));
+  showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
+  wordMap.show(panes.segments);
+  const isNew = languages.source === "auto" && languages.detected !== before;
+  if (isNew && currentTerms().length) live.soon(); // it was asked for without the terms of this language
+  clearTimeout(settled);
+  settled = setTimeout(() => {
+    history.add(entry);
+    announce(t("translated_into", { language: languages.name(reply.target) }));
+  }, SETTLED_MS);
+}
+
+/** Terms of the glossary that were used, and those that were not, over all segments. */
+function reportOf(translation) {
+  const terms = translation.segments.flatMap((one) => one.glossary ?? []);
+  const named = (isHit) => terms.filter((one) => one.is_hit === isHit).map((one) => `${one.source} → ${one.target}`);
+  return { hits: [...new Set(named(true))], misses: [...new Set(named(false))] };
+}
+
+function failed(error, seconds) {
+  if (!error.kind) throw error;
+  state.textContent = "";
+  notices.tell(error, seconds);
+}
+
+function clearAnswer() {
+  clearTimeout(settled);
+  shown = null;
+  languages.detected = null;
+  panes.showPlain("");
+  state.textContent = "";
+  byId("detected").textContent = "";
+  for (const id of ["copy", "flags", "glossary-report", "alternatives", "word-map"]) byId(id).hidden = true;
+}
+
+/** Put an alternative in the place of the translation, and that in its place. */
+function takeAlternative(index) {
+  if (!shown?.alternatives[index]) return;
+  const text = shown.alternatives[index];
+  shown.alternatives[index] = shown.text;
+  shown.text = text;
+  panes.showPlain(text);
+  wordMap.show([]);
+  byId("flags").hidden = true;
+  showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
+  byId("alternative-list").querySelectorAll("button")[index]?.focus();
+  announce(text);
+}
+
+// --- small things ---
+
+function drawCount(length) {
+  const limit = features.maxCharacters;
+  byId("count").textContent = limit === null ? number(length) : `${number(length)} / ${number(limit)}`;
+  byId("count").classList.toggle("count-over", limit !== null && length > limit);
+}
+
+function drawDetected(detected, target) {
+  const name = detected && languages.name(detected.language);
+  const key = !detected ? "" : detected.confidence === 0 ? "not_sure" : detected.language === target ? "is_target" : "detected";
+  byId("detected").textContent = key ? t(key, { language: name, percent: number(detected.confidence) }) : "";
+}
+
+function drawModels(reply, ms) {
+  const values = { models: reply.models.join(" → "), ms: number(Math.round(ms)) };
+  state.textContent = reply.models.length ? t("translated_by", values) : t("stays");
+}
+
+async function copyShown() {
+  if (!shown) return;
+  const isDone = await copy(shown.text);
+  state.textContent = isDone ? t("copied") : t("not_copied");
+  announce(state.textContent);
+}
+
+function swap() {
+  const text = shown?.text;
+  if (!languages.swap()) {
+    announce(t("no_way_back"));
+    return;
+  }
+  if (byId("alternatives").contains(document.activeElement)) source.focus(); // they will be others
+  setText(text || source.value);
+}
+
+function setText(text) {
+  source.value = text;
+  panes.typed();
+  changed();
+}
+
+function showAgain(entry) {
+  byId("history-dialog").close();
+  languages.choose(entry.source, entry.target);
+  setText(entry.text);
+  source.focus();
+}
+
+/** A file becomes a document where the server takes them; else a text file is read into the field. */
+async function takeFile(file) {
+  notices.hide();
+  if (features.hasDocuments) {
+    await files.translate(file);
+    return;
+  }
+  if (file.size > MAX_READ_BYTES) {
+    notices.tell(new ApiError("too_long", { value: file.size, limit: MAX_READ_BYTES }));
+    return;
+  }
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    if (text.includes("\0")) throw new TypeError("no text");
+    setText(text);
+  } catch {
+    notices.tell(new ApiError("file_kind"));
+  }
+}
+
+async function useLanguage(tag) {
+  await speak(tag);
+  byId("interface").value = tag;
+  languages.rename();
+  shortcuts.draw(byId("shortcut-list"));
+  changed();
+}
+
+// --- start ---
+
+function listen() {
+  source.addEventListener("input", () => {
+    panes.typed();
+    changed();
+  });
+  byId("clear").addEventListener("click", () => {
+    setText("");
+    source.focus();
+  });
+  byId("stop").addEventListener("click", () => {
+    live.cancel();
+    state.textContent = t("stopped");
+  });
+  byId("swap").addEventListener("click", swap);
+  byId("copy").addEventListener("click", copyShown);
+  receiveFiles({ curtain: byId("drop"), opener: byId("open-file"), input: byId("file-input") }, takeFile);
+  listenToSettings();
+  openDialogs({
+    "open-history": [byId("history-dialog"), () => history.draw()],
+    "open-settings": [byId("settings-dialog"), () => (byId("settings-key").value = apiKey())],
+    "open-shortcuts": [byId("shortcuts-dialog"), () => {}],
+    "open-glossary": [byId("glossary-dialog"), drawGlossary],
+  });
+  shortcuts.listen({
+    translate: () => live.now(),
+    swap,
+    focus: () => source.focus(),
+    copy: copyShown,
+    alternative: takeAlternative,
+    history: () => byId("open-history").click(),
+  });
+}
+
+function drawGlossary() {
+  const from = languages.effectiveSource;
+  const names = { source: from ? languages.name(from) : t("auto"), target: languages.name(languages.target) };
+  glossary.draw(from ?? "auto", languages.target, names);
+}
+
+function listenToSettings() {
+  const themeChoice = byId("theme-choice");
+  themeChoice.value = theme();
+  themeChoice.addEventListener("change", () => useTheme(themeChoice.value));
+  byId("theme").addEventListener("click", () => {
+    themeChoice.value = otherTheme();
+    useTheme(themeChoice.value);
+  });
+  byId("live").checked = isLive();
+  byId("live").addEventListener("change", () => {
+    setLive(byId("live").checked);
+    changed();
+  });
+  byId("settings-key").addEventListener("change", () => {
+    useKey(byId("settings-key").value);
+    changed();
+  });
+  byId("interface").addEventListener("change", async () => {
+    keepLanguage(byId("interface").value);
+    await useLanguage(byId("interface").value);
+  });
+}
+
+/** Learn what the server has; a server that still starts is asked again. */
+async function start() {
+  try {
+    const known = await askLanguages();
+    notices.hide();
+    languages.offer(known);
+  } catch (error) {
+    if (!error.kind) throw error;
+    const passes = error.kind === "unavailable" || error.kind === "offline";
+    notices.tell(error, passes ? START_AGAIN_MS / 1000 : null);
+    if (passes) setTimeout(start, START_AGAIN_MS);
+    return;
+  }
+  try {
+    features = featuresOf(await description());
+  } catch (error) {
+    if (!error.kind) throw error; // without a description there are fewer features
+  }
+  byId("open-glossary").hidden = !features.hasGlossary;
+  document.documentElement.dataset.ready = "yes";
+  changed();
+}
+
+listen();
+await useLanguage(preferredLanguage());
+await start();

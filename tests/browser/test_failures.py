@@ -1,0 +1,151 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.running_server import ROOT, RunningServer, running_server
+from support.translation_page import notice, shown, wait_done, write
+
+pytestmark = pytest.mark.browser
+
+TEXT = "Good morning."
+
+
+def _refusal(status: int, code: str, **values: object) -> dict[str, Any]:
+    content = {"error": "words of the server", "code": code, "value": None, "limit": None} | values
+    return {"status": status, "json": content}
+
+
+def _fill(page: Any, text: str = TEXT) -> None:
+    page.select_option("#from", "en")
+    page.select_option("#to", "de")
+    page.fill("#source", text)
+
+
+def test_a_full_server_is_asked_again_when_it_says(new_page: Any) -> None:
+    page = new_page()
+    answers = [_refusal(429, "overloaded") | {"headers": {"retry-after": "1"}}]
+
+    def answer(route: Any) -> None:
+        route.fulfill(**answers.pop()) if answers else route.continue_()
+
+    page.route("**/v1/translate", answer)
+    _fill(page)
+    assert "too much to do" in notice(page)
+    assert "Next try in" in notice(page)
+    wait_done(page, 1)
+    assert shown(page)
+    assert page.locator("#notice").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (_refusal(413, "too_long", value=60000, limit=20000), "60,000, where 20,000 is the most"),
+        (_refusal(400, "unknown_language"), "cannot do this: words of the server"),
+        (_refusal(504, "deadline"), "took too long"),
+        (_refusal(500, "internal"), "Something went wrong on the server"),
+        ({"status": 502, "body": "<html>Bad Gateway"}, "Something went wrong on the server"),
+        (_refusal(503, "restarting") | {"headers": {"retry-after": "60"}}, "is starting"),
+    ],
+)
+def test_a_failure_is_told_in_plain_words(new_page: Any, refusal: Any, words: str) -> None:
+    page = new_page()
+    page.route("**/v1/translate", lambda route: route.fulfill(**refusal))
+    _fill(page)
+    assert words in notice(page)
+    assert page.locator("#output").get_attribute("aria-busy") is None
+    page.unroute("**/v1/translate")
+    page.fill("#source", f"{TEXT} ")
+    wait_done(page, 1)
+    assert page.locator("#notice").is_hidden()
+
+
+def test_a_text_beyond_the_limit_is_not_sent(new_page: Any) -> None:
+    page = new_page()
+    requests: list[str] = []
+    page.on("request", lambda one: requests.append(one.url))
+    _fill(page, "word " * 5000)
+    assert "25,000, where 20,000 is the most" in notice(page)
+    assert page.locator("#count").inner_text() == "25,000 / 20,000"
+    page.wait_for_timeout(500)
+    assert not [url for url in requests if "translate" in url]
+
+
+def test_without_a_connection_it_says_so_and_goes_on_by_itself(new_page: Any) -> None:
+    page = new_page()
+    page.context.set_offline(True)
+    _fill(page)
+    assert "cannot be reached" in notice(page)
+    page.context.set_offline(False)
+    wait_done(page, 1)
+    assert page.locator("#notice").is_hidden()
+
+
+def test_a_slow_answer_is_told_and_can_be_stopped(new_page: Any) -> None:
+    page = new_page()
+    held: list[Any] = []
+    page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    _fill(page)
+    page.wait_for_selector("#stop:not([hidden])")
+    assert "longer than usual" in page.locator("#state").inner_text()
+    page.click("#stop")
+    assert page.locator("#state").inner_text() == "Stopped."
+    assert page.locator("#output").get_attribute("aria-busy") is None
+    page.unroute("**/v1/translate")
+    page.keyboard.press("Control+Enter")
+    wait_done(page, 1)
+
+
+def test_a_server_that_starts_is_waited_for(new_page: Any) -> None:
+    answers = [_refusal(503, "booting")]
+
+    def prepare(page: Any) -> None:
+        page.route(
+            "**/languages",
+            lambda route: route.fulfill(**answers.pop()) if answers else route.continue_(),
+        )
+
+    page = new_page(prepare=prepare)
+    assert page.locator("#to option").count() >= 2
+    assert page.locator("#notice").is_hidden()
+
+
+def test_detection_that_is_off_asks_for_a_language(new_page: Any) -> None:
+    page = new_page()
+    page.route("**/v1/translate", lambda route: route.fulfill(**_refusal(403, "detection_off")))
+    page.fill("#source", TEXT)
+    assert "does not detect languages" in notice(page)
+    assert page.locator("#key-form").is_hidden()
+
+
+KEY = "a-key-of-more-than-22-characters"
+
+
+@pytest.fixture(scope="module")
+def closed_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    from hashlib import sha256
+
+    log = tmp_path_factory.mktemp("closed") / "log.jsonl"
+    keys = f'alice = {{ sha256 = "{sha256(KEY.encode()).hexdigest()}" }}'
+    with running_server(ROOT / "checkpoints/en-de-small", log, DRAGOMAN_API_KEYS=keys) as server:
+        yield server
+
+
+def test_a_key_is_asked_for_used_and_forgotten_with_the_tab(
+    new_page: Any, closed_site: RunningServer
+) -> None:
+    page = new_page(url=closed_site.url)
+    _fill(page)
+    assert "wants an API key" in notice(page)
+    page.fill("#key", "wrong-key-of-more-than-22-characters")
+    page.press("#key", "Enter")
+    page.wait_for_selector("#notice[data-kind=key_wrong]")
+    assert "not accepted" in notice(page)
+    page.fill("#key", KEY)
+    page.click("#key-form button")
+    wait_done(page, 1)
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert write(page, TEXT)
+    assert KEY not in page.evaluate("JSON.stringify(localStorage)")

@@ -1,0 +1,180 @@
+"""Files: read into the field, or sent to the server's documents where it has them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.translation_page import notice, wait_done
+
+pytestmark = pytest.mark.browser
+
+
+def _without_documents(page: Any) -> None:
+    def describe(route: Any) -> None:
+        reply = route.fetch()
+        content = reply.json()
+        content["paths"].pop("/v1/documents", None)
+        route.fulfill(response=reply, json=content)
+
+    page.route("**/openapi.json", describe)
+
+
+def _drop(page: Any, name: str, content: str) -> None:
+    page.evaluate(
+        """([name, content]) => {
+          const data = new DataTransfer();
+          data.items.add(new File([content], name, { type: 'text/plain' }));
+          for (const type of ['dragenter', 'dragover', 'drop'])
+            document.body.dispatchEvent(
+              new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        [name, content],
+    )
+
+
+def test_a_text_file_is_read_into_the_field(new_page: Any, tmp_path: Path) -> None:
+    page = new_page(prepare=_without_documents)
+    page.select_option("#to", "de")
+    file = tmp_path / "hello.txt"
+    file.write_text("Good morning.", encoding="utf-8")
+    page.set_input_files("#file-input", file)
+    wait_done(page, 1)
+    assert page.input_value("#source") == "Good morning."
+
+
+def test_a_dropped_file_is_taken_and_the_curtain_goes(new_page: Any) -> None:
+    page = new_page(prepare=_without_documents)
+    page.select_option("#to", "de")
+    _drop(page, "hello.txt", "Good morning.")
+    wait_done(page, 1)
+    assert page.input_value("#source") == "Good morning."
+    assert page.locator("#drop").is_hidden()
+
+
+def test_a_file_that_is_no_text_is_refused_in_words(new_page: Any, tmp_path: Path) -> None:
+    page = new_page(prepare=_without_documents)
+    file = tmp_path / "image.png"
+    file.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff\xfe")
+    page.set_input_files("#file-input", file)
+    assert "cannot be read" in notice(page)
+    file.write_bytes(b"a" * (2**20 + 1))
+    page.set_input_files("#file-input", file)
+    assert "too long" in notice(page)
+
+
+class _Documents:
+    """The server's documents, played: a job that goes on with every look at it."""
+
+    def __init__(self, *, error: str = "") -> None:
+        self.error = error
+        self.looks = 0
+        self.deleted: list[str] = []
+
+    def prepare(self, page: Any) -> None:
+        page.route("**/openapi.json", self._describe)
+        page.route("**/v1/documents", self._upload)
+        page.route("**/v1/documents/**", self._follow)
+
+    def _describe(self, route: Any) -> None:
+        reply = route.fetch()
+        content = reply.json()
+        content["paths"]["/v1/documents"] = {"post": {}}
+        route.fulfill(response=reply, json=content)
+
+    def _upload(self, route: Any) -> None:
+        body = route.request.post_data_buffer
+        assert b'name="target"' in body
+        assert b'filename="letter <b>.md"' in body
+        route.fulfill(status=202, json={"id": "a/b", "state": "queued", "progress": 0})
+
+    def _follow(self, route: Any) -> None:
+        path = route.request.url.partition("/v1/documents/")[2]
+        if route.request.method == "DELETE":
+            self.deleted.append(path)
+            route.fulfill(status=204)
+        elif path == "a%2Fb/result":
+            route.fulfill(body="# Guten Morgen", content_type="text/markdown")
+        else:
+            assert path == "a%2Fb"
+            self.looks += 1
+            seen = {"id": "a/b", "state": "translating", "progress": self.looks / 3}
+            if self.looks == 3:
+                seen["state"] = "failed" if self.error else "done"
+                seen["error"] = self.error or None
+            route.fulfill(json=seen)
+
+
+def test_a_document_is_sent_followed_and_saved(new_page: Any, tmp_path: Path) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    page.select_option("#to", "de")
+    _drop(page, "letter <b>.md", "# Good morning")
+    page.wait_for_selector("progress[value]")
+    assert "33 %" in page.locator("#file-list").inner_text()
+    page.wait_for_selector("#file-list .download")
+    assert page.locator("#file-list .name").inner_text() == "letter <b>.md"
+    with page.expect_download() as waiting:
+        page.click("#file-list .download")
+    assert waiting.value.suggested_filename.startswith("letter ")
+    saved = tmp_path / "saved.md"
+    waiting.value.save_as(saved)
+    assert saved.read_text(encoding="utf-8") == "# Guten Morgen"
+    page.click("#file-list button")
+    assert page.locator("#files").is_hidden()
+    assert documents.deleted == ["a%2Fb"]
+
+
+def test_a_document_that_fails_says_why(new_page: Any) -> None:
+    documents = _Documents(error="the file is encrypted")
+    page = new_page(prepare=documents.prepare)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("text=could not be translated: the file is encrypted")
+    assert page.locator("progress").count() == 0
+
+
+def test_a_document_can_be_given_up(new_page: Any) -> None:
+    documents = _Documents()
+    page = new_page(prepare=documents.prepare)
+    _drop(page, "letter <b>.md", "x")
+    page.wait_for_selector("progress[value]")
+    page.click("#file-list button")
+    assert page.locator("#file-list li").count() == 0
+    page.wait_for_timeout(900)
+    assert documents.deleted == ["a%2Fb"]
+    assert documents.looks < 3
+
+
+def test_a_document_that_is_refused_says_so(new_page: Any) -> None:
+    page = new_page(prepare=_Documents().prepare)
+    content = {"error": "x", "code": "too_long", "value": 9_000_000, "limit": 5_000_000}
+    page.route("**/v1/documents", lambda route: route.fulfill(status=413, body=json.dumps(content)))
+    _drop(page, "large.txt", "x")
+    page.wait_for_selector("text=9,000,000, where 5,000,000 is the most")
+
+
+def test_the_servers_own_documents_are_translated(new_page: Any, tmp_path: Path) -> None:
+    page = new_page()
+    page.select_option("#from", "de")
+    page.select_option("#to", "en")
+    _drop(page, "brief.md", "# Guten Tag\n\nWir müssen jetzt nach Hause gehen.\n")
+    page.wait_for_selector("#file-list .download")
+    with page.expect_download() as waiting:
+        page.click("#file-list .download")
+    assert waiting.value.suggested_filename == "brief.en.md"
+    saved = tmp_path / "saved.md"
+    waiting.value.save_as(saved)
+    assert saved.read_text(encoding="utf-8").endswith("\n\nWe have to go home now.\n")
+    with page.expect_response(lambda reply: reply.request.method == "DELETE") as deleted:
+        page.click("#file-list button")
+    assert deleted.value.status == 204
+
+
+def test_a_damaged_document_is_refused_in_words(new_page: Any, tmp_path: Path) -> None:
+    page = new_page()
+    page.select_option("#to", "de")
+    file = tmp_path / "damaged.docx"
+    file.write_bytes(b"PK\x03\x04 and no more")
+    page.set_input_files("#file-input", file)
+    page.wait_for_selector("#file-list .quiet:text('could not be translated')")

@@ -1,0 +1,147 @@
+"""What the browser keeps: history, choices, glossary."""
+
+import json
+from typing import Any
+
+import pytest
+
+from support.translation_page import num_done, wait_done, write
+
+pytestmark = pytest.mark.browser
+
+TEXT = "Good morning."
+SETTLED_MS = 1700
+
+
+def _reload(page: Any) -> None:
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+
+
+def test_a_translation_is_kept_here_alone_and_comes_back(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT)
+    page.wait_for_timeout(SETTLED_MS)
+    _reload(page)
+    assert page.input_value("#source") == ""
+    page.click("#open-history")
+    page.click("#history-list .entry")
+    wait_done(page, 1)
+    assert page.input_value("#source") == TEXT
+    assert (page.input_value("#from"), page.input_value("#to")) == ("en", "de")
+
+
+def test_the_history_is_bounded_cleared_and_off(new_page: Any) -> None:
+    page = new_page()
+    entries = [
+        {"source": "en", "target": "de", "text": f"text {n}", "translation": "x"} for n in range(50)
+    ]
+    page.evaluate(
+        f"localStorage.setItem('dragoman.history', JSON.stringify({json.dumps(entries)}))"
+    )
+    _reload(page)
+    write(page, TEXT)
+    page.wait_for_timeout(SETTLED_MS)
+    page.click("#open-history")
+    assert page.locator("#history-list li").count() == 50
+    page.locator("#history-list li .icon").first.click()
+    assert page.locator("#history-list li").count() == 49
+    page.click("#clear-history")
+    assert page.locator("#history-empty").is_visible()
+    page.uncheck("#keep-history")
+    page.keyboard.press("Escape")
+    write(page, f"{TEXT} Thank you.")
+    page.wait_for_timeout(SETTLED_MS)
+    assert page.evaluate("localStorage.getItem('dragoman.history')") is None
+
+
+@pytest.mark.parametrize("junk", ["{", "null", "[1]", '{"a": 1}', '"x"'])
+def test_junk_in_the_storage_changes_nothing(new_page: Any, junk: str) -> None:
+    page = new_page()
+    for name in ("history", "glossary", "pair", "theme", "live", "interface", "keep_history"):
+        page.evaluate(
+            "([name, junk]) => localStorage.setItem(`dragoman.${name}`, junk)", [name, junk]
+        )
+    _reload(page)
+    assert write(page, TEXT)
+
+
+def test_a_browser_without_storage_translates(new_page: Any) -> None:
+    deny = """for (const name of ['localStorage', 'sessionStorage'])
+      Object.defineProperty(window, name, {
+        get() { throw new DOMException('no', 'SecurityError'); },
+      });"""
+    page = new_page(prepare=lambda page: page.add_init_script(deny))
+    assert write(page, TEXT)
+
+
+def test_the_languages_are_remembered(new_page: Any) -> None:
+    page = new_page()
+    page.select_option("#from", "zh-Hans")
+    page.select_option("#to", "en")
+    _reload(page)
+    assert (page.input_value("#from"), page.input_value("#to")) == ("zh-Hans", "en")
+
+
+def _with_glossary(page: Any) -> None:
+    def describe(route: Any) -> None:
+        reply = route.fetch()
+        content = reply.json()
+        schema = content["paths"]["/v1/translate"]["post"]["requestBody"]["content"]
+        schema["application/json"]["schema"]["properties"]["glossary"] = {"type": "array"}
+        route.fulfill(response=reply, json=content)
+
+    page.route("**/openapi.json", describe)
+
+
+def test_a_glossary_is_edited_kept_by_pair_and_sent(new_page: Any) -> None:
+    page = new_page(prepare=_with_glossary)
+    sent: list[Any] = []
+
+    def answer(route: Any) -> None:
+        values = json.loads(route.request.post_data)
+        sent.append(values.pop("glossary", None))
+        reply = route.fetch(post_data=json.dumps(values))
+        route.fulfill(response=reply)
+
+    page.route("**/v1/translate", answer)
+    write(page, TEXT)
+    assert sent == [None]
+    page.click("#open-glossary")
+    page.get_by_label("Word", exact=True).fill("morning")
+    page.get_by_label("Translation of the word").fill("Frühe")
+    page.get_by_label("Exact case").check()
+    done = num_done(page)
+    page.click("#use-terms")
+    page.wait_for_timeout(500)
+    wait_done(page, done)
+    assert sent[-1] == [{"source": "morning", "target": "Frühe", "case_sensitive": True}]
+    page.select_option("#to", "zh-Hans")
+    page.wait_for_timeout(600)
+    assert sent[-1] is None
+    _reload(page)
+    page.select_option("#from", "en")
+    page.select_option("#to", "de")
+    page.click("#open-glossary")
+    assert page.get_by_label("Translation of the word").input_value() == "Frühe"
+
+
+def test_without_glossaries_of_the_server_there_is_no_editor(new_page: Any) -> None:
+    def without(page: Any) -> None:
+        page.route("**/openapi.json", lambda route: route.fulfill(json={"paths": {}}))
+
+    page = new_page(prepare=without)
+    assert page.locator("#open-glossary").is_hidden()
+    assert write(page, TEXT)
+
+
+def test_the_server_translates_as_the_glossary_says(new_page: Any) -> None:
+    page = new_page()
+    write(page, "Wir müssen jetzt nach Hause gehen.", source="de", target="en")
+    page.click("#open-glossary")
+    page.get_by_label("Word", exact=True).fill("Hause")
+    page.get_by_label("Translation of the word").fill("homestead")
+    page.click("#use-terms")
+    page.wait_for_selector("#glossary-report:not([hidden])")
+    assert "Used: Hause → homestead." in page.locator("#glossary-hits").inner_text()
+    assert "homestead" in page.locator("#output").inner_text()

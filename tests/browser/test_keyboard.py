@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+
+from support.translation_page import shown, wait_done, write
+
+pytestmark = pytest.mark.browser
+
+TEXT = "Wir müssen jetzt nach Hause gehen."
+FOCUSED = "document.activeElement.id"
+
+
+def _tab(page: Any, times: int) -> list[str]:
+    order = []
+    for _ in range(times):
+        page.keyboard.press("Tab")
+        order.append(page.evaluate(FOCUSED))
+    return order
+
+
+def test_the_focus_goes_through_the_page_as_it_is_read(new_page: Any) -> None:
+    page = new_page()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the link past the header
+    assert page.evaluate(FOCUSED) == "source"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED) == "to"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED) == "swap"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate(FOCUSED) == "from"
+    assert _tab(page, 5) == ["swap", "to", "source", "open-file", "output"]
+
+
+def test_everything_can_be_done_with_keys_alone(new_page: Any) -> None:
+    page = new_page()
+    page.keyboard.press("Alt+Shift+T")
+    page.keyboard.type("Thank you for your help.")
+    wait_done(page, 1)
+    best = shown(page)
+    other = page.locator("#alternative-list button").first.inner_text()
+    page.keyboard.press("Alt+Shift+1")
+    assert shown(page) == other
+    page.keyboard.press("Alt+Shift+1")
+    assert shown(page) == best
+    page.keyboard.press("Alt+Shift+S")
+    wait_done(page, 2)
+    assert page.input_value("#source") == best
+    page.keyboard.press("Alt+Shift+H")
+    assert page.locator("#history-dialog").is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator("#history-dialog").is_hidden()
+    assert page.evaluate(FOCUSED) == "source"
+
+
+def test_the_translation_is_copied(new_page: Any) -> None:
+    page = new_page()
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    translated = write(page, TEXT, source="de", target="en")
+    page.keyboard.press("Alt+Shift+C")
+    page.wait_for_function("document.getElementById('state').textContent === 'Copied.'")
+    assert page.evaluate("navigator.clipboard.readText()") == translated
+
+
+def test_arrow_keys_go_from_word_to_word_and_say_where_each_comes_from(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT, source="de", target="en")
+    words = page.locator("#output .word").all_text_contents()
+    page.focus("#output")
+    for word in words:
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#output .is-marked").text_content() == word
+        assert page.locator("#announcer").text_content().startswith(word)
+    said = page.locator("#announcer").text_content()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#announcer").text_content() != said
+    page.keyboard.press("Escape")
+    assert page.locator(".is-marked").count() == 0
+
+
+def test_the_caret_in_the_text_marks_its_translation(new_page: Any) -> None:
+    page = new_page()
+    write(page, TEXT, source="de", target="en")
+    page.focus("#source")
+    page.evaluate("document.getElementById('source').setSelectionRange(23, 23)")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#output .is-marked").all_text_contents() == ["home"]
+
+
+def test_shortcuts_are_shown(new_page: Any) -> None:
+    page = new_page()
+    page.click("#open-shortcuts")
+    assert page.locator("#shortcut-list dt").count() == page.locator("#shortcut-list dd").count()
+    assert "Swap the languages" in page.locator("#shortcut-list").inner_text()

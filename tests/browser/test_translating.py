@@ -1,0 +1,209 @@
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from support.running_server import RunningServer
+from support.translation_page import num_done, shown, wait_done, write
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Request
+
+pytestmark = pytest.mark.browser
+
+GERMAN = "Wir müssen jetzt nach Hause gehen."
+ENGLISH = "We have to go home now."
+
+
+def _watch(page: "Page", requests: list["Request"]) -> None:
+    page.on("request", lambda one: requests.append(one) if "/v1/translate" in one.url else None)
+
+
+def test_a_text_is_translated_as_the_api_translates_it(new_page: Any, site: RunningServer) -> None:
+    page = new_page()
+    assert write(page, GERMAN, source="de", target="en") == ENGLISH
+    with site.client() as client:
+        values = {"texts": GERMAN, "source": "de", "target": "en", "alternatives": 3}
+        reply = client.post("/v1/translate", json=values).json()["translations"][0]
+    assert reply["text"] == ENGLISH
+    assert page.locator("#alternative-list button").all_text_contents() == reply["alternatives"]
+    assert "en-de-small" in page.locator("#state").inner_text()
+    assert page.locator("#output").get_attribute("lang") == "en"
+
+
+def test_the_language_is_detected_and_named(new_page: Any) -> None:
+    page = new_page()
+    write(page, "Guten Tag, wie geht es Ihnen?", source="auto", target="en")
+    assert re.match(r"German, \d+ % sure", page.locator("#detected").inner_text())
+    assert "Chinese" in page.locator("#from").inner_text()
+
+
+def test_typing_cancels_what_is_not_wanted_any_more(new_page: Any) -> None:
+    page = new_page()
+    requests: list[Request] = []
+    cancelled: list[str] = []
+    held: list[Any] = []
+    _watch(page, requests)
+    page.on("requestfailed", lambda one: cancelled.append(one.post_data or ""))
+    page.route("**/v1/translate", lambda route: held.append(route))  # noqa: PLW0108  # Playwright marks a handler
+    page.select_option("#from", "en")
+    page.select_option("#to", "de")
+    for text in ("The", "The cat", "The cat sleeps."):
+        page.fill("#source", text)
+        page.wait_for_timeout(450)  # longer than the pause after which is asked
+    assert [json.loads(one.post_data)["texts"] for one in requests] == [
+        ["The"],
+        ["The cat"],
+        ["The cat sleeps."],
+    ]
+    assert [json.loads(one)["texts"] for one in cancelled] == [["The"], ["The cat"]]
+    held[-1].continue_()
+    wait_done(page, 1)
+    assert shown(page)
+    assert num_done(page) == 1
+
+
+def test_quick_typing_asks_once(new_page: Any) -> None:
+    page = new_page()
+    requests: list[Request] = []
+    _watch(page, requests)
+    page.select_option("#to", "de")
+    page.locator("#source").press_sequentially("Good morning.", delay=15)
+    wait_done(page, 1)
+    assert len(requests) == 1
+
+
+def test_without_live_translation_it_waits_for_the_keys(new_page: Any) -> None:
+    page = new_page()
+    requests: list[Request] = []
+    _watch(page, requests)
+    page.click("#open-settings")
+    page.uncheck("#live")
+    page.keyboard.press("Escape")
+    page.select_option("#to", "de")
+    page.fill("#source", "Good morning.")
+    page.wait_for_timeout(600)
+    assert requests == []
+    assert "Ctrl" in page.locator("#state").inner_text()
+    page.keyboard.press("Control+Enter")
+    wait_done(page, 1)
+    assert len(requests) == 1
+
+
+def test_the_swap_translates_back(new_page: Any) -> None:
+    page = new_page()
+    write(page, GERMAN, source="auto", target="en")
+    page.click("#swap")
+    wait_done(page, 2)
+    assert page.input_value("#source") == ENGLISH
+    assert (page.input_value("#from"), page.input_value("#to")) == ("en", "de")
+
+
+def test_an_alternative_takes_the_place_of_the_translation(new_page: Any) -> None:
+    page = new_page()
+    best = write(page, GERMAN, source="de", target="en")
+    other = page.locator("#alternative-list button").nth(1).inner_text()
+    page.locator("#alternative-list button").nth(1).click()
+    assert shown(page) == other
+    assert best in page.locator("#alternative-list button").all_text_contents()
+
+
+def test_words_that_belong_together_are_marked_on_both_sides(new_page: Any) -> None:
+    page = new_page()
+    write(page, GERMAN, source="de", target="en")
+    page.locator("#output .word", has_text="home").hover()
+    assert page.locator("#output .is-marked").all_text_contents() == ["home"]
+    assert "Hause" in page.locator("#mirror .is-marked").all_text_contents()
+    page.locator("#output .word", has_text="now").hover()
+    assert "jetzt" in page.locator("#mirror .is-marked").all_text_contents()
+    box = page.locator("#mirror .word", has_text="Hause").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector("#output .is-marked:text('home')")
+
+
+def test_the_word_map_has_a_row_for_every_word(new_page: Any) -> None:
+    page = new_page()
+    write(page, GERMAN, source="de", target="en")
+    page.click("#word-map summary")
+    words = page.locator("#output .word").all_text_contents()
+    assert page.locator(".map tbody th").all_text_contents() == words
+    assert page.locator(".map td[class^=level-]").count() >= len(words) - 1
+    assert "% sure" in page.locator(".map td[class^=level-]").first.text_content()
+
+
+def test_what_a_check_found_is_told(new_page: Any) -> None:
+    page = new_page()
+
+    def doubtful(route: Any) -> None:
+        reply = route.fetch()
+        content = reply.json()
+        content["translations"][0]["segments"][0]["quality"]["failed"] = ["numbers", "new_check"]
+        route.fulfill(response=reply, json=content)
+
+    page.route("**/v1/translate", doubtful)
+    write(page, "There are 17 trees.")
+    said = page.locator("#flag-list").inner_text()
+    assert "The numbers differ." in said
+    assert "(new_check)" in said
+    assert page.locator("#output .has-flag").count() == 1
+
+
+MARKUP = [
+    '<img src=x onerror="window.hacked=1"> is an image.',
+    "<script>window.hacked=1</script>",
+    "\"><svg onload='window.hacked=1'>",
+    "javascript:window.hacked=1",
+    "{{constructor.constructor('window.hacked=1')()}}",
+]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_markup_in_a_text_is_text(new_page: Any, text: str) -> None:
+    page = new_page()
+    page.add_init_script("window.hacked = 0")
+    write(page, text)
+    page.click("#word-map summary") if page.locator("#word-map").is_visible() else None
+    page.wait_for_timeout(1700)  # until it is in the history
+    page.click("#open-history")
+    assert text in page.locator("#history-list").inner_text()
+    assert page.evaluate("window.hacked") in (0, None)
+    for selector in ("#output", "#mirror", "#history-list", "#alternative-list", "#flag-list"):
+        tags = page.locator(selector).evaluate(
+            "one => [...one.querySelectorAll('*')].map(x => x.tagName)"
+        )
+        assert set(tags) <= {"SPAN", "LI", "BUTTON", "STRONG", "Q"}
+
+
+@pytest.mark.parametrize("text", MARKUP[:2])
+def test_markup_in_an_answer_is_text(new_page: Any, text: str) -> None:
+    page = new_page()
+    evil = {"text": text, "segments": [], "alternatives": [text]}
+    content = {
+        "translations": [evil],
+        "source": text,
+        "target": "de",
+        "models": [text],
+        "usage": {},
+    }
+    page.route("**/v1/translate", lambda route: route.fulfill(json=content))
+    assert write(page, "Hello") == text
+    assert text in page.locator("#state").inner_text()
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_policy_would_stop_what_slipped_through(new_page: Any) -> None:
+    page = new_page(expected="requires 'TrustedHTML'")
+    tried = """() => { try { document.body.innerHTML = '<b>x</b>'; return 'done'; }
+                       catch (error) { return error.name; } }"""
+    # Asked in the page's own world, as a script of it would: the policy refuses, and says so.
+    assert page.evaluate(tried) == "TypeError"
+
+
+def test_emoji_and_line_breaks_stay_where_they_are(new_page: Any) -> None:
+    page = new_page()
+    text = "Good morning 😀!\n\n  Thank you."
+    translated = write(page, text)
+    assert "😀" in translated
+    assert "\n\n  " in translated
+    assert page.locator("#mirror").text_content() == f"{text}\n"
