@@ -1,5 +1,8 @@
 """Clients of DeepL for Python."""
 
+import subprocess
+import sys
+
 import deepl
 import pytest
 
@@ -109,6 +112,24 @@ def test_deepl_reports_a_refusal(
     with pytest.raises(deepl.DeepLException, match=words) as caught:
         client.translate_text(TEXT, **options)
     assert caught.value.http_status_code == 400
+
+
+@deepl_python
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["text", "--to", "DE", TEXT], "?"),
+        (["languages"], "ZH-HANS: Chinese (simplified)"),
+        (["usage"], "Characters:"),
+    ],
+)
+def test_deepls_command_prints_the_answer(live: Live, arguments: list[str], words: str) -> None:
+    command = [sys.executable, "-m", "deepl", "--server-url", live.url, "--auth-key", live.key]
+    done = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert words in done.stdout
 
 
 @pytest.mark.client("deep-translator (DeepL)")

@@ -34,6 +34,11 @@ def test_deepls_contract_answers_as_documented(fuzzer: Fuzzer, mode: GenerationM
     fuzzer.send_documented("/v2/translate", "POST", mode, 10)
 
 
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: str(mode.value))
+def test_a_stream_is_begun_or_refused_as_documented(fuzzer: Fuzzer, mode: GenerationMode) -> None:
+    fuzzer.send_documented("/v1/translate/stream", "POST", mode, 10)
+
+
 @pytest.mark.parametrize("path", OTHER_ROUTES)
 def test_the_other_routes_answer_as_documented(fuzzer: Fuzzer, path: str) -> None:
     fuzzer.send_documented(path, "GET", GenerationMode.POSITIVE, 2)

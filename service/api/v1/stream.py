@@ -22,9 +22,18 @@ _DESCRIPTION = (
     " `POST /v1/translate` answers. `error`, instead of it: `status`, and the fields of any error."
 )
 
+_EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "event": {"type": "string", "enum": ["segment", "result", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+
 STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": _EVENT}},
         "description": _DESCRIPTION,
     },
     **error_responses(400, 401, 403, 408, 413, 429, 431, 503, 504),
