@@ -1,7 +1,9 @@
 """Clients of DeepL for Python."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import deepl
 import pytest
@@ -66,6 +68,29 @@ def test_deepl_takes_wishes(live: Live, client: deepl.DeepLClient) -> None:
         context="He has just arrived in this town.",
     )
     assert found.text == live.translated(TEXT, "en", "de")
+
+
+@deepl_python
+@pytest.mark.parametrize("kind", ["html", "xml"])
+def test_deepl_gets_its_tags_back(client: deepl.DeepLClient, kind: str) -> None:
+    text = "<p>Where is the <b>station</b>?</p>"
+    found = client.translate_text(text, target_lang="DE", tag_handling=kind, ignore_tags=["x"])
+    assert re.findall("<.*?>", found.text) == ["<p>", "<b>", "</b>", "</p>"]
+
+
+@deepl_python
+@pytest.mark.parametrize("name", ["text.txt", "page.html"])
+def test_deepl_translates_a_document(
+    live: Live, client: deepl.DeepLClient, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text(f"{TEXT}\n", encoding="utf-8")
+    status = client.translate_document_from_filepath(
+        tmp_path / name, tmp_path / f"new-{name}", source_lang="EN", target_lang="DE"
+    )
+    assert status.done
+    assert (tmp_path / f"new-{name}").read_text("utf-8").strip() == live.translated(
+        TEXT, "en", "de"
+    )
 
 
 @deepl_python

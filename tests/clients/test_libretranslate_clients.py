@@ -2,12 +2,14 @@
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from urllib.error import HTTPError
 
+import httpx
 import pytest
 import translate
 from deep_translator import LibreTranslator
@@ -104,6 +106,24 @@ def test_libretranslate_aio_is_told_what_was_detected_and_alternatives(live: Liv
     assert found.detected_language is not None
     assert found.detected_language.language == "de"
     assert 0 < len(found.alternatives) <= 2
+
+
+@libretranslate_aio
+def test_libretranslate_aio_gets_its_tags_back(live: Live) -> None:
+    with LibreTranslate(live.url) as client:
+        found = client.translate("<p>Where is the <b>station</b>?</p>", "en", "de", format="html")
+    assert re.findall("<.*?>", found.translated_text) == ["<p>", "<b>", "</b>", "</p>"]
+
+
+@libretranslate_aio
+def test_libretranslate_aio_translates_a_file(
+    live: Live, http: httpx.Client, tmp_path: Path
+) -> None:
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    with LibreTranslate(live.url) as client:
+        found = client.translate_file(tmp_path / "text.txt", "en", "de")
+    reply = http.get(found.translated_file_url)
+    assert (reply.status_code, reply.text) == (200, live.translated(TEXT, "en", "de"))
 
 
 @libretranslate_aio

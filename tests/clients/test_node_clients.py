@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -91,6 +92,16 @@ def test_deepl_node_is_told_the_type_of_model(deepl: Outcomes) -> None:
 def test_deepl_node_reports_a_refusal(deepl: Outcomes, name: str, error: str, words: str) -> None:
     assert deepl[name]["error"] == error
     assert words in deepl[name]["message"]
+
+
+@deepl_node
+def test_deepl_node_gets_its_tags_back(deepl: Outcomes) -> None:
+    assert re.findall("<.*?>", deepl["tags"]["value"]["text"]) == ["<p>", "<b>", "</b>", "</p>"]
+
+
+@deepl_node
+def test_deepl_node_translates_a_document(live: Live, deepl: Outcomes) -> None:
+    assert deepl["document"]["value"] == {"done": True, "text": live.translated(TEXT, "en", "de")}
 
 
 @deepl_node

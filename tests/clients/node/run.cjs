@@ -1,6 +1,10 @@
 // Calls of one client: their results, or the names of their errors, as one JSON object on standard output.
 // node run.cjs CLIENT URL KEY
 
+const fs = require("fs");
+const os = require("os");
+const path = require("path");
+
 const [client, url, key] = process.argv.slice(2);
 
 const TEXT = "Where is the station?";
@@ -19,6 +23,13 @@ function deeplCalls() {
     splitting: () => to("de", { splitSentences: "nonewlines", preserveFormatting: true }),
     wishes: () => to("de", { formality: "prefer_more", context: "He has just arrived." }),
     low_latency: () => to("de", { modelType: "latency_optimized" }),
+    tags: () =>
+      translator.translateText("<p>Where is the <b>station</b>?</p>", "en", "de", { tagHandling: "html" }),
+    document: async () => {
+      const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), "client-")), "new.txt");
+      const status = await translator.translateDocument(Buffer.from(TEXT), file, "en", "de", { filename: "a.txt" });
+      return { done: status.done(), text: fs.readFileSync(file, "utf-8") };
+    },
     formality: () => to("de", { formality: "more" }),
     unknown_target: () => to("xx"),
     wrong_key: () => stranger.translateText(TEXT, null, "de"),
