@@ -127,7 +127,7 @@ class Settings(BaseSettings):
         max_body_bytes: Bytes of one request's body.
         max_keyless_body_bytes: Likewise, where a key is required and may only come with the body.
         max_texts: Texts of one request.
-        max_text_characters: Characters of one text.
+        max_text_characters: Characters of one text, tags left out.
         max_request_characters: Characters of all texts of one request.
         beam_size: Beam of a request that names none.
         max_beam_size: Widest beam a request may ask for.

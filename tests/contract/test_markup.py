@@ -90,6 +90,15 @@ def test_segments_are_stretches_of_the_page(client: httpx.Client) -> None:
         assert ("score" in segment) != segment["is_verbatim"]
 
 
+def test_what_stands_for_a_term_is_text(client: httpx.Client) -> None:
+    page = "<p>The <i>cat</i> sees the <b>river</b>.</p>"
+    glossary = [{"source": "river", "target": "<u>\U00100000&"}]
+    reply = _v1(client, page, format="html", glossary=glossary)
+    (translation,) = reply.json()["translations"]
+    assert tree_of(translation["text"]) == tree_of(page)
+    assert "&lt;u&gt;" in translation["text"]
+
+
 def test_xml_is_read_as_xml(client: httpx.Client) -> None:
     markup = '<d xml:lang="en"><t>The cat<br/>sees</t><T a="b">the <x>old train</x></T></d>'
     reply = _v1(client, markup, format="xml", ignore_tags=["x"], splitting_tags=["br"])
