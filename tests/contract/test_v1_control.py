@@ -130,3 +130,14 @@ def test_with_diversity_alternatives_differ_more(client: httpx.Client) -> None:
     assert len(far) == len(set(far)) == 4
     assert shared(far) <= shared(near)
     assert _post(client, diversity=1.5).json()["error"].startswith("diversity is 1.5; it must be")
+
+
+def test_terms_of_a_page_are_translated_inside_their_elements(client: httpx.Client) -> None:
+    page = '<p>The <b class="x">cat</b> sees the river.</p><p>The <i>cat</i></p>'
+    glossary = [{"source": "cat", "target": "Qīng 7"}]
+    (translation,) = _ok(client, texts=page, format="html", glossary=glossary)["translations"]
+    terms = [term for segment in translation["segments"] for term in segment["glossary"]]
+    assert [(term["source"], term["is_hit"]) for term in terms] == [("cat", True)] * 2
+    assert translation["text"].count("Qīng 7") == 2
+    for tag in ('<b class="x">', "</b>", "<i>", "</i>"):
+        assert translation["text"].count(tag) == 1
