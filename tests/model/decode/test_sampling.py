@@ -44,11 +44,11 @@ backends = pytest.mark.parametrize("opener", BACKENDS.values(), ids=BACKENDS.key
 def test_a_crowd_never_changes_what_is_drawn(opener: Callable[..., Backend]) -> None:
     transformer = small_transformer(eos_bias=1.0)
     crowd = run_in_a_crowd(
-        transformer, random.Random(23), 30, opener=opener, has_suppressed=True, vary=with_sampling
+        transformer, random.Random(23), 16, opener=opener, has_suppressed=True, vary=with_sampling
     )
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
-    assert 10 < sum(request.search.sampling is not None for request, _ in crowd) < 30
+    assert 5 < sum(request.search.sampling is not None for request, _ in crowd) < 16
 
 
 @backends
@@ -56,12 +56,12 @@ def test_what_is_forced_is_the_beginning_of_every_hypothesis(
     opener: Callable[..., Backend],
 ) -> None:
     transformer = small_transformer(eos_bias=1.0)
-    crowd = run_in_a_crowd(transformer, random.Random(5), 25, opener=opener, vary=with_forced)
+    crowd = run_in_a_crowd(transformer, random.Random(5), 14, opener=opener, vary=with_forced)
     for request, hypotheses in crowd:
         assert_equals_reference(transformer, request, hypotheses)
         forced = request.forced_ids[: request.search.max_length - 1]
         assert all(one.token_ids[: len(forced)] == forced for one in hypotheses)
-    assert sum(bool(request.forced_ids) for request, _ in crowd) > 8
+    assert sum(bool(request.forced_ids) for request, _ in crowd) > 3
 
 
 def test_recorded_steps_draw_for_sentences_that_come_later() -> None:
@@ -70,11 +70,11 @@ def test_recorded_steps_draw_for_sentences_that_come_later() -> None:
     session = DecodingSession(
         transformer, tokens=TOKENS, limits=LIMITS, opener=partial(GridBackend, recorder=recorder)
     )
-    for seed in range(4):
+    for seed in range(3):
         search = SearchConfig(
             beam_size=2,
             num_hypotheses=2,
-            max_length=6,
+            max_length=4,
             sampling=Sampling(temperature=1.0 + seed, seed=seed),
         )
         request = DecodeRequest(source_ids=(4, 9, 1), prefix_ids=(0,), search=search)
@@ -83,7 +83,7 @@ def test_recorded_steps_draw_for_sentences_that_come_later() -> None:
             for finished in session.step():
                 assert_equals_reference(transformer, request, finished.hypotheses)
     assert recorder.num_recorded == 1
-    assert recorder.num_replayed > 10
+    assert recorder.num_replayed >= 8
 
 
 def test_noise_is_the_same_function_as_the_reference_and_looks_drawn() -> None:

@@ -315,7 +315,7 @@ def test_what_is_forced_and_drawn_is_that_of_the_plain_search_over_the_same_numb
     tokens = replace(TOKENS, forced_first_id=forced_first_id)
     next_log_probs = plain_network(network)
     for request, hypotheses in run_in_a_crowd(
-        network, random.Random(19), 30, tokens=tokens, vary=vary
+        network, random.Random(19), 16, tokens=tokens, vary=vary
     ):
         search = reference_search if request.search.sampling is None else reference_sample
         expected = search(
