@@ -81,9 +81,7 @@ class Draft(Generic[OutputT]):
     @property
     def parts(self) -> "tuple[Draft[OutputT], ...]":
         """Each piece as a text of its own, with nothing around it."""
-        return tuple(
-            Draft(pair=self.pair, pieces=(piece,), separators=("", "")) for piece in self.pieces
-        )
+        return tuple(replace(self, pieces=(piece,), separators=("", "")) for piece in self.pieces)
 
     def with_parts(
         self, parts: "Iterable[tuple[Sequence[Piece[OutputT]], Sequence[str]]]"
