@@ -14,6 +14,7 @@ from model.documents.document import Document, DocumentOptions, document_of
 from model.documents.encoding import decoded
 from model.documents.limits import DocumentLimits
 from model.documents.template import Piece, TemplateBuilder
+from model.errors import DocumentError
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -31,13 +32,15 @@ def open_markdown(data: bytes, _options: DocumentOptions, limits: DocumentLimits
     """A file of Markdown as a document.
 
     Raises:
-        DocumentError: It is not text in UTF-8 or UTF-16, or has too many texts.
+        DocumentError: It is not text in UTF-8 or UTF-16, or has too many lines.
     """
     encoded = decoded("md", data)
     builder = TemplateBuilder(kind="md", limits=limits)
     front = _FRONT_MATTER.match(encoded.text)
     begin = front.end() if front else 0
     lines = re.findall(r"[^\n]*\n|[^\n]+", encoded.text[begin:])
+    if len(lines) > limits.max_texts:
+        raise DocumentError("md", f"has {len(lines)} lines; at most {limits.max_texts} are read")
     builder.pieces.append(encoded.text[:begin])
     done = 0
     for first, last, token in _blocks("".join(lines)):

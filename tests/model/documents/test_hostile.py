@@ -128,6 +128,12 @@ def test_an_entry_of_a_catalogue_has_so_many_forms() -> None:
     assert "an entry of more than 100 fields" in refusal(entry, "po")
 
 
+def test_lines_of_markdown_are_counted_before_they_are_parsed() -> None:
+    assert refusal(b"# a\n" * 11, "md", DocumentLimits(max_texts=10)) == (
+        "the md document has 11 lines; at most 10 are read"
+    )
+
+
 def test_a_sheet_of_numbers_is_not_looked_through() -> None:
     rows = "<c><v>1</v></c>" * 3_000
     made = BytesIO()
