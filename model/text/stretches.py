@@ -61,7 +61,7 @@ def _sentences(text: str, marks: Sequence[Mark], language: str) -> Iterator[Span
 
 def _with_codes(text: str, spans: Sequence[Span]) -> Iterator[Span]:
     """Sentences with the tags that begin right before them and end right behind them."""
-    nexts = [start for start, _ in spans[1:]] + [len(text)]
+    nexts = [start for start, _ in spans[1:]] + [len(text)] * bool(spans)
     done = 0
     for (start, end), following in zip(spans, nexts, strict=True):
         before = [start]
