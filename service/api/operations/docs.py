@@ -194,6 +194,8 @@ def _type(schema: Mapping[str, Any]) -> str:
         words = " or ".join(escape(repr(value)) for value in schema["enum"])
     elif "const" in schema:
         words = escape(repr(schema["const"]))
+    elif schema.get("properties"):
+        words = f"object of {', '.join(map(escape, schema['properties']))}"
     elif schema.get("type") == "array":
         words = f"list of {_type(schema.get('items', {}))}"
     else:

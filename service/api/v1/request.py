@@ -264,5 +264,8 @@ def request_body(settings: Settings) -> dict[str, Any]:
         {"type": "array", "items": text, "maxItems": settings.max_texts},
     ]
     properties["timeout_seconds"]["anyOf"][0]["maximum"] = settings.max_timeout_seconds
+    # A reference would begin at the root of the document that this becomes a part of.
+    entry = schema.pop("$defs")["GlossaryEntry"]
+    properties["glossary"]["anyOf"][0]["items"] = entry
     content = {"schema": schema, "example": _EXAMPLE}
     return {"required": True, "content": {"application/json": content}}

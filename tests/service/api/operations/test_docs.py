@@ -65,6 +65,7 @@ def test_limits_are_said(reply: httpx.Response) -> None:
     assert "at most 20000 characters" in reply.text
     assert "beam_size" in reply.text
     assert "≤ 16" in reply.text
+    assert "list of object of source, target, case_sensitive, at most" in reply.text
 
 
 def test_what_a_document_says_is_escaped() -> None:
