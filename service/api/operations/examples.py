@@ -1,7 +1,7 @@
 """Examples of the API's operations: a body that works, and the command that sends it.
 
 Owns which operation has an example, out of its OpenAPI description: what has a body needs one that
-is given there (`example`), and what has a value in its path has none.
+is given there (`example`), and what wants a value in its path or query string has none.
 """
 
 import json
@@ -41,7 +41,8 @@ class Example:
 
 def example_of(path: str, method: str, operation: Mapping[str, Any]) -> Example | None:
     """The example of an operation; None if it has none."""
-    if "{" in path:
+    wants_values = any(item.get("required") for item in operation.get("parameters", ()))
+    if "{" in path or wants_values:
         return None
     contents = operation.get("requestBody", {}).get("content", {})
     if not contents:

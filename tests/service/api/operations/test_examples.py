@@ -26,5 +26,7 @@ def test_what_cannot_be_sent_as_it_is_has_no_example() -> None:
     assert example_of("/v1/documents", "post", form) is None
     assert example_of("/v1/models/{name}/load", "post", {}) is None
     assert example_of("/v1/models/{name}", "get", {}) is None
+    wants_kind = {"parameters": [{"name": "kind", "in": "query", "required": True}]}
+    assert example_of("/languages", "get", wants_kind) is None
     assert example_of("/admin/reload", "post", {}) is None
     assert example_of("/health", "get", {}) == Example(method="GET", path="/health", body=None)
