@@ -255,7 +255,7 @@ class Settings(BaseSettings):
     documents_max_characters: Annotated[int, Field(ge=1, le=100_000_000)] = 1_000_000
     documents_per_caller: Count = 20
     documents_total_bytes: Annotated[int, Field(ge=1, le=2**50), BeforeValidator(_parse_bytes)] = (
-        2**30
+        128 * 2**20
     )
     documents_at_once: Annotated[int, Field(ge=1, le=64)] = 2
     documents_keep_seconds: Annotated[float, Field(ge=1.0, le=31_536_000.0)] = 3600.0

@@ -27,6 +27,7 @@ MAX_FILE_BYTES = 512 * 1024**2
 REFUSED_STATUS = 3
 """The document is at fault; why is on standard output."""
 _NICENESS = 10
+_OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def main(arguments: list[str]) -> int:
@@ -50,6 +51,10 @@ def main(arguments: list[str]) -> int:
 
 def _bound() -> None:
     os.nice(_NICENESS)
+    with contextlib.suppress(
+        OSError
+    ):  # where memory runs out, this process goes and not the engine
+        _OOM_SCORE.write_text("1000")
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     for bound, limit in (
         (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
