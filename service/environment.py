@@ -17,6 +17,7 @@ OTHER_READERS = frozenset(
         "DRAGOMAN_BUILD_FLAGS",  # tests/containers
         "DRAGOMAN_CACHE",  # dragoman pull, packed weights
         "DRAGOMAN_CHECKPOINT_DIR",  # docker-compose.yml
+        "DRAGOMAN_CLIENTS",  # tests/clients
         "DRAGOMAN_DATA",  # dragoman train, docker-compose.yml, benchmarks
         "DRAGOMAN_FIREFOX_URL",  # dragoman pull
         "DRAGOMAN_GPU_MEMORY",  # docker-compose.yml

@@ -21,8 +21,14 @@ SEARCH: dict[str, object] = {
     "length_penalty": 1.0,
     "stopping": "exact",
     "with_alignment": False,
+    "sampling": None,
 }
-REQUEST: dict[str, object] = {"source_ids": (3, 1), "prefix_ids": (0,), "suppressed_ids": ()}
+REQUEST: dict[str, object] = {
+    "source_ids": (3, 1),
+    "prefix_ids": (0,),
+    "suppressed_ids": (),
+    "forced_ids": (),
+}
 
 
 def packed() -> Int8Network:
@@ -44,6 +50,11 @@ def admission(
     )
     asked = SimpleNamespace(**request, search=SimpleNamespace(**search))
     return {"names": [0], "slots": [slot], "rows": [rows], "requests": [asked]}
+
+
+def drawn(**changes: object) -> SimpleNamespace:
+    """How tokens are drawn, some of it wrong."""
+    return SimpleNamespace(**{"temperature": 1.0, "top_k": 2, "top_p": 1.0, "seed": 0} | changes)
 
 
 def test_what_does_not_fit_is_refused_by_the_binding() -> None:
@@ -83,6 +94,10 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         ({"source_ids": (3,) * 9}, "a source id or length is out"),
         ({"prefix_ids": ()}, "a prefix id is out"),
         ({"prefix_ids": (-1,)}, "a prefix id is out"),
+        ({"forced_ids": (23,)}, "a forced id is out"),
+        ({"forced_ids": (5, -1)}, "a forced id is out"),
+        ({"sampling": drawn(temperature=-1.0)}, "nothing can be drawn so"),
+        ({"sampling": drawn(top_k=0)}, "nothing can be drawn so"),
         ({"suppressed_ids": (23,)}, "a suppressed id is out"),
         ({"suppressed_ids": (5, -1)}, "a suppressed id is out"),
         ({"max_length": 8}, "a target length is out"),
