@@ -5,6 +5,7 @@ and whatever was read or written in the place of marks. The pieces are `model.te
 """
 
 import re
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -12,8 +13,10 @@ from itertools import accumulate, groupby
 
 Span = tuple[int, int]
 
-# Two texts are compared in time that grows with the product of their lengths, at worst.
 MAX_CHARACTERS = 2000
+"""Of a text that is not what was read, letter by letter; a longer one is not compared."""
+MAX_COMPARISONS = 500_000
+"""Of characters of two texts, which could grow with the cube of their lengths."""
 
 _BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 
@@ -72,12 +75,29 @@ def _folded(characters: str | Iterator[str] | Sequence[str]) -> str:
 
 
 def _matches(read: str, written: str) -> list[int | None]:
-    """For every character that was read its place in what was written."""
+    """For every character that was read its place in what was written.
+
+    Longest matches come first, then those before and behind them, within `MAX_COMPARISONS`.
+    """
     if read == written:
         return list(range(len(read)))
     found: list[int | None] = [None] * len(read)
-    for block in SequenceMatcher(None, read, written, autojunk=False).get_matching_blocks():
-        found[block.a : block.a + block.size] = range(block.b, block.b + block.size)
+    matcher = SequenceMatcher(None, read, written, autojunk=False)
+    numbers = Counter(written)
+    costs = list(accumulate((1 + numbers[character] for character in read), initial=0))
+    left = MAX_COMPARISONS
+    waiting = deque([(0, len(read), 0, len(written))])
+    while waiting:
+        low, high, start, end = waiting.popleft()
+        cost = costs[high] - costs[low]
+        if low == high or start == end or cost > left:
+            continue
+        left -= cost
+        block = matcher.find_longest_match(low, high, start, end)
+        if block.size:
+            behind, after = block.a + block.size, block.b + block.size
+            found[block.a : behind] = range(block.b, after)
+            waiting += [(low, block.a, start, block.b), (behind, high, after, end)]
     return found
 
 

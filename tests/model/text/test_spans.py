@@ -49,3 +49,9 @@ def test_a_long_text_is_found_if_nothing_was_changed_in_it() -> None:
     text = " ".join(["word"] * MAX_CHARACTERS)
     assert token_spans(words, text)[-1] == (len(text) - 4, len(text))
     assert set(token_spans([*words, "▁X1"], text + " {name}")) == {None}
+
+
+def test_texts_that_would_be_compared_for_ever_are_compared_in_part() -> None:
+    spans = token_spans(["▁a", "①"] * 500, "a1" * 500)
+    assert spans[0] == (0, 1)
+    assert set(spans[1:]) == {(1, 1000)}
