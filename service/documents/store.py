@@ -7,6 +7,7 @@ called on a thread, one call at a time. What jobs mean is `service.documents.que
 import fcntl
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -25,6 +26,7 @@ _DATABASE = "jobs.sqlite3"
 _LOCK = "lock"
 _SCHEMA = 1
 _PREFIX = "dragoman-documents-"
+_JOB_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 class JobFiles:
@@ -146,11 +148,14 @@ class JobStore:
         return files
 
     def load(self) -> list[DocumentJob]:
-        """All jobs, the oldest first; folders of no job are removed, and jobs without files."""
+        """All jobs that have files, the oldest first.
+
+        Folders that are named as jobs are, and are of none, are removed; others are not ours.
+        """
         jobs = [job for job in self._rows() if self.files(job.id).folder.is_dir()]
         known = {job.id for job in jobs}
         for path in self.folder.iterdir():
-            if path.is_dir() and path.name not in known:
+            if path.is_dir() and _JOB_NAME.fullmatch(path.name) and path.name not in known:
                 shutil.rmtree(path, ignore_errors=True)
         return sorted(jobs, key=lambda job: job.created)
 

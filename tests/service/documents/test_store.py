@@ -24,10 +24,18 @@ def test_jobs_come_back_as_they_were_the_oldest_first(tmp_path: Path) -> None:
 
 def test_what_has_no_other_half_is_removed(tmp_path: Path) -> None:
     with JobStore(tmp_path) as store:
-        store.make_folder("stray")
+        stray = store.make_folder("0" * 32).folder
         store.save(job("lost"))
         assert store.load() == []
-        assert not store.files("stray").folder.exists()
+        assert not stray.exists()
+
+
+def test_a_folder_that_is_not_ours_stays(tmp_path: Path) -> None:
+    others = tmp_path / "models"
+    others.mkdir()
+    with JobStore(tmp_path) as store:
+        store.load()
+    assert others.is_dir()
 
 
 def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
