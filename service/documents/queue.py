@@ -253,18 +253,21 @@ class DocumentQueue:
             await self._ends.setdefault(job_id, asyncio.Event()).wait()
 
     async def remove(self, job: DocumentJob) -> None:
-        """Stop and forget a job.
+        """Stop and forget a job, of which nothing may be left.
+
+        Args:
+            job: As it is now, or as it was.
 
         Raises:
             RequestError: A 503: the disk refuses.
         """
-        self._jobs.pop(job.id, None)
+        known = self._jobs.pop(job.id, None)
         self._tell(job.id)
         task = self._tasks.get(job.id)
         if task is not None:
             task.cancel()
             await asyncio.wait([task])
-        if not job.is_ended:
+        if known is not None and not known.is_ended:
             self._metrics.ended(job.asked.kind, "cancelled")
         await self.on_disk(self._store.remove, job.id)
 

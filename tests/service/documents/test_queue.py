@@ -162,6 +162,18 @@ def test_a_job_that_is_removed_stops_and_leaves_nothing(parts: Parts) -> None:
     run(scenario)
 
 
+def test_a_job_that_has_ended_or_is_gone_was_not_cancelled(parts: Parts) -> None:
+    async def scenario() -> None:
+        async with parts.queue() as queue:
+            job = await sent(queue)
+            await queue.ended(job.id)
+            for _ in range(2):
+                await queue.remove(job)  # as it was when it came
+            assert (parts.ended("translated"), parts.ended("cancelled")) == (1, 0)
+
+    run(scenario)
+
+
 def test_what_was_stopped_goes_on_where_it_was(parts: Parts) -> None:
     data = b"".join(b"line %d\n" % number for number in range(70))
 
