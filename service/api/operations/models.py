@@ -15,20 +15,10 @@ from service.api.operations.health import FaultReply, faults_of
 from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model
 from service.front import Front
-from service.http.replies import JsonReply, error_responses
+from service.http.replies import JsonReply, error_responses, path_parameter
 from service.models.catalogue import MAX_PAIRS_TOLD, ModelEntry
 
-_NAMED = {  # a parameter of the function would be documented with FastAPI's own 422
-    "parameters": [
-        {
-            "name": "name",
-            "in": "path",
-            "required": True,
-            "schema": {"type": "string", "minLength": 1},
-            "description": "Of a model, as `GET /v1/models` has it.",
-        }
-    ]
-}
+_NAMED = path_parameter("name", "Of a model, as `GET /v1/models` has it.")
 _CHANGE_ERRORS = error_responses(401, 403, 404, 409, 503)
 
 
