@@ -6,8 +6,10 @@ before more than a keyless body may have is read. Jobs are `service.documents.qu
 """
 
 import io
+import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from starlette.requests import ClientDisconnect, Request
@@ -15,7 +17,7 @@ from starlette.responses import FileResponse, Response
 
 from model.documents.formats import KINDS, kind_of, media_type
 from service.access.access import Access, Caller, key_wanted_first
-from service.documents.jobs import Asked, DocumentJob, Owner
+from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
 from service.documents.queue import DocumentQueue
 from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
@@ -103,14 +105,19 @@ class Receiving:
             caller = await self.access.admit_with(request, None)
         return self.queue.find(job_id, owner_of(caller).key_name)
 
-    def result(self, job: DocumentJob) -> Response:
+    async def result(self, job: DocumentJob) -> Response:
         """The translated file of a job.
 
         Raises:
-            RequestError: A 409: there is none.
+            RequestError: A 409: there is none; a 404: it has just been removed; a 503.
         """
+        path = self.queue.result(job).result
+        found = await self.queue.on_disk(_stat, path)
+        if found is None:
+            raise no_such_document()
         return FileResponse(
-            self.queue.result(job).result,
+            path,
+            stat_result=found,
             media_type=media_type(job.asked.kind),
             filename=translated_name(job.asked),
         )
@@ -214,6 +221,13 @@ def translated_name(asked: Asked) -> str:
     """The name of a translated file: report.docx → report.de.docx."""
     stem, _, ending = asked.name.rpartition(".")
     return f"{stem or 'document'}.{asked.target}.{ending}"
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def _media_type(request: Request) -> str:

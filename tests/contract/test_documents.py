@@ -142,9 +142,12 @@ def test_libretranslates_file_is_a_link(client: httpx.Client, expected: str) -> 
     assert httpx.get(url).content == f"{expected}\r\n\r\n7.30\n".encode()
     for other in (f"{url}x", url[:-6] + "0.txt", f"{client.base_url}/download_file/a"):
         assert httpx.get(other).status_code == 404
+    failed = 'dragoman_document_jobs{state="failed"}'
+    before = re.findall(f"{failed}.*", client.get("/metrics").text)
     reply = client.post("/translate_file", files={"file": ("a.json", b"{")}, data=form)
     assert reply.status_code == 400
     assert reply.json()["error"].startswith("the json document is not JSON")
+    assert re.findall(f"{failed}.*", client.get("/metrics").text) == before != []
     reply = client.post("/translate_file", files={"file": ("a.txt", PLAIN)}, data={"target": "zh"})
     assert reply.json()["error"] == "Invalid request: missing source parameter"
 
@@ -171,6 +174,9 @@ def test_deepls_document_has_a_key(client: httpx.Client, expected: str) -> None:
     ):
         reply = client.post("/v2/document", files=files, data=fields)
         assert (reply.status_code, words in reply.json()["message"]) == (400, True), reply.text
+    form = {"target_lang": (None, "ZH"), "filename": (None, "a.txt")}
+    reply = client.post("/v2/document", files=form)
+    assert (reply.status_code, "missing file" in reply.json()["message"]) == (400, True), reply.text
 
 
 def test_deepls_client_translates_documents(

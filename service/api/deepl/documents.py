@@ -21,7 +21,7 @@ from service.api.receiving import Receiving, kind_and_name, owner_of
 from service.documents.jobs import Asked, DocumentJob
 from service.errors import RequestError, invalid
 from service.front import Front
-from service.http.replies import JsonReply
+from service.http.replies import JsonReply, path_parameter
 
 _STATES = {"queued": "queued", "translating": "translating", "done": "done", "failed": "error"}
 
@@ -84,7 +84,9 @@ class DeepLDocuments:
 
     def parse(self, values: Mapping[str, str], file_name: str | None) -> Asked:
         """What is to be done with a file."""
-        kind, name = kind_and_name(values.get("filename") or file_name)
+        if file_name is not None:
+            file_name = values.get("filename") or file_name
+        kind, name = kind_and_name(file_name)
         chosen = parse_options(values, self.front)
         wanted = values.get("output_format", "").lower()
         if wanted not in ("", kind):
@@ -146,7 +148,7 @@ def build_documents(receiving: Receiving, admission: Admission) -> APIRouter:
     async def result(request: Request) -> Response:
         job = await shown(request, request.path_params["document_id"])
         try:
-            return receiving.result(job)
+            return await receiving.result(job)
         except RequestError as error:
             if error.problem.code != "document_not_ready":
                 raise
@@ -189,14 +191,7 @@ _UPLOAD_OPERATION: dict[str, Any] = {
     }
 }
 _KEY_OPERATION: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": "document_id",
-            "in": "path",
-            "required": True,
-            "schema": {"type": "string"},
-        }
-    ],
+    **path_parameter("document_id"),
     "requestBody": {
         "required": True,
         "content": {

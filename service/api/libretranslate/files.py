@@ -21,7 +21,7 @@ from service.documents.jobs import Asked, DocumentJob, no_such_document
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
 from service.http.disconnect import unless_gone
-from service.http.replies import JsonReply, error_responses
+from service.http.replies import JsonReply, error_responses, path_parameter
 
 
 class FileReply(BaseModel):
@@ -96,6 +96,7 @@ def build_files(receiving: Receiving) -> APIRouter:
             await queue.remove(job)
             raise
         if job.state == "failed":
+            await queue.remove(job)  # nobody knows its name who could ask for it
             raise _failed(job)
         name = f"{job.id}.{job.secret}.{job.asked.kind}"
         return JsonReply({"translatedFileUrl": f"{request.base_url}download_file/{name}"})
@@ -112,7 +113,7 @@ def build_files(receiving: Receiving) -> APIRouter:
         job = queue.find_by_secret(job_id, secret)
         if ending != job.asked.kind or job.state != "done":
             raise no_such_document()
-        return receiving.result(job)
+        return await receiving.result(job)
 
     return router
 
@@ -124,9 +125,7 @@ def _failed(job: DocumentJob) -> RequestError:
     )
 
 
-_NAMED: dict[str, Any] = {  # a parameter of the function would be documented with FastAPI's own 422
-    "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]
-}
+_NAMED = path_parameter("name")
 _FILE_OPERATION: dict[str, Any] = {
     "requestBody": {
         "required": True,

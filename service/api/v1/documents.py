@@ -18,7 +18,7 @@ from service.api.receiving import Receiving, kind_and_name
 from service.documents.jobs import Asked, DocumentJob, JobState
 from service.errors import invalid
 from service.front import Front
-from service.http.replies import JsonReply, error_responses
+from service.http.replies import JsonReply, error_responses, path_parameter
 
 
 class DocumentReply(BaseModel):
@@ -123,7 +123,7 @@ def build_documents(receiving: Receiving) -> APIRouter:
         dependencies=[DOCUMENTED],
     )
     async def result(request: Request) -> Response:
-        return receiving.result(await receiving.job(request, _asked(request)))
+        return await receiving.result(await receiving.job(request, _asked(request)))
 
     @router.delete(
         "/v1/documents/{document_id}",
@@ -162,11 +162,7 @@ def _content(job: DocumentJob) -> dict[str, object]:
     }
 
 
-_NAMED: dict[str, Any] = {  # a parameter of the function would be documented with FastAPI's own 422
-    "parameters": [
-        {"name": "document_id", "in": "path", "required": True, "schema": {"type": "string"}}
-    ]
-}
+_NAMED = path_parameter("document_id")
 _CODE = {"type": "string", "minLength": 1, "maxLength": 64}
 _FIELDS = {
     "source": {**_CODE, "description": 'Source language; "auto", the default, detects it.'},
