@@ -83,8 +83,10 @@ def _write_texts(document: Document, path: Path, *, max_characters: int) -> None
 
 
 def _write_result(document: Document, translations: Path, result: Path) -> None:
-    with translations.open(encoding="ascii") as lines:
-        texts = [json.loads(line) for line in lines]
+    texts: list[str] = []
+    if document.texts:  # otherwise nobody has written any
+        with translations.open(encoding="ascii") as lines:
+            texts = [json.loads(line) for line in lines]
     result.write_bytes(document.rebuild(texts))
 
 

@@ -107,6 +107,16 @@ def test_a_document_is_translated_and_only_its_result_stays(parts: Parts) -> Non
     run(scenario)
 
 
+def test_a_document_without_texts_comes_back_as_it_is(parts: Parts) -> None:
+    async def scenario() -> None:
+        async with parts.queue() as queue:
+            done = await queue.ended((await sent(queue, b"\n7.30\n")).id)
+            assert (done.state, done.error) == ("done", None)
+            assert queue.result(done).result.read_bytes() == b"\n7.30\n"
+
+    run(scenario)
+
+
 def test_a_job_is_there_for_its_key_alone(parts: Parts) -> None:
     async def scenario() -> None:
         async with parts.queue() as queue:
