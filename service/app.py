@@ -39,6 +39,7 @@ from service.documents.opening import document_queue
 from service.documents.queue import DocumentQueue
 from service.documents.translating import Routes
 from service.front import Front
+from service.glossaries.keeping import Glossaries, glossaries_of
 from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
 from service.http.middleware import Edge, note_problem
@@ -92,8 +93,11 @@ def create_app(
     keys = _key_store(front)
     access = Access(_access_policy(settings), limiter, keys)
     documents = document_queue(front, access, _routes_of)
-    app = _bare_app(_lifespan(front, limiter, keys, spans, documents))
-    paths = _add_routes(app, front, access, documents)
+    glossaries = glossaries_of(settings)
+    app = _bare_app(
+        _lifespan(front, limiter, keys, spans, documents=documents, glossaries=glossaries)
+    )
+    paths = _add_routes(app, front, access, documents, glossaries)
     app.state.keys = keys  # `service.server` reloads them
     for error_type in (DragomanError, HTTPException):
         app.add_exception_handler(error_type, _answer_error)
@@ -171,13 +175,19 @@ def _lifespan(
     limiter: RateLimiter,
     keys: KeyStore,
     spans: "Spans | None",
+    *,
     documents: DocumentQueue | None,
+    glossaries: Glossaries,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         watch = asyncio.create_task(keys.watch(), name="keys watch")
         try:
-            async with front.running(), documents.running() if documents else nullcontext():
+            async with (
+                glossaries.running(),
+                front.running(),
+                documents.running() if documents else nullcontext(),
+            ):
                 yield
         finally:
             watch.cancel()
@@ -190,7 +200,11 @@ def _lifespan(
 
 
 def _add_routes(
-    app: FastAPI, front: Front, access: Access, documents: DocumentQueue | None
+    app: FastAPI,
+    front: Front,
+    access: Access,
+    documents: DocumentQueue | None,
+    glossaries: Glossaries,
 ) -> list[str]:
     """Add every route; their paths, those of the documentation included."""
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
@@ -199,7 +213,7 @@ def _add_routes(
         *_document_routers(admission, documents),
         libretranslate.build_router(admission),
         v1.build_router(admission),
-        deepl.build_router(admission),
+        deepl.build_router(admission, glossaries),
         health.build_router(front, access),
         admin.build_router(front, check_admin=access.check_admin),
         models.build_router(front, check_admin=access.check_admin),
@@ -252,7 +266,7 @@ def _allow_origins(app: FastAPI, origins: Sequence[str]) -> None:
     app.add_middleware(
         Cors,
         allow_origins=origins,
-        allow_methods=("DELETE", "GET", "POST"),
+        allow_methods=("DELETE", "GET", "PATCH", "POST", "PUT"),
         allow_headers=("authorization", "content-type", "x-request-id"),
         expose_headers=("retry-after", "x-request-id"),
         allow_credentials=False,

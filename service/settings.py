@@ -175,6 +175,8 @@ class Settings(BaseSettings):
         documents_total_bytes: Bytes of all files that are kept.
         documents_at_once: Documents that are translated at once; further ones wait.
         documents_keep_seconds: How long a result can be fetched, and a refusal be read.
+        glossaries: File of the glossaries that callers keep; None takes one in the folder of
+            documents, and where that has no name either, they go with the server.
     """
 
     model_config = SettingsConfigDict(
@@ -259,6 +261,7 @@ class Settings(BaseSettings):
     )
     documents_at_once: Annotated[int, Field(ge=1, le=64)] = 2
     documents_keep_seconds: Annotated[float, Field(ge=1.0, le=31_536_000.0)] = 3600.0
+    glossaries: Path | None = None
 
     @model_validator(mode="after")
     def _defaults_are_within_their_maxima(self) -> Self:

@@ -103,7 +103,7 @@ class Admission:
         """
         caller, values = await self.read(request, contract)
         job, asked = contract.parse(values)
-        return contract.reply(await self._translate(request, caller, job), asked)
+        return contract.reply(await self.translate(request, caller, job), asked)
 
     async def events(
         self, request: Request, contract: StreamContract[AskedT]
@@ -119,7 +119,7 @@ class Admission:
         caller, values = await self.read(request, contract)
         job, asked = contract.parse(values)
         done: asyncio.Queue[DoneSegment | None] = asyncio.Queue()
-        work = asyncio.create_task(self._translate(request, caller, job, done.put_nowait))
+        work = asyncio.create_task(self.translate(request, caller, job, done.put_nowait))
         work.add_done_callback(lambda _: done.put_nowait(None))
         try:
             while (segment := await done.get()) is not None:
@@ -173,14 +173,19 @@ class Admission:
             caller = await self.access.admit_with(request, _key(contract, values))
         return caller, values
 
-    async def _translate(
+    async def translate(
         self,
         request: Request,
         caller: Caller,
         job: TranslationRequest,
         on_segment: OnSegment | None = None,
     ) -> list[TranslatedText]:
-        """One result per text, in order; counted for the caller, the metrics and the log."""
+        """One result per text, in order; counted for the caller, the metrics and the log.
+
+        Raises:
+            RequestError: As of `answer`.
+            ClientGoneError: Likewise.
+        """
         context = context_of(request)
         context.num_texts = len(job.texts)
         if job.by_source is None:

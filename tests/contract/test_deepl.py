@@ -169,7 +169,7 @@ def test_what_changes_nothing_is_taken(
             {"ignore_tags": [5]},
             "Value for 'ignore_tags' not supported; it must be at most 100 strings",
         ),
-        ({"glossary_id": "some-id"}, "this server has no glossaries"),
+        ({"style_id": "some-id"}, "this server has no style rules"),
         ({"custom_instructions": ["Be kind."]}, "no model of this server takes instructions"),
     ],
 )
@@ -225,17 +225,9 @@ def test_version_3_says_what_a_language_can_be_used_for(client: httpx.Client) ->
     usable = [(one["lang"], one["usable_as_source"], one["usable_as_target"]) for one in found]
     assert usable == [("en", True, False), ("zh", False, True), ("zh-Hans", False, True)]
     assert [one["features"] for one in found] == [{}] * 3
+    assert client.get("/v3/languages", params={"resource": "glossary"}).json() == found
     assert client.get("/v3/languages", params={"resource": "write"}).json() == []
     assert "resource" in _message(client.get("/v3/languages"), 400)
-
-
-def test_there_are_no_glossaries_and_programs_that_ask_are_told(client: httpx.Client) -> None:
-    for path in ("/v2/glossaries", "/v3/glossaries", "/v2/glossary-language-pairs"):
-        content = client.get(path).json()
-        assert content == {"glossaries": [], "supported_languages": []}
-    for path in ("/v2/glossaries", "/v3/glossaries"):
-        glossary = {"name": "words", "entries_format": "tsv", "entries": "cat\t猫"}
-        assert _message(client.post(path, json=glossary), 400) == "this server has no glossaries"
 
 
 def test_usage_grows_by_what_was_translated(client: httpx.Client) -> None:

@@ -2,6 +2,7 @@
 
 import deepl
 import pytest
+from deepl.api_data import MultilingualGlossaryDictionaryEntries
 
 from support.markup_trees import tree_of
 from support.running_server import RunningServer
@@ -97,7 +98,63 @@ def test_languages_and_usage_are_told(client: deepl.DeepLClient) -> None:
     assert not usage.any_limit_reached
 
 
-def test_there_are_no_glossaries(client: deepl.DeepLClient) -> None:
-    assert client.get_glossary_languages() == []
+def test_a_glossary_is_kept_used_and_forgotten(client: deepl.DeepLClient, expected: str) -> None:
+    pairs = client.get_glossary_languages()
+    assert [(one.source_lang, one.target_lang) for one in pairs] == [("en", "zh")]
+    entries = {"cat": "Qīng 7", "a dog": "狗"}
+    made = client.create_glossary("animals", "EN", "ZH-HANS", entries)
+    assert (made.name, made.source_lang, made.target_lang, made.ready, made.entry_count) == (
+        *("animals", "EN", "ZH", True, 2),
+    )
+    assert client.get_glossary_entries(made) == entries
+    assert client.get_glossary(made.glossary_id).creation_time == made.creation_time
+    assert made.glossary_id in [one.glossary_id for one in client.list_glossaries()]
+    found = client.translate_text_with_glossary([TEXT, "7.30"], made)
+    assert "Qīng 7" in found[0].text
+    assert "Qīng 7" not in expected
+    client.delete_glossary(made)
+    for forgotten in (client.get_glossary, client.get_glossary_entries, client.delete_glossary):
+        with pytest.raises(deepl.GlossaryNotFoundException):
+            forgotten(made.glossary_id)
+    with pytest.raises(deepl.DeepLException, match="no such glossary"):
+        client.translate_text_with_glossary(TEXT, made)
+
+
+def test_a_glossary_comes_as_comma_separated_values(client: deepl.DeepLClient) -> None:
+    made = client.create_glossary_from_csv("csv", "en", "zh", 'cat,"Qīng, 7",en,zh\r\ndog,狗\r\n')
+    assert client.get_glossary_entries(made) == {"cat": "Qīng, 7", "dog": "狗"}
+    client.delete_glossary(made)
+    with pytest.raises(deepl.DeepLException, match="line 2 has the source"):
+        client.create_glossary_from_csv("csv", "en", "zh", "cat,一\ncat,二")
+
+
+def test_a_multilingual_glossary_is_kept_changed_and_forgotten(client: deepl.DeepLClient) -> None:
+    def dictionary(entries: dict[str, str]) -> MultilingualGlossaryDictionaryEntries:
+        return MultilingualGlossaryDictionaryEntries("EN", "ZH", entries)
+
+    made = client.create_multilingual_glossary("animals", [dictionary({"cat": "Qīng 7"})])
+    (info,) = made.dictionaries
+    assert (made.name, info.source_lang, info.target_lang, info.entry_count) == (
+        *("animals", "EN", "ZH", 1),
+    )
+    assert client.update_multilingual_glossary_name(made, "beasts").name == "beasts"
+    client.update_multilingual_glossary_dictionary(made, dictionary({"dog": "狗"}))
+    (kept,) = client.get_multilingual_glossary_entries(made, "en", "zh").dictionaries
+    assert kept.entries == "cat\tQīng 7\ndog\t狗"
+    found = client.translate_text(TEXT, source_lang="EN", target_lang="ZH-HANS", glossary=made)
+    assert "Qīng 7" in found.text
+    replaced = client.replace_multilingual_glossary_dictionary(made, dictionary({"river": "河9"}))
+    assert replaced.entry_count == 1
+    several = [client.create_glossary("more", "EN", "ZH", {"river": "江8", "cat": "猫7"}), made]
+    found = client.translate_text(TEXT, source_lang="EN", target_lang="ZH", glossary_ids=several)
+    assert "江8" in found.text
+    assert "猫7" in found.text
+    client.delete_glossary(several[0])
+    (listed,) = client.list_multilingual_glossaries()
+    assert (listed.glossary_id, listed.name) == (made.glossary_id, "beasts")
+    client.delete_multilingual_glossary_dictionary(made, replaced)
+    assert client.get_multilingual_glossary(made.glossary_id).dictionaries == []
     assert client.list_glossaries() == []
-    assert client.list_multilingual_glossaries() == []
+    client.delete_multilingual_glossary(made)
+    with pytest.raises(deepl.GlossaryNotFoundException):
+        client.get_multilingual_glossary(made.glossary_id)

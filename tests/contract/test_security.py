@@ -115,6 +115,25 @@ def test_documents_are_there_for_the_key_that_they_came_with(
         assert (refused.status_code, set(refused.json())) == (403, {"message"})
 
 
+def test_a_glossary_is_seen_with_the_key_that_it_was_made_with_and_with_no_other(
+    closed: RunningServer, keys: dict[str, str]
+) -> None:
+    new = {"name": "x", "source_lang": "en", "target_lang": "zh", "entries": "cat\t猫"}
+    asked = {"text": ["A cat."], "source_lang": "EN", "target_lang": "ZH"}
+    with closed.client() as client:
+        alice, other = _bearer(keys["alice"]), _bearer(keys["chatty"])
+        assert client.post("/v2/glossaries", json=new).status_code == 403
+        name = client.post("/v2/glossaries", json=new, headers=alice).json()["glossary_id"]
+        asked["glossary_id"] = name
+        for headers, status, num in ((alice, 200, 1), (other, 404, 0)):
+            assert len(client.get("/v3/glossaries", headers=headers).json()["glossaries"]) == num
+            assert client.get(f"/v2/glossaries/{name}", headers=headers).status_code == status
+            reply = client.post("/v2/translate", json=asked, headers=headers)
+            assert reply.status_code == status
+        assert client.delete(f"/v2/glossaries/{name}", headers=other).status_code == 404
+        assert client.delete(f"/v2/glossaries/{name}", headers=alice).status_code == 204
+
+
 def test_deepls_clients_show_the_key_in_its_own_scheme_and_know_no_401(
     closed: RunningServer, keys: dict[str, str]
 ) -> None:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from model.errors import InputError
 from model.text.language import canonical_tag, primary_language
 from service.api.languages import NO_ALIASES, find_tags, language_name
+from service.models.pivot import reachable
 from service.models.routing import RoutingTable
 
 _TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -42,6 +43,11 @@ def source_code(tag: str) -> str:
     """The source code of a language: `zh-Hans` → `ZH`."""
     primary = primary_language(tag)
     return _SOURCES.get(primary, primary.upper())
+
+
+def base_code(tag: str) -> str:
+    """The code of a language in glossaries, where regions and scripts are one: `zh-Hant` → `zh`."""
+    return source_code(tag).lower()
 
 
 def target_codes(tag: str) -> tuple[str, ...]:
@@ -88,17 +94,32 @@ class LanguageLists:
         self._table: RoutingTable | None = None
         self.sources: tuple[str, ...] = ()
         self.targets: tuple[str, ...] = ()
+        self.pairs: dict[tuple[str, str], None] = {}
 
     def of(self, table: RoutingTable) -> "LanguageLists":
-        """Itself, with the source and target codes of a table, each in order."""
+        """Itself, with the source and target codes of a table, each in order.
+
+        `pairs` are the languages that a dictionary can be for, as base codes.
+        """
         if table is not self._table:
             directions = table.all
             sources = directions.all_sources
             targets = {tag for source in sources for tag in directions.targets(source)}
             self.sources = tuple(sorted({source_code(tag) for tag in sources}))
             self.targets = tuple(sorted({code for tag in targets for code in target_codes(tag)}))
+            self.pairs = dict.fromkeys(sorted(_base_pairs(table)))
             self._table = table
         return self
+
+
+def _base_pairs(table: RoutingTable) -> set[tuple[str, str]]:
+    bases = {tag: base_code(tag) for tag in table.all.languages}
+    return {
+        (bases[source], bases[target])
+        for source in table.all.all_sources
+        for target in reachable(table, source)
+        if bases[source] != bases[target]
+    }
 
 
 def code_name(code: str) -> str:

@@ -4,10 +4,9 @@ Owns all three. What an error is comes from `service.http.problems`; here it get
 body, because its clients know no 401 and read `message`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import wraps
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -28,12 +27,6 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 NO_CHARACTER_LIMIT = 1_000_000_000_000
 """What DeepL says where there is no limit of characters."""
-
-
-NO_GLOSSARIES: Mapping[str, object] = MappingProxyType(
-    {"glossaries": [], "supported_languages": []}
-)
-"""What lists of glossaries and of their languages have."""
 
 
 class DeepLTranslation(BaseModel):
@@ -97,24 +90,25 @@ _DESCRIPTIONS = {
     503: "Booting, shutting down or without an engine; Retry-After says when to come back.",
     504: "Not finished within the deadline; the work was dropped.",
 }
-_ERRORS: dict[int | str, dict[str, Any]] = {
+ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": DeepLError, "description": text} for status, text in _DESCRIPTIONS.items()
 }
 TRANSLATE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": DeepLReply, "description": "The translations."},
-    **_ERRORS,
+    **ERRORS,
+    404: {"model": DeepLError, "description": "There is no such glossary."},
 }
 LANGUAGES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": list[DeepLLanguage], "description": "Loaded languages."},
-    **_ERRORS,
+    **ERRORS,
 }
 FEATURES_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": list[DeepLFeatureLanguage], "description": "Loaded languages."},
-    **_ERRORS,
+    **ERRORS,
 }
 USAGE_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"model": DeepLUsage, "description": "What was translated so far."},
-    **_ERRORS,
+    **ERRORS,
 }
 
 

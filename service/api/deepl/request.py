@@ -14,8 +14,9 @@ from model.documents.document import DocumentOptions
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_TAG_NAMES, search_beam
 from service.api.deepl.languages import find_source, find_target
+from service.api.deepl.values import FLAGS, choice, flag, needed, string, unsupported
 from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
-from service.errors import RequestError, invalid, scalar, too_long
+from service.errors import invalid, scalar, too_long
 from service.front import Front
 from service.models.routing import RoutingTable
 from service.models.translation import Markup, TranslationRequest
@@ -23,6 +24,8 @@ from service.settings import Settings
 
 MAX_TEXTS = 50
 """Texts of one request, as DeepL has it."""
+MAX_GLOSSARIES = 5
+"""Glossaries of one request, likewise."""
 
 _FAST, _GOOD = "latency_optimized", "quality_optimized"
 _MODEL_TYPES: Mapping[str, str] = MappingProxyType(
@@ -31,7 +34,6 @@ _MODEL_TYPES: Mapping[str, str] = MappingProxyType(
 _SPLITTING = ("0", "1", "nonewlines")
 _FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 _ASKS_FOR_IT = frozenset({"more", "less"})
-_FLAGS: Mapping[str, bool] = MappingProxyType({"0": False, "1": True, "false": False, "true": True})
 _TAG_LISTS: Mapping[str, str] = MappingProxyType(
     {
         "ignore_tags": "Elements that are copied with all that is in them.",
@@ -39,11 +41,8 @@ _TAG_LISTS: Mapping[str, str] = MappingProxyType(
         "non_splitting_tags": "Elements that are inside a sentence.",
     }
 )
-_NO_GLOSSARIES = "this server has no glossaries"
 _REFUSED: Mapping[str, str] = MappingProxyType(
     {
-        "glossary_id": _NO_GLOSSARIES,
-        "glossary_ids": _NO_GLOSSARIES,
         "style_id": "this server has no style rules",
         "translation_memory_id": "this server has no translation memories",
         "custom_instructions": "no model of this server takes instructions",
@@ -58,10 +57,12 @@ class Asked:
     Attributes:
         num_characters: Characters of each text; None where they were not asked for.
         model_type: The type that is used; None where none was asked for.
+        glossary_ids: Of the glossaries that are asked for; of equal terms the first one counts.
     """
 
     num_characters: tuple[int, ...] | None
     model_type: str | None
+    glossary_ids: tuple[str, ...] = ()
 
 
 def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
@@ -74,14 +75,16 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     chosen = _route(values, front.table)
     _check_formality(values)
     _check_refused(values)
-    _choice(values, "split_sentences", _SPLITTING)
-    _flag(values, "preserve_formatting")
-    _string(values, "context")
+    choice(values, "split_sentences", _SPLITTING)
+    flag(values, "preserve_formatting")
+    string(values, "context")
     markup = _markup(values)
     model_type = _model_type(values)
-    has_count = _flag(values, "show_billed_characters")
+    has_count = flag(values, "show_billed_characters")
     asked = Asked(
-        num_characters=tuple(map(len, texts)) if has_count else None, model_type=model_type
+        num_characters=tuple(map(len, texts)) if has_count else None,
+        model_type=model_type,
+        glossary_ids=_glossary_ids(values),
     )
     return _job(texts, chosen, front.settings, markup, is_fast=model_type == _FAST), asked
 
@@ -95,6 +98,9 @@ def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
     chosen = _route(values, front.table)
     _check_formality(values)
     _check_refused(values)
+    for name in ("glossary_id", "glossary_ids"):
+        if values.get(name) not in (None, "", []):
+            raise unsupported(name, reason="documents are translated without glossaries")
     return chosen
 
 
@@ -104,7 +110,7 @@ def list_type(values: Mapping[str, object]) -> str:
     Raises:
         RequestError: A 400.
     """
-    return _choice(values, "type", ("source", "target")) or "source"
+    return choice(values, "type", ("source", "target")) or "source"
 
 
 _RESOURCES = (
@@ -119,20 +125,15 @@ _RESOURCES = (
 
 
 def is_of_texts(values: Mapping[str, object]) -> bool:
-    """Whether the languages of text translation are asked for, and not those of another resource.
+    """Whether the languages of texts or of their glossaries are asked for, and of nothing else.
 
     Raises:
         RequestError: A 400.
     """
-    found = _choice(values, "resource", _RESOURCES)
+    found = choice(values, "resource", _RESOURCES)
     if found is None:
         raise invalid("Missing or invalid argument: resource", limit=", ".join(_RESOURCES))
-    return found == "translate_text"
-
-
-def no_glossaries() -> RequestError:
-    """A 400: a glossary was to be made."""
-    return invalid(_NO_GLOSSARIES)
+    return found in ("translate_text", "glossary")
 
 
 def _texts(values: Mapping[str, object]) -> tuple[str, ...]:
@@ -148,28 +149,41 @@ def _texts(values: Mapping[str, object]) -> tuple[str, ...]:
         )
     clean = tuple(without_surrogates(text) for text in texts if isinstance(text, str))
     if len(clean) < len(texts):
-        raise _unsupported("text", limit="string or list of strings")
+        raise unsupported("text", limit="string or list of strings")
     return clean
 
 
 def _route(values: Mapping[str, object], table: RoutingTable) -> ChosenRoute:
     known = table.all.languages
-    given = _string(values, "target_lang")
-    if given is None:
-        raise invalid("Parameter 'target_lang' not specified.", limit="target_lang")
+    given = needed(values, "target_lang")
     target = find_target(given, known)
     if target is None:
-        raise _unsupported("target_lang", given)
-    named = _string(values, "source_lang")
+        raise unsupported("target_lang", given)
+    named = string(values, "source_lang")
     source = AUTO if named is None else find_source(named, known)
     if source is None:
-        raise _unsupported("source_lang", named)
+        raise unsupported("source_lang", named)
     return choose_route(table, source=source, target=target, aliases=NO_ALIASES)
+
+
+def _glossary_ids(values: Mapping[str, object]) -> tuple[str, ...]:
+    """The glossaries that are asked for; with them the source has to be named, as DeepL has it."""
+    one, given = string(values, "glossary_id"), values.get("glossary_ids") or []
+    several = given.split(",") if isinstance(given, str) else given
+    if not isinstance(several, list) or not all(isinstance(name, str) for name in several):
+        raise unsupported("glossary_ids", limit="a list of strings")
+    if len(several) > MAX_GLOSSARIES or (one and several):
+        reason = "without glossary_id" if one else f"at most {MAX_GLOSSARIES} of them"
+        raise unsupported("glossary_ids", limit=reason)
+    ids = (one,) if one else tuple(without_surrogates(name.strip()) for name in several)
+    if ids and string(values, "source_lang") is None:
+        raise invalid("Use of a glossary requires the source_lang parameter.", limit="source_lang")
+    return ids
 
 
 def _check_formality(values: Mapping[str, object]) -> None:
     """Refuse what must have a tone: no model here has several, as for many languages of DeepL."""
-    if _choice(values, "formality", _FORMALITIES) in _ASKS_FOR_IT:
+    if choice(values, "formality", _FORMALITIES) in _ASKS_FOR_IT:
         raise invalid(
             "Target language does not support formality here; prefer_more and prefer_less are"
             " wishes that it need not",
@@ -182,19 +196,19 @@ def _check_refused(values: Mapping[str, object]) -> None:
     for name, reason in _REFUSED.items():
         value = values.get(name)
         if value not in (None, "", []):
-            raise _unsupported(name, value, reason=reason)
+            raise unsupported(name, value, reason=reason)
 
 
 def _markup(values: Mapping[str, object]) -> Markup | None:
     """The notation of the texts; None where they are plain, whatever is said of tags then."""
-    kind = _choice(values, "tag_handling", ("html", "xml"))
-    _choice(values, "tag_handling_version", ("v1", "v2"))
-    has_outline = _choice(values, "outline_detection", tuple(_FLAGS))
+    kind = choice(values, "tag_handling", ("html", "xml"))
+    choice(values, "tag_handling_version", ("v1", "v2"))
+    has_outline = choice(values, "outline_detection", tuple(FLAGS))
     options = DocumentOptions(
         ignored_elements=_tag_names(values, "ignore_tags"),
         splitting_elements=_tag_names(values, "splitting_tags"),
         inline_elements=_tag_names(values, "non_splitting_tags"),
-        has_outline=_FLAGS[has_outline or "1"],
+        has_outline=FLAGS[has_outline or "1"],
     )
     if kind is None:
         return None
@@ -206,50 +220,14 @@ def _tag_names(values: Mapping[str, object], name: str) -> frozenset[str]:
     given = values.get(name)
     listed = given if isinstance(given, list) else [] if given is None else [given]
     if len(listed) > MAX_TAG_NAMES or not all(isinstance(one, str) for one in listed):
-        raise _unsupported(name, limit=f"at most {MAX_TAG_NAMES} strings")
+        raise unsupported(name, limit=f"at most {MAX_TAG_NAMES} strings")
     names = [one.strip() for text in listed for one in str(text).split(",")]
     return frozenset(filter(None, names))
 
 
 def _model_type(values: Mapping[str, object]) -> str | None:
-    asked = _choice(values, "model_type", tuple(_MODEL_TYPES))
+    asked = choice(values, "model_type", tuple(_MODEL_TYPES))
     return None if asked is None else _MODEL_TYPES[asked]
-
-
-def _choice(values: Mapping[str, object], name: str, choices: tuple[str, ...]) -> str | None:
-    """One of some words, in any case; None where there is none."""
-    value = values.get(name)
-    if value is None or value == "":
-        return None
-    word = str(value).lower() if isinstance(value, str | int) else ""
-    if word not in choices:
-        raise _unsupported(name, value, limit=", ".join(choices))
-    return word
-
-
-def _flag(values: Mapping[str, object], name: str) -> bool:
-    return _FLAGS[_choice(values, name, tuple(_FLAGS)) or "0"]
-
-
-def _string(values: Mapping[str, object], name: str) -> str | None:
-    value = values.get(name)
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise _unsupported(name, value, limit="string")
-    return value
-
-
-def _unsupported(
-    name: str, value: object = None, *, reason: str = "", limit: str | None = None
-) -> RequestError:
-    """A 400 as DeepL words it; a value that is like a text is not repeated."""
-    shown = scalar(value)
-    parts = [f"Value for '{name}' not supported"]
-    parts += [f": {shown}"] if isinstance(shown, str) else []
-    parts += [f" ({reason})"] if reason else []
-    parts += [f"; it must be {limit}"] if limit else []
-    return invalid("".join(parts), value=shown, limit=limit)
 
 
 def _job(
@@ -333,6 +311,12 @@ def _options() -> dict[str, Any]:
             "description": "Of XML: an element beside which there is no text ends a sentence.",
         },
         **{name: {**names, "description": text} for name, text in _TAG_LISTS.items()},
+        "glossary_id": {**word, "description": "A glossary; with `source_lang`."},
+        "glossary_ids": {
+            **names,
+            "maxItems": MAX_GLOSSARIES,
+            "description": "Glossaries; of equal terms the first one counts.",
+        },
         "show_billed_characters": {"type": "boolean", "default": False},
         "model_type": {
             **word,

@@ -1,22 +1,23 @@
-"""Contract of DeepL: `/v2/translate`, `/v2/languages`, `/v2/usage`, and the lists of `/v3`.
+"""Contract of DeepL: `/v2/translate`, `/v2/languages`, `/v3/languages`, `/v2/usage`.
 
 Owns its paths. How its clients ask is `service.api.deepl.request`, how they are answered
 `service.api.deepl.reply`. Every route takes a key where translations need one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from service.access.access import DOCUMENTED
+from service.access.access import DOCUMENTED, Caller
 from service.api.admission import Admission
-from service.api.deepl.languages import LanguageLists
+from service.api.deepl.glossaries import build_glossaries
+from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.reply import (
     FEATURES_RESPONSES,
     LANGUAGES_RESPONSES,
-    NO_GLOSSARIES,
     TRANSLATE_RESPONSES,
     USAGE_RESPONSES,
     answered,
@@ -31,11 +32,13 @@ from service.api.deepl.request import (
     Asked,
     is_of_texts,
     list_type,
-    no_glossaries,
     parse,
     translate_operation,
 )
+from service.api.receiving import owner_of
 from service.front import Front
+from service.glossaries.keeping import Glossaries
+from service.glossaries.store import GlossaryStore
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
 
@@ -61,7 +64,7 @@ class DeepL:
         return JsonReply(reply_content(results, asked))
 
 
-def build_router(admission: Admission) -> APIRouter:
+def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
     """The routes of this contract."""
     router = APIRouter(tags=["DeepL"])
     contract = DeepL(front=admission.front)
@@ -75,7 +78,10 @@ def build_router(admission: Admission) -> APIRouter:
     )
     @answered
     async def translate(request: Request) -> Response:
-        return await admission.answer(request, contract)
+        caller, values = await admission.read(request, contract)
+        job, asked = contract.parse(values)
+        job = await _with_glossary(job, asked, caller, glossaries)
+        return contract.reply(await admission.translate(request, caller, job), asked)
 
     @router.post("/v2/usage", include_in_schema=False)
     @router.get(
@@ -90,8 +96,23 @@ def build_router(admission: Admission) -> APIRouter:
         return JsonReply(usage_content(admission.access.num_characters(caller)))
 
     _add_languages(router, admission, contract)
-    _add_glossaries(router, admission, contract)
+    router.include_router(build_glossaries(admission, glossaries, contract))
     return router
+
+
+async def _with_glossary(
+    job: TranslationRequest, asked: Asked, caller: Caller, glossaries: Glossaries
+) -> TranslationRequest:
+    """A request with the terms of the glossaries that it names."""
+    if not asked.glossary_ids:
+        return job
+    find = partial(
+        GlossaryStore.glossary,
+        owner=owner_of(caller).key_name,
+        glossary_ids=asked.glossary_ids,
+        languages=(base_code(job.route.source), base_code(job.route.target)),
+    )
+    return replace(job, glossary=await glossaries.ask(find))
 
 
 def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> None:
@@ -125,22 +146,3 @@ def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> 
         _, values = await admission.read(request, contract)
         found = lists.of(admission.front.table)
         return JsonReply(features_content(found) if is_of_texts(values) else [])
-
-
-def _add_glossaries(router: APIRouter, admission: Admission, contract: DeepL) -> None:
-    """Add what programs ask when they start, though there are none."""
-
-    @router.get("/v2/glossary-language-pairs", include_in_schema=False)
-    @router.get("/v2/glossaries", include_in_schema=False)
-    @router.get("/v3/glossaries", include_in_schema=False)
-    @answered
-    async def glossaries(request: Request) -> Response:
-        await admission.read(request, contract)
-        return JsonReply(dict(NO_GLOSSARIES))
-
-    @router.post("/v2/glossaries", include_in_schema=False)
-    @router.post("/v3/glossaries", include_in_schema=False)
-    @answered
-    async def new_glossary(request: Request) -> Response:
-        await admission.read(request, contract)
-        raise no_glossaries()

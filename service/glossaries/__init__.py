@@ -1,0 +1,1 @@
+"""Glossaries that callers keep here."""
