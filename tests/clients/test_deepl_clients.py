@@ -110,8 +110,13 @@ def test_deepl_reads_its_usage(client: deepl.DeepLClient) -> None:
 
 
 @deepl_python
-def test_deepl_lists_glossaries(client: deepl.DeepLClient) -> None:
-    assert client.list_glossaries() == []
+def test_deepl_uses_a_glossary(client: deepl.DeepLClient) -> None:
+    pairs = {(one.source_lang, one.target_lang) for one in client.get_glossary_languages()}
+    assert {("en", "de"), ("de", "zh")} <= pairs
+    made = client.create_glossary("places", "EN", "DE", {"station": "Haltepunkt"})
+    assert [one.glossary_id for one in client.list_glossaries()] == [made.glossary_id]
+    assert "Haltepunkt" in client.translate_text_with_glossary(TEXT, made).text
+    client.delete_glossary(made)
     assert client.list_multilingual_glossaries() == []
 
 

@@ -119,9 +119,25 @@ def test_deepl_node_reads_its_usage(deepl: Outcomes) -> None:
 
 
 @deepl_node
-@pytest.mark.parametrize("name", ["glossaries", "glossary_languages"])
-def test_deepl_node_lists_glossaries(deepl: Outcomes, name: str) -> None:
-    assert deepl[name]["value"] == []
+def test_deepl_node_uses_a_glossary(deepl: Outcomes) -> None:
+    found = deepl["glossary"]["value"]
+    assert "Haltepunkt" in found["text"]
+    assert found["entries"] == {"station": "Haltepunkt"}
+    assert (found["name"], found["count"], found["left"]) == ("places", 1, [])
+
+
+@deepl_node
+def test_deepl_node_uses_a_glossary_of_several_dictionaries(deepl: Outcomes) -> None:
+    found = deepl["dictionaries"]["value"]
+    assert "Haltepunkt" in found["text"]
+    assert found["pairs"] == [["en", "de", 1], ["en", "zh", 1]]
+    assert found["left"] == []
+
+
+@deepl_node
+def test_deepl_node_lists_languages_of_glossaries(deepl: Outcomes) -> None:
+    pairs = [(one["sourceLang"], one["targetLang"]) for one in deepl["glossary_languages"]["value"]]
+    assert ("en", "de") in pairs
 
 
 @libretranslate

@@ -36,7 +36,29 @@ function deeplCalls() {
     sources: () => translator.getSourceLanguages(),
     targets: () => translator.getTargetLanguages(),
     usage: () => translator.getUsage(),
-    glossaries: () => translator.listGlossaries(),
+    glossary: async () => {
+      const terms = new deepl.GlossaryEntries({ entries: { station: "Haltepunkt" } });
+      const made = await translator.createGlossary("places", "en", "de", terms);
+      const { text } = await to("de", { glossary: made });
+      const entries = (await translator.getGlossaryEntries(made)).entries();
+      await translator.deleteGlossary(made);
+      return { text, entries, name: made.name, count: made.entryCount, left: await translator.listGlossaries() };
+    },
+    dictionaries: async () => {
+      const dictionary = (target, word) => ({
+        sourceLangCode: "en",
+        targetLangCode: target,
+        entries: new deepl.GlossaryEntries({ entries: { station: word } }),
+      });
+      const made = await translator.createMultilingualGlossary("places", [dictionary("de", "Bahnhof")]);
+      await translator.updateMultilingualGlossaryDictionary(made.glossaryId, dictionary("zh", "车站"));
+      await translator.replaceMultilingualGlossaryDictionary(made.glossaryId, dictionary("de", "Haltepunkt"));
+      const { text } = await to("de", { glossary: made.glossaryId });
+      const found = await translator.getMultilingualGlossary(made.glossaryId);
+      const pairs = found.dictionaries.map((one) => [one.sourceLangCode, one.targetLangCode, one.entryCount]);
+      await translator.deleteMultilingualGlossary(made.glossaryId);
+      return { text, pairs, left: await translator.listMultilingualGlossaries() };
+    },
     glossary_languages: () => translator.getGlossaryLanguagePairs(),
   };
 }
