@@ -199,7 +199,7 @@ def test_a_page_of_the_named_origin_may_call_it(closed: RunningServer) -> None:
         )
         assert reply.headers["access-control-allow-origin"] == "https://page.example"
         assert "access-control-allow-credentials" not in reply.headers
-        asked = {"origin": "https://other.example", "access-control-request-method": "PUT"}
+        asked = {"origin": "https://other.example", "access-control-request-method": "PROPFIND"}
         reply = client.options("/translate", headers=asked)
         assert reply.status_code == 400
         assert set(reply.json()) == {"error", "code", "value", "limit"}

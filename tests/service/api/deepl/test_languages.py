@@ -78,6 +78,21 @@ def test_lists_have_every_code_once_and_are_made_once_for_what_is_loaded() -> No
     assert lists.of(other).sources == ("ZH",)
 
 
+def test_dictionaries_are_for_languages_without_script_by_a_pivot_too() -> None:
+    pairs = [
+        LanguagePair(source=source, target=target)
+        for source, target in (
+            ("zh-Hans", "en"),
+            ("zh-Hant", "en"),
+            ("en", "no"),
+            ("en", "zh-Hant"),
+        )
+    ]
+    offers = [Offer(name="one", pairs=pairs)]
+    lists = LanguageLists().of(RoutingTable(offers, pivot="en"))
+    assert list(lists.pairs) == [("en", "nb"), ("en", "zh"), ("zh", "en"), ("zh", "nb")]
+
+
 def test_codes_have_names() -> None:
     codes = ("DE", "EN", "EN-GB", "ZH", "ZH-HANT", "PT-BR", "XX")
     assert [code_name(code) for code in codes] == [
