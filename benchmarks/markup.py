@@ -305,7 +305,12 @@ def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures
     pairs = list(dev_pairs(folder, source, target))
     random.Random(1).shuffle(pairs)
     known = lexicon(pairs, source, target)
-    tagged = list(tagged_sentences(pairs, known, source, limit=num_sentences))
+    longest = checkpoint.manifest.limits.max_source_length
+    tagged = [  # whole sentences, for the way that cuts none
+        one
+        for one in tagged_sentences(pairs, known, source, limit=num_sentences)
+        if len(checkpoint.tokenizer.encode(one.source, pair)) <= longest
+    ]
     ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair)
     for way, translated in ways.each.items():
         translations = translated([one.source for one in tagged])
