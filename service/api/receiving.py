@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
@@ -22,12 +22,19 @@ from service.documents.queue import DocumentQueue
 from service.documents.room import Upload
 from service.errors import ClientGoneError, Problem, RequestError, body_timeout, invalid, too_long
 from service.front import Front
+from service.http.body import body_type
 from service.http.uploads import FORM_TYPE, MAX_FIELD_BYTES, Body, FormBody, PlainBody
 
 _PIECE_BYTES = 256 * 1024
 _UPLOAD_SECONDS = 600.0
 _MAX_NAME = 200
 _MAX_DIGITS = 15
+
+TRANSLATED_FILE: dict[str, Any] = {
+    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "The translated file, with its own media type.",
+}
+"""What a contract documents of a reply that is a file."""
 
 
 class DocumentContract(Protocol):
@@ -163,7 +170,7 @@ class Receiving:
     ) -> Body:
         """The upload, with its file where it belongs."""
         on_disk, limit = self.queue.on_disk, self.queue.limits.max_bytes
-        if not contract.takes_plain_bodies and _media_type(request) != FORM_TYPE:
+        if not contract.takes_plain_bodies and body_type(request) != FORM_TYPE:
             raise invalid(f"the content type must be {FORM_TYPE}", limit=FORM_TYPE)
         await on_disk(lambda: upload.files.folder.mkdir(mode=0o700))
         output = await on_disk(lambda: upload.files.source.open("wb"))
@@ -230,12 +237,8 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
 def _body(request: Request, output: io.BufferedIOBase) -> Body:
-    if _media_type(request) == FORM_TYPE:
+    if body_type(request) == FORM_TYPE:
         return FormBody(output, request.headers["content-type"])
     return PlainBody(output, request.query_params.get("name", ""))
 

@@ -56,7 +56,7 @@ class BodyReader:
             RequestError: 400, 408, 413 or 503.
             ClientGoneError: The client left while sending.
         """
-        media_type = _media_type(request)
+        media_type = body_type(request)
         self._check_query(request)
         body = await self._read(request)
         if not _is_json(media_type):
@@ -70,7 +70,7 @@ class BodyReader:
             RequestError: 400 or 413.
         """
         self._check_query(request)
-        if _is_json(_media_type(request)):
+        if _is_json(body_type(request)):
             return {}
         return await self._decode(request.scope["query_string"], "", "the query string")
 
@@ -90,7 +90,7 @@ class BodyReader:
             RequestError: 400, 408, 413 or 503.
             ClientGoneError: The client left while sending.
         """
-        media_type = _media_type(request)
+        media_type = body_type(request)
         values = dict(await self.read_query(request) if query is None else query)
         body = await self._read(request)
         if _is_json(media_type):
@@ -164,7 +164,8 @@ class BodyReaders:
 _FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 
 
-def _media_type(request: Request) -> str:
+def body_type(request: Request) -> str:
+    """The media type of a request's body, in small letters, without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 

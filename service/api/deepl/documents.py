@@ -17,7 +17,7 @@ from service.api.admission import Admission
 from service.api.deepl.reply import DeepLError, answered
 from service.api.deepl.request import parse_options
 from service.api.languages import AUTO
-from service.api.receiving import Receiving, kind_and_name, owner_of
+from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name, owner_of
 from service.documents.jobs import Asked, DocumentJob
 from service.errors import RequestError, invalid
 from service.front import Front
@@ -62,10 +62,7 @@ STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
     **_ERRORS,
 }
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "description": "The translated file, with its own media type.",
-    },
+    200: TRANSLATED_FILE,
     **_ERRORS,
 }
 

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
-from service.api.receiving import Receiving, kind_and_name
+from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import Asked, DocumentJob, no_such_document
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
@@ -35,10 +35,7 @@ FILE_RESPONSES: dict[int | str, dict[str, Any]] = {
     **error_responses(400, 401, 403, 408, 413, 429, 503),
 }
 DOWNLOAD_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "description": "The translated file, with its own media type.",
-    },
+    200: TRANSLATED_FILE,
     **error_responses(404),
 }
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, NO_ALIASES, choose_route
-from service.api.receiving import Receiving, kind_and_name
+from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import Asked, DocumentJob, JobState
 from service.errors import invalid
 from service.front import Front
@@ -45,10 +45,7 @@ STATUS_RESPONSES: dict[int | str, dict[str, Any]] = {
     **error_responses(401, 403, 404, 429),
 }
 RESULT_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {
-        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
-        "description": "The translated file, with its own media type.",
-    },
+    200: TRANSLATED_FILE,
     **error_responses(401, 403, 404, 409, 429),
 }
 REMOVED_RESPONSES: dict[int | str, dict[str, Any]] = {
