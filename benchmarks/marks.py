@@ -1,10 +1,11 @@
 """`python -m benchmarks.marks DATA`: how marks come through the bundled networks, way by way.
 
-Takes real sentences of dev sets with a word or number that stands once in the source and once in
-its reference, puts a mark in its place in both, and translates that in five ways: as it is; with
-stand-ins; with the mark left out and placed by the alignment; split around the mark; and as library
-and server do, which is stand-ins, others, and a split at last. Prints, for each direction and kind
-of mark, how many sentences kept their marks and chrF against the references, and writes
+Takes real sentences of dev sets, as many of each corpus as there are, with a word or number that
+stands once in the source and once in its reference, puts a mark or a number in its place in both,
+and translates that in five ways: as it is; with stand-ins; with the mark left out and placed by the
+alignment; split around the mark; and as library and server do, which is stand-ins, others, and a
+split at last. Prints, for each direction and kind of mark, how many sentences kept theirs, how many
+kept them or were flagged, and chrF against the references, and writes
 benchmarks/results/marks-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
 """
 
@@ -13,9 +14,11 @@ import json
 import random
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
 
 from sacrebleu import corpus_chrf
@@ -25,6 +28,7 @@ from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from model.text.carrying import carry
+from model.text.checks import differs_in_numbers
 from model.text.language import LanguagePair, primary_language
 from model.text.marks import Mark, find_marks
 from model.text.segments import PreparedText, Segment
@@ -39,6 +43,8 @@ KINDS: Mapping[str, Sequence[str]] = {
     "path or code": ("/usr/local/bin", "config.yaml", "`git push`", "--force", "C:\\Temp\\a.txt"),
     "tags around": ("<b>{}</b>", "<0>{}</0>", '<a href="x">{}</a>', "**{}**"),
     "emoji behind": ("{} 😀", "{} 👩‍🚀", "{} ❤️"),
+    "number": ("3,500 kg", "12.75 %", "2026-03-14", "17:45", "48", "1.25 GB", "90 km/h"),
+    "times": ("00:01.000 --> 00:04.000", "[12:30:05]", "01:02:03,450"),
 }
 _WORD = re.compile(r"(?<![\w.@/-])(?:[A-Z][a-z]{2,}|\d{4,})(?![\w.@/-])")
 _MAX_CHARACTERS = 140  # of the English side: so that any mark's bytes still fit
@@ -49,14 +55,24 @@ class Marked:
     """A sentence with a mark.
 
     Attributes:
+        corpus: Whose sentence it is.
         kind: One of `KINDS`.
         source: It.
         reference: Its translation, with the same mark.
     """
 
+    corpus: str
     kind: str
     source: str
     reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A translation, and whether a check of its own said that something is wrong with it."""
+
+    text: str
+    is_flagged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +85,7 @@ class Figures:
         way: How they were carried.
         num_sentences: How many there were.
         kept: Share of them with the same marks as their source.
+        kept_or_flagged: Share of them that kept theirs or are flagged.
         chrf: Of all, against the references.
     """
 
@@ -77,23 +94,24 @@ class Figures:
     way: str
     num_sentences: int
     kept: float
+    kept_or_flagged: float
     chrf: float
 
 
 def marked_sentences(
-    pairs: Sequence[tuple[str, str]], *, english: int, limit: int
+    pairs: Sequence[tuple[str, str, str]], *, english: int, limit: int
 ) -> Iterator[Marked]:
     """Sentences with a mark instead of, or around, a word that source and reference share.
 
     Args:
-        pairs: Sources and references.
-        english: Which of the two is English: 0 or 1.
+        pairs: Sources, references and names of their corpora.
+        english: Which of the first two is English: 0 or 1.
         limit: How many sentences.
     """
     chance = random.Random(1)
     kinds = list(KINDS)
     number = 0
-    for pair in pairs:
+    for *pair, corpus in pairs:
         words = [w for w in _WORD.findall(pair[english]) if all(s.count(w) == 1 for s in pair)]
         if not words or len(pair[english]) > _MAX_CHARACTERS or any(map(find_marks, pair)):
             continue
@@ -104,18 +122,19 @@ def marked_sentences(
         is_around = kind in ("tags around", "emoji behind")
         mark = template.replace("{}", word) if is_around else template
         source, reference = (side.replace(word, mark) for side in pair)
-        yield Marked(kind=kind, source=source, reference=reference)
+        yield Marked(corpus=corpus, kind=kind, source=source, reference=reference)
         number += 1
 
 
 def is_kept(source: str, translation: str) -> bool:
-    """Whether every mark of the source is in the translation, and as often."""
+    """Whether every mark of the source is in the translation, as often, and so are its digits."""
     marks = {source[mark.start : mark.end] for mark in find_marks(source)}
-    return all(source.count(mark) == translation.count(mark) for mark in marks)
+    has_marks = all(source.count(mark) == translation.count(mark) for mark in marks)
+    return has_marks and not differs_in_numbers(source, translation)
 
 
 class Ways:
-    """Ways of one checkpoint, each from texts to translations.
+    """Ways of one checkpoint, each from texts to what became of them.
 
     Args:
         translator: Of the checkpoint.
@@ -135,7 +154,7 @@ class Ways:
         self._tokenizer = tokenizer
         self._pair = pair
         self._search = search
-        self.each: Mapping[str, Callable[[Sequence[str]], list[str]]] = {
+        self.each: Mapping[str, Callable[[Sequence[str]], list[Outcome]]] = {
             "as it is": self._as_it_is,
             "stand-ins": self._stand_ins,
             "by alignment": self._by_alignment,
@@ -143,22 +162,22 @@ class Ways:
             "all": self._all,
         }
 
-    def _as_it_is(self, texts: Sequence[str]) -> list[str]:
+    def _as_it_is(self, texts: Sequence[str]) -> list[Outcome]:
         return self._found([[Segment(text=text, source_ids=self._ids(text))] for text in texts])
 
-    def _stand_ins(self, texts: Sequence[str]) -> list[str]:
+    def _stand_ins(self, texts: Sequence[str]) -> list[Outcome]:
         return self._found([[self._carried(text, find_marks(text))] for text in texts])
 
-    def _by_alignment(self, texts: Sequence[str]) -> list[str]:
+    def _by_alignment(self, texts: Sequence[str]) -> list[Outcome]:
         loose = [[replace(mark, kind="tag") for mark in find_marks(text)] for text in texts]
         return self._found([[self._carried(*one)] for one in zip(texts, loose, strict=True)])
 
-    def _split(self, texts: Sequence[str]) -> list[str]:
+    def _split(self, texts: Sequence[str]) -> list[Outcome]:
         return self._found([list(self._pieces(text)) for text in texts])
 
-    def _all(self, texts: Sequence[str]) -> list[str]:
+    def _all(self, texts: Sequence[str]) -> list[Outcome]:
         translations = self._translator.translate(texts, self._pair, self._search)
-        return [translation.text for translation in translations]
+        return [Outcome(one.text, one.num_flagged > 0) for one in translations]
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, self._pair))
@@ -183,7 +202,7 @@ class Ways:
         yield Segment(text=text.strip(), source_ids=self._ids(text.strip()) if has_letters else ())
         yield Segment(text=text[len(text.rstrip()) :] if text.strip() else "", source_ids=())
 
-    def _found(self, texts: Sequence[Sequence[Segment]]) -> list[str]:
+    def _found(self, texts: Sequence[Sequence[Segment]]) -> list[Outcome]:
         prepared = [
             PreparedText(
                 pair=self._pair, segments=tuple(segments), separators=("",) * (len(segments) + 1)
@@ -191,63 +210,85 @@ class Ways:
             for segments in texts
         ]
         translator, pair = self._translator, self._pair
+        pipeline = translator.pipeline
         requests = [translator.requests(text, pair, self._search) for text in prepared]
         found = iter(translator.search([one for own in requests for one in own]))
         return [
-            translator.pipeline.finish(text, [next(found)[0] for _ in text.network_segments]).text
+            Outcome(pipeline.finish(text, [next(found)[0] for _ in text.network_segments]).text)
             for text in prepared
         ]
 
 
-def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures]:
-    """Figures of every kind of mark and every way, of one checkpoint.
+def measure(
+    directory: Path, data: Path, num_sentences: int
+) -> Iterator[tuple[list[Figures], Mapping[str, int]]]:
+    """Figures of each direction of a checkpoint, and how many sentences are of which corpus.
 
     Args:
         directory: The checkpoint.
         data: Where `PAIR/dev/` is.
-        num_sentences: How many sentences of its direction.
+        num_sentences: How many sentences of each direction.
     """
     checkpoint = load_for_decoding(directory)
-    pair = checkpoint.manifest.pairs[0]
-    source, target = primary_language(pair.source), primary_language(pair.target)
-    english = 0 if source == "en" else 1
-    folder = data / (f"en-{target}" if english == 0 else f"en-{source}") / "dev"
-    pairs = list(dev_pairs(folder, source, target))
-    random.Random(1).shuffle(pairs)
-    marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
-    search = SearchConfig()
-    ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, search)
-    for way, translated in ways.each.items():
-        texts = translated([one.source for one in marked])
-        for kind in KINDS:
-            own = [(one, text) for one, text in zip(marked, texts, strict=True) if one.kind == kind]
-            kept = [is_kept(one.source, text) for one, text in own]
-            references = [[one.reference for one, _ in own]]
-            yield Figures(
-                pair=f"{source}-{target}",
-                kind=kind,
-                way=way,
-                num_sentences=len(own),
-                kept=round(sum(kept) / max(len(own), 1), 4),
-                chrf=round(corpus_chrf([text for _, text in own], references).score, 1),
-            )
+    for pair in checkpoint.manifest.pairs:
+        source, target = primary_language(pair.source), primary_language(pair.target)
+        english = 0 if source == "en" else 1
+        folder = data / (f"en-{target}" if english == 0 else f"en-{source}") / "dev"
+        pairs = dev_pairs(folder, source, target)
+        marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
+        ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, SearchConfig())
+        figures = [
+            one
+            for way, translated in ways.each.items()
+            for one in _figures(f"{source}-{target}", way, marked, translated)
+        ]
+        yield figures, Counter(f"{source}-{target} {one.corpus}" for one in marked)
 
 
-def dev_pairs(folder: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Sources and references of all corpora of a folder that have both languages."""
+def _figures(
+    pair: str,
+    way: str,
+    marked: Sequence[Marked],
+    translated: Callable[[Sequence[str]], list[Outcome]],
+) -> Iterator[Figures]:
+    outcomes = translated([one.source for one in marked])
+    for kind in KINDS:
+        own = [o for o in zip(marked, outcomes, strict=True) if o[0].kind == kind]
+        kept = [is_kept(one.source, outcome.text) for one, outcome in own]
+        told = [is_it or outcome.is_flagged for is_it, (_, outcome) in zip(kept, own, strict=True)]
+        references = [[one.reference for one, _ in own]]
+        yield Figures(
+            pair=pair,
+            kind=kind,
+            way=way,
+            num_sentences=len(own),
+            kept=round(sum(kept) / max(len(own), 1), 4),
+            kept_or_flagged=round(sum(told) / max(len(own), 1), 4),
+            chrf=round(corpus_chrf([outcome.text for _, outcome in own], references).score, 1),
+        )
+
+
+def dev_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str, str]]:
+    """Sources, references and corpora of a folder that has both languages, corpora in turn."""
+    corpora: list[list[tuple[str, str, str]]] = []
     for path in sorted(folder.glob(f"*.{source}")):
         other = path.with_suffix(f".{target}")
         if other.exists():
-            yield from zip(read_lines(path), read_lines(other), strict=True)
+            lines = zip(read_lines(path), read_lines(other), strict=True)
+            corpora.append([(*pair, path.stem) for pair in lines])
+            random.Random(1).shuffle(corpora[-1])
+    return [pair for turn in zip_longest(*corpora) for pair in turn if pair is not None]
 
 
 def table(figures: Sequence[Figures]) -> str:
-    """Share of sentences that kept their marks, and chrF, by kind and way, in Markdown."""
+    """Shares of sentences that kept their marks, or did or are flagged, and chrF, in Markdown."""
     ways = list(dict.fromkeys(one.way for one in figures))
     lines = [f"| direction, marks | {' | '.join(ways)} |", f"|---|{'---:|' * len(ways)}"]
     for pair, kind in dict.fromkeys((one.pair, one.kind) for one in figures):
         own = [one for one in figures if (one.pair, one.kind) == (pair, kind)]
-        cells = [f"{100 * one.kept:.1f}% {one.chrf:.1f}" for one in own]
+        cells = [
+            f"{100 * one.kept:.1f}% {100 * one.kept_or_flagged:.1f}% {one.chrf:.1f}" for one in own
+        ]
         lines.append(f"| {pair}, {kind} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -257,20 +298,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("data", type=Path, help="folder that holds en-de/ and en-zh/")
     parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    parser.add_argument("--sentences", type=int, default=300, help="a direction (%(default)s)")
+    parser.add_argument("--sentences", type=int, default=1000, help="a direction (%(default)s)")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args()
     started = datetime.now(UTC)
     directories = sorted(path.parent for path in arguments.checkpoints.glob("*/config.json"))
     figures: list[Figures] = []
+    corpora: dict[str, int] = {}
     for directory in directories:
-        figures += measure(directory, arguments.data, arguments.sentences)
-        print(f"{directory.name}: done", file=sys.stderr)
+        for own, sentences in measure(directory, arguments.data, arguments.sentences):
+            figures += own
+            corpora |= sentences
+            print(f"{directory.name}: {own[0].pair} done", file=sys.stderr)
     result = {
         "benchmark": "marks",
         "command": describe_command("benchmarks.marks", sys.argv[1:]),
         "started": started.isoformat(timespec="seconds"),
         "machine": describe_machine(),
+        "sentences": corpora,
         "rows": [asdict(one) for one in figures],
     }
     arguments.results.mkdir(parents=True, exist_ok=True)
