@@ -26,6 +26,9 @@ _BEARER = HTTPBearer(auto_error=False, description="A key, where the server has 
 DOCUMENTED = Depends(_BEARER)
 """Says in the OpenAPI document that a route takes a key; `Access` is what reads it."""
 
+LIMITED = "rate_limited"
+"""Code of the refusals of a caller who has had what a minute allows."""
+
 _SCHEMES = frozenset({"bearer", "deepl-auth-key"})
 
 
@@ -240,7 +243,7 @@ class Access:
             raise RequestError(
                 Problem(
                     status=429,
-                    code="rate_limited",
+                    code=LIMITED,
                     message=f"Slowdown: the limit is {limit} {kind} a minute",
                     value=cost,
                     limit=limit,

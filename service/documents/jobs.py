@@ -68,6 +68,7 @@ class DocumentJob:
         num_done: Of these, how many are translated.
         num_flagged: Segments whose checks failed.
         result_bytes: Of the translated file.
+        work_bytes: Of the files that it has beside its source while it is worked on.
         error: Why there is no result, as a sentence.
     """
 
@@ -84,12 +85,18 @@ class DocumentJob:
     num_done: int = 0
     num_flagged: int = 0
     result_bytes: int = 0
+    work_bytes: int = 0
     error: str | None = None
 
     @property
     def is_ended(self) -> bool:
         """It is done or has failed."""
         return self.state in ("done", "failed")
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of its files: the result of one that has ended, until then all that it has."""
+        return self.result_bytes if self.is_ended else self.num_bytes + self.work_bytes
 
     @property
     def progress(self) -> float:

@@ -15,6 +15,11 @@ from service.documents.store import JobFiles
 
 _WALL_SECONDS = 10 * MAX_CPU_SECONDS
 _MAX_REASON = 500
+_INHERITED = (
+    *("PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"),
+    *("LD_LIBRARY_PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR"),
+)
+"""What an interpreter needs of the environment; keys of callers and passwords are there too."""
 _TOO_MUCH = {
     signal.SIGXCPU: f"takes longer than {MAX_CPU_SECONDS} seconds to read or to write",
     signal.SIGXFSZ: "becomes too large",
@@ -49,6 +54,7 @@ async def _run(action: str, kind: str, *arguments: os.PathLike[str] | str) -> No
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
+        env={name: os.environ[name] for name in _INHERITED if name in os.environ},
     )
     try:
         async with asyncio.timeout(_WALL_SECONDS):

@@ -2,7 +2,8 @@
 
 Owns the life of jobs and their return after a restart. What is known of all jobs is in memory, and
 written down whenever it changes. The disk is `service.documents.store`, the limits
-`service.documents.room`, the work on one document `service.documents.work`.
+`service.documents.room`, whose turn it is `service.documents.places`, the work on one document
+`service.documents.work`.
 """
 
 import asyncio
@@ -13,21 +14,15 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 from model.errors import ConfigError
-from service.documents.jobs import (
-    Asked,
-    DocumentJob,
-    Owner,
-    next_job,
-    no_such_document,
-    not_ready,
-)
+from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document, not_ready
+from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_room
 from service.documents.store import JobFiles, JobStore
 from service.documents.work import Translates, work_on
@@ -80,6 +75,7 @@ class DocumentQueue:
         self._uploads: dict[str, Upload] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Event] = {}
+        self._places = Places(limits.max_working, self._begin_next)
         self._is_leaving = False
         metrics.watch_states(lambda: [job.state for job in self._jobs.values()])
 
@@ -278,15 +274,9 @@ class DocumentQueue:
             event.set()
 
     def _begin_next(self) -> None:
-        """Begin jobs while there is room for them."""
-        while not self._is_leaving and len(self._tasks) < self.limits.max_working:
-            working = [self._jobs[job_id] for job_id in self._tasks if job_id in self._jobs]
-            waiting = [
-                job
-                for job in self._jobs.values()
-                if job.state == "queued" and job.id not in self._tasks
-            ]
-            job = next_job(waiting, working)
+        """Begin jobs while there are places for them."""
+        while not self._is_leaving:
+            job = self._places.take(self._jobs.values())
             if job is None:
                 return
             task = asyncio.create_task(self._work(job.id), name=f"document {job.id}")
@@ -295,10 +285,10 @@ class DocumentQueue:
 
     def _done(self, job_id: str, _task: asyncio.Task[None]) -> None:
         self._tasks.pop(job_id, None)
-        self._begin_next()
+        self._places.leave(job_id)
 
     async def _work(self, job_id: str) -> None:
-        record = _JobRecord(self, job_id, self._store.files(job_id))
+        record = _JobRecord(self, job_id, self._store.files(job_id), self._places)
         has_ended = await work_on(
             record, self._translator, max_characters=self.limits.max_characters
         )
@@ -351,10 +341,11 @@ def _is_same(secret: str, shown: str) -> bool:
 class _JobRecord:
     """A job of a queue while it is worked on; see `service.documents.work.Record`."""
 
-    def __init__(self, queue: DocumentQueue, job_id: str, files: JobFiles) -> None:
+    def __init__(self, queue: DocumentQueue, job_id: str, files: JobFiles, places: Places) -> None:
         self._queue = queue
         self._job_id = job_id
         self.files = files
+        self._places = places
 
     @property
     def job(self) -> DocumentJob:
@@ -372,3 +363,7 @@ class _JobRecord:
     async def end(self, result: DocumentResult, **changes: object) -> None:
         """Have it be done or failed."""
         await self._queue.end(self._job_id, result, **changes)
+
+    def rest(self) -> AbstractAsyncContextManager[None]:
+        """Have it be without a place until the block is left."""
+        return self._places.rest(self._job_id)

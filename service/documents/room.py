@@ -23,7 +23,7 @@ class QueueLimits:
         max_characters: Of the texts of one document.
         max_jobs: Of one caller, those that have ended and are kept included.
         max_total_jobs: Of all callers.
-        max_total_bytes: Of all files that are kept.
+        max_total_bytes: Of all files, those of jobs in work included.
         max_working: Jobs that are worked on at once.
         keep_seconds: How long results can be had.
     """
@@ -76,7 +76,7 @@ def check_room(
     """
     own = sum(job.owner.identity == identity for job in jobs)
     own += sum(upload.identity == identity for upload in uploads)
-    kept = sum(job.num_bytes + job.result_bytes for job in jobs)
+    kept = sum(job.stored_bytes for job in jobs)
     kept += sum(upload.num_bytes for upload in uploads) + num_bytes
     if own >= limits.max_jobs:
         raise _full(f"{own} documents are kept for you", value=own, limit=limits.max_jobs)

@@ -26,6 +26,8 @@ _DATABASE = "jobs.sqlite3"
 _LOCK = "lock"
 _SCHEMA = 1
 _PREFIX = "dragoman-documents-"
+_MARK = b"a temporary folder of dragoman\n"
+"""Content of its lock, once that is held: a folder without it may be a server's that begins."""
 _JOB_NAME = re.compile(r"[0-9a-f]{32}")
 
 
@@ -70,6 +72,11 @@ class JobFiles:
         with self.translations.open("a", encoding="utf-8") as lines:
             lines.writelines(f"{json.dumps(text)}\n" for text in translations)
 
+    def num_work_bytes(self) -> int:
+        """Bytes of the files beside the source."""
+        paths = (self.texts, self.translations, self.result)
+        return sum(path.stat().st_size for path in paths if path.exists())
+
     def keep_only(self, *paths: Path) -> None:
         """Remove all other files of the job."""
         for path in (self.source, self.texts, self.translations, self.result):
@@ -89,6 +96,8 @@ class JobStore:
 
     def __init__(self, folder: Path | None) -> None:
         self._is_temporary = folder is None
+        if folder is None:
+            remove_leftovers()
         try:
             self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX)) if folder is None else folder
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -99,6 +108,8 @@ class JobStore:
             ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._is_temporary:
+                os.pwrite(self._lock, _MARK, 0)
             self._database = self._opened()
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock)
@@ -173,3 +184,22 @@ class JobStore:
         """Forget a job and its files."""
         self._database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
         shutil.rmtree(self.files(job_id).folder, ignore_errors=True)
+
+
+def remove_leftovers() -> None:
+    """Remove temporary folders of servers that were killed: this user's, and not in use."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.geteuid() and not folder.is_symlink():
+                _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a temporary folder whose lock nobody holds; errors are OSErrors."""
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.read(lock, len(_MARK)) == _MARK:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)

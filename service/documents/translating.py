@@ -7,13 +7,14 @@ requests; no request waits for more of it than one small batch. Jobs are `servic
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from model.errors import DocumentError
 from model.text.inline_codes import without_codes
-from service.access.access import Access, Caller
+from service.access.access import LIMITED, Access, Caller
 from service.documents.batches import groups
 from service.documents.jobs import Asked, Owner
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
@@ -26,6 +27,9 @@ Routes = tuple[Route, Mapping[str, Route] | None]
 """A route, or of "auto" the routes from each language and the one of a text that says nothing."""
 
 FindRoutes = Callable[[RoutingTable, Asked], Routes]
+
+Rest = Callable[[], AbstractAsyncContextManager[None]]
+"""What a document does without its place among those that are worked on."""
 
 LEAVING = "draining"
 """Code of the refusals of a server that leaves: the job goes on when there is one again."""
@@ -92,9 +96,15 @@ class DocumentTranslator:
         return Way(route=by_source[found.tag], detected=found.tag)
 
     async def translate(
-        self, parts: Sequence[str], way: Way, owner: Owner
+        self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
     ) -> tuple[list[str], int]:
         """Translations of parts of texts, and how many of their segments are flagged.
+
+        Args:
+            parts: Of texts of one document.
+            way: How it goes.
+            owner: Whose it is.
+            rest: Entered while nothing can be done but wait for its owner's limit.
 
         Raises:
             RequestError: A 413 for a part that may never be translated; a 503 of code `LEAVING`.
@@ -105,7 +115,7 @@ class DocumentTranslator:
         translations: list[str] = []
         num_flagged = 0
         for group in groups(parts, owner.characters_per_minute):
-            await self._patiently(partial(self._spend, group, way.route, owner))
+            await self._spend_or_rest(group, way.route, owner, rest)
             work = partial(self._translated, group, way.route, owner)
             for result in await self._patiently(work):
                 translations.append(result.best.text)
@@ -129,6 +139,20 @@ class DocumentTranslator:
                 raise DocumentError("translated", "could not be finished: its texts failed")
             await self._sleep(min(seconds, _MAX_WAIT_SECONDS))
             seconds = min(2 * seconds, _MAX_WAIT_SECONDS)
+
+    async def _spend_or_rest(
+        self, texts: Sequence[str], route: Route, owner: Owner, rest: Rest
+    ) -> None:
+        """Count a batch, at rest while its owner's limit is what it waits for."""
+        spend = partial(self._spend, texts, route, owner)
+        try:
+            await spend()
+        except RequestError as error:
+            if not _may_wait(error):
+                raise
+            async with rest() if error.problem.code == LIMITED else nullcontext():
+                await self._sleep(min(_retry_after(error), _MAX_WAIT_SECONDS))
+                await self._patiently(spend)
 
     async def _spend(self, texts: Sequence[str], route: Route, owner: Owner) -> None:
         """Count the characters of a batch, once."""

@@ -6,6 +6,7 @@ keeps no job: what becomes of one is told to a `Record`, which `service.document
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from model.errors import DocumentError, DragomanError
@@ -14,7 +15,7 @@ from service.documents import process
 from service.documents.batches import batches
 from service.documents.jobs import Asked, DocumentJob, Owner
 from service.documents.store import JobFiles
-from service.documents.translating import LEAVING, Way
+from service.documents.translating import LEAVING, Rest, Way
 from service.errors import RequestError
 from service.telemetry.document_metrics import DocumentResult
 
@@ -30,7 +31,7 @@ class Translates(Protocol):
         """The route of a document."""
 
     async def translate(
-        self, parts: Sequence[str], way: Way, owner: Owner
+        self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
     ) -> tuple[list[str], int]:
         """Translations of parts of texts, and how many of their segments are flagged."""
 
@@ -54,6 +55,9 @@ class Record(Protocol):
 
     async def end(self, result: DocumentResult, **changes: object) -> None:
         """Have it be done or failed, with other values."""
+
+    def rest(self) -> AbstractAsyncContextManager[None]:
+        """Have it be without a place until the block is left."""
 
 
 async def work_on(record: Record, translator: Translates, *, max_characters: int) -> bool:
@@ -85,7 +89,11 @@ async def _translated(record: Record, translator: Translates, *, max_characters:
         await process.open_source(asked, files, max_characters=max_characters)
     texts, num_characters = await record.on_disk(_read, files)
     way = await translator.way(asked, texts)
-    await record.change(num_characters=num_characters, detected=way.detected)
+    await record.change(
+        num_characters=num_characters,
+        detected=way.detected,
+        work_bytes=await record.on_disk(files.num_work_bytes),
+    )
     await _translate_texts(record, translator, texts, way)
     await process.rebuild(asked, files)
     size = await record.on_disk(lambda: files.result.stat().st_size)
@@ -101,11 +109,17 @@ async def _translate_texts(
     num_done = await record.on_disk(_num_characters, texts[:num_texts])
     num_flagged = record.job.num_flagged
     for batch in batches(texts[num_texts:]):
-        translations, flagged = await translator.translate(batch.parts, way, record.job.owner)
+        translations, flagged = await translator.translate(
+            batch.parts, way, record.job.owner, record.rest
+        )
         await record.on_disk(files.add_translations, batch.joined(translations))
         num_done += _num_characters(batch.parts)
         num_flagged += flagged
-        await record.change(num_done=num_done, num_flagged=num_flagged)
+        await record.change(
+            num_done=num_done,
+            num_flagged=num_flagged,
+            work_bytes=await record.on_disk(files.num_work_bytes),
+        )
 
 
 def _read(files: JobFiles) -> tuple[list[str], int]:

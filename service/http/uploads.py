@@ -21,6 +21,8 @@ FORM_TYPE = "multipart/form-data"
 MAX_FIELDS = 100
 MAX_FIELD_BYTES = 16 * 1024
 """Of all fields together that are no files."""
+MAX_FRAME_BYTES = 64 * 1024
+"""Of all of a form that is not its file: fields, boundaries, and what is around them."""
 
 
 class Body(Protocol):
@@ -75,7 +77,7 @@ class FormBody:
 
     Raises:
         RequestError: A 400, by the methods too: it is no form, has two files, or too many fields; a
-            413 for fields that are too long.
+            413 for fields that are too long, or for too much around them.
     """
 
     def __init__(self, output: BufferedIOBase, content_type: str) -> None:
@@ -83,6 +85,7 @@ class FormBody:
         self.file_name: str | None = None
         self.num_bytes = 0
         self._output = output
+        self._fed_bytes = 0
         self._field_bytes = 0
         self._num_parts = 0
         self._header_name = b""
@@ -109,6 +112,14 @@ class FormBody:
             self._parser.write(data)
         except FormParserError as error:
             raise _no_form() from error
+        self._fed_bytes += len(data)
+        around = self._fed_bytes - self.num_bytes
+        if around > MAX_FRAME_BYTES:
+            raise too_long(
+                f"the form has more than {MAX_FRAME_BYTES} bytes around its file",
+                value=around,
+                limit=MAX_FRAME_BYTES,
+            )
 
     def finish(self) -> None:
         """Take notice that these were all."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from service.documents.jobs import Asked, DocumentJob, Owner
-from service.documents.translating import Way
+from service.documents.translating import Rest, Way
 from service.models.routing import Route
 
 OWNER = Owner(key_name="", identity="address:1")
@@ -40,6 +40,7 @@ class Capitals:
         parts: Sequence[str],
         way: Way,  # as the real one
         owner: Owner,  # as the real one
+        rest: Rest,  # as the real one
     ) -> tuple[list[str], int]:
         """Parts in capitals, once the gate is open."""
         await self.gate.wait()

@@ -94,3 +94,20 @@ def test_what_the_system_ends_is_told_as_a_bound(files: JobFiles) -> None:
         assert words in str(process._ending("txt", status, b""))
     assert child.REFUSED_STATUS not in (0, 1, 2)
     assert files.folder.exists()
+
+
+def test_a_process_knows_nothing_of_keys(files: JobFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_API_KEYS", "geheim")
+    files.source.write_bytes(b"text")
+    start = asyncio.create_subprocess_exec
+    environments: list[dict[str, str]] = []
+
+    async def noted(*arguments: str, **options: Any) -> asyncio.subprocess.Process:
+        environments.append(options["env"])
+        return await start(*arguments, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    assert asyncio.run(opened(files, "txt")) == ["text"]
+    (environment,) = environments
+    assert "PATH" in environment
+    assert not [name for name in environment if name.startswith("DRAGOMAN")]

@@ -1,7 +1,7 @@
 """The life of jobs, over real files and processes and a translator that puts texts in capitals."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ from service.documents.jobs import Asked, DocumentJob, Owner
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
 from service.documents.store import JobStore
+from service.documents.translating import Rest, Way
 from service.errors import RequestError, draining
 from service.telemetry.document_metrics import DocumentMetrics
 from support.document_jobs import ASKED, OWNER, Capitals
@@ -243,6 +244,50 @@ def test_room_is_held_while_a_file_arrives_and_given_back(parts: Parts) -> None:
             await sent(queue)
             await queue.on_disk(lambda: None)
             assert not upload.files.folder.exists()
+
+    run(scenario)
+
+
+def test_what_rests_leaves_its_place_to_others(parts: Parts) -> None:
+    class Resting(Capitals):
+        """Translator that rests with each document of the key until its gate is open."""
+
+        async def translate(
+            self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
+        ) -> tuple[list[str], int]:
+            if owner == KEY:
+                async with rest():
+                    await self.gate.wait()
+            self.seen += parts
+            return [part.upper() for part in parts], 0
+
+    async def scenario() -> None:
+        translator = parts.translator = Resting()
+        translator.gate.clear()
+        async with parts.queue() as queue:
+            limited = [await sent(queue, b"mine\n", owner=KEY) for _ in range(2)]
+            free = [await sent(queue, b"other\n") for _ in range(2)]
+            for job in free:
+                assert (await queue.ended(job.id)).state == "done"
+            assert [queue.job(job.id).state for job in limited] == ["translating", "queued"]
+            translator.gate.set()
+            for job in limited:
+                assert (await queue.ended(job.id)).state == "done"
+            assert translator.seen == ["other", "other", "mine", "mine"]
+
+    run(scenario)
+
+
+def test_files_of_jobs_in_work_take_room(parts: Parts) -> None:
+    async def scenario() -> None:
+        parts.translator.gate.clear()
+        async with parts.queue() as queue:
+            job = await sent(queue, b"one\n")
+            while not queue.job(job.id).work_bytes:  # noqa: ASYNC110  # nothing tells it
+                await asyncio.sleep(0.01)
+            assert queue.job(job.id).stored_bytes == len(b'one\n["one"]')
+            parts.translator.gate.set()
+            assert (await queue.ended(job.id)).stored_bytes == len(b"ONE\n")
 
     run(scenario)
 

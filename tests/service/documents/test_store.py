@@ -1,4 +1,6 @@
+import shutil
 import sqlite3
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -90,3 +92,22 @@ def test_translations_that_were_written_whole_are_counted(tmp_path: Path, rest: 
         files.add_translations(["four"])
         assert files.count_translations() == 3
         assert files.translations.read_bytes().endswith(b'"four"\n')
+
+
+def test_temporary_folders_of_servers_that_were_killed_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = tmp_path / "dragoman-documents-killed"
+    with JobStore(None) as running:
+        shutil.copytree(running.folder, killed)
+        begins = tmp_path / "dragoman-documents-begins"
+        begins.mkdir()
+        (begins / "lock").touch()
+        link = tmp_path / "dragoman-documents-link"
+        link.symlink_to(begins)
+        named = tmp_path / "named"
+        shutil.copytree(killed, named)
+        with JobStore(None):
+            assert not killed.exists()
+            assert all(path.exists() for path in (running.folder, begins, link, named))

@@ -1,8 +1,9 @@
 """Patience of documents, over a front that answers as it is told to."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,7 @@ class Parts:
         self.detection = SimpleNamespace(is_on=True, detect=self.detect)
         self.metrics = SimpleNamespace(characters_accepted=lambda *_: None)
         self.samples: list[str] = []
+        self.rests: list[int] = []
 
     def check_ready(self) -> None:
         pass
@@ -76,6 +78,12 @@ class Parts:
         assert caller.identity == "address:1"
         self.characters.append(num_characters)
 
+    @asynccontextmanager
+    async def rest(self) -> AsyncIterator[None]:
+        num_spent = len(self.spent)
+        yield
+        self.rests.append(num_spent - len(self.spent))
+
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
 
@@ -88,7 +96,7 @@ class Parts:
         return DocumentTranslator(made, made, self.find_routes, sleep=self.sleep)
 
     def translated(self, parts: Sequence[str], owner: Owner = OWNER) -> tuple[list[str], int]:
-        return asyncio.run(self.driver().translate(parts, Way(route=ROUTE), owner))
+        return asyncio.run(self.driver().translate(parts, Way(route=ROUTE), owner, self.rest))
 
 
 def test_texts_go_as_bulk_a_few_thousand_characters_at_a_time() -> None:
@@ -106,6 +114,17 @@ def test_what_is_full_is_asked_again_and_its_characters_count_once() -> None:
     assert parts.translated(["a\U00100000b"]) == (["A\U00100000B"], 0)
     assert parts.waits == [12.0, 7.0, 14.0, 28.0]
     assert parts.characters == [2]
+
+
+def test_a_document_rests_while_it_waits_for_its_callers_limit_alone() -> None:
+    limited = RequestError(replace(SLOW_DOWN.problem, code="rate_limited"))
+    parts = Parts(FULL, spent=[limited, limited, limited])
+    assert parts.translated(["a"]) == (["A"], 0)
+    assert parts.rests == [2]
+    assert parts.waits == [12.0, 12.0, 24.0, 7.0]
+    others = Parts(spent=[SLOW_DOWN])
+    others.translated(["a"])
+    assert (others.rests, others.waits) == ([], [12.0])
 
 
 def test_a_document_waits_for_a_full_queue_however_long() -> None:
@@ -161,6 +180,6 @@ def test_a_language_is_told_once_by_the_beginning_of_all_texts() -> None:
 
 def test_texts_that_are_in_the_target_language_stay() -> None:
     parts = Parts()
-    done = asyncio.run(parts.driver().translate(["Gut."], Way(route=STAYS), OWNER))
+    done = asyncio.run(parts.driver().translate(["Gut."], Way(route=STAYS), OWNER, parts.rest))
     assert done == (["Gut."], 0)
     assert parts.requests == []

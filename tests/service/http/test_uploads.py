@@ -4,7 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from service.errors import RequestError
-from service.http.uploads import MAX_FIELD_BYTES, FormBody, PlainBody
+from service.http.uploads import MAX_FIELD_BYTES, MAX_FRAME_BYTES, FormBody, PlainBody
 
 TYPE = "multipart/form-data; boundary=xyz"
 
@@ -69,6 +69,8 @@ def test_fields_before_the_file_are_known_while_it_arrives() -> None:
         (form((f'name="{"a" * MAX_FIELD_BYTES}"', b"x")), "is not valid multipart"),
         (form(('name="a"', b"\xff")), "is not valid UTF-8"),
         (form(('name="a"; filename="1"', b"abc"), end=b""), "is not valid multipart"),
+        (WHOLE + b"x" * MAX_FRAME_BYTES, "more than 65536 bytes around its file"),
+        (b"\r\n" * MAX_FRAME_BYTES + WHOLE, "more than 65536 bytes around its file"),
         (b"no form", "is not valid multipart"),
         (b"", "is not valid multipart"),
     ],
