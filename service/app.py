@@ -210,7 +210,7 @@ def _add_routes(
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     admission = Admission(front=front, access=access, readers=_body_readers(front))
     for router in (
-        *_document_routers(admission, documents),
+        *_document_routers(admission, documents, glossaries),
         libretranslate.build_router(admission),
         v1.build_router(admission),
         deepl.build_router(admission, glossaries),
@@ -225,7 +225,9 @@ def _add_routes(
     return paths
 
 
-def _document_routers(admission: Admission, queue: DocumentQueue | None) -> list[APIRouter]:
+def _document_routers(
+    admission: Admission, queue: DocumentQueue | None, glossaries: Glossaries
+) -> list[APIRouter]:
     """The routes of documents in every contract; none where they are off."""
     if queue is None:
         return []
@@ -233,7 +235,7 @@ def _document_routers(admission: Admission, queue: DocumentQueue | None) -> list
     return [
         v1_documents.build_documents(receiving),
         libretranslate_files.build_files(receiving),
-        deepl_documents.build_documents(receiving, admission),
+        deepl_documents.build_documents(receiving, admission, glossaries),
     ]
 
 

@@ -16,6 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
 from model.documents.formats import KINDS, kind_of, media_type
+from model.text.glossary import Glossary
 from service.access.access import Access, Caller, key_wanted_first
 from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
 from service.documents.queue import DocumentQueue
@@ -55,6 +56,15 @@ class DocumentContract(Protocol):
             RequestError: A 400 in the contract's words.
         """
 
+    async def glossary(
+        self, values: Mapping[str, str], asked: Asked, owner: Owner
+    ) -> Glossary | None:
+        """What its terms have to be translated as.
+
+        Raises:
+            RequestError: A 400, 404 or 503 in the contract's words.
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receiving:
@@ -89,13 +99,17 @@ class Receiving:
                 if caller is None:
                     head, key = await self._head(request, pieces, contract.key_name or "")
                     caller = await self.access.admit_with(request, key)
-                with self.queue.room(owner_of(caller), announced) as upload:
+                owner = owner_of(caller)
+                with self.queue.room(owner, announced) as upload:
                     body = await self._written(request, contract, upload, head, pieces)
                     values = dict(request.query_params) | body.fields
                     asked = contract.parse(values, body.file_name)
-                    return await self.queue.submit(
-                        upload, asked, owner_of(caller), num_bytes=body.num_bytes
-                    )
+                    num_bytes = body.num_bytes
+                    glossary = await contract.glossary(values, asked, owner)
+                    if glossary is not None:
+                        keep = upload.files.keep_glossary
+                        num_bytes += await self.queue.on_disk(keep, glossary)
+                    return await self.queue.submit(upload, asked, owner, num_bytes=num_bytes)
         except TimeoutError as error:
             raise body_timeout(seconds=_UPLOAD_SECONDS) from error
         except ClientDisconnect as error:

@@ -20,6 +20,7 @@ from typing import Self
 import msgspec
 
 from model.errors import ConfigError
+from model.text.glossary import Entry, Glossary
 from service.documents.jobs import DocumentJob
 
 _DATABASE = "jobs.sqlite3"
@@ -40,6 +41,7 @@ class JobFiles:
         texts: What is to be translated of it, a JSON list of strings.
         translations: What is translated so far: a JSON string a line.
         result: The translated document.
+        terms: Entries of its glossary, where it has one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -48,6 +50,7 @@ class JobFiles:
         self.texts = folder / "texts.json"
         self.translations = folder / "translations.jsonl"
         self.result = folder / "result"
+        self.terms = folder / "terms.json"
 
     def read_texts(self) -> list[str]:
         """The texts; a file that is not there or damaged raises an OSError or ValueError."""
@@ -72,14 +75,24 @@ class JobFiles:
         with self.translations.open("a", encoding="utf-8") as lines:
             lines.writelines(f"{json.dumps(text)}\n" for text in translations)
 
+    def keep_glossary(self, glossary: Glossary) -> int:
+        """Write a glossary down; how many bytes it takes."""
+        return self.terms.write_bytes(msgspec.json.encode(glossary.entries))
+
+    def read_glossary(self) -> Glossary | None:
+        """The glossary, if there is one; a damaged file raises a ValueError."""
+        if not self.terms.exists():
+            return None
+        return Glossary(msgspec.json.decode(self.terms.read_bytes(), type=list[Entry]))
+
     def num_work_bytes(self) -> int:
-        """Bytes of the files beside the source."""
+        """Bytes of the files that are made of the source."""
         paths = (self.texts, self.translations, self.result)
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def keep_only(self, *paths: Path) -> None:
         """Remove all other files of the job."""
-        for path in (self.source, self.texts, self.translations, self.result):
+        for path in (self.source, self.texts, self.translations, self.result, self.terms):
             if path not in paths:
                 path.unlink(missing_ok=True)
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TypeVar
 
 from model.errors import DocumentError
+from model.text.glossary import Glossary
 from model.text.inline_codes import without_codes
 from service.access.access import LIMITED, Access, Caller
 from service.documents.batches import groups
@@ -49,10 +50,12 @@ class Way:
     Attributes:
         route: From its language to the target.
         detected: Tag of its language, where it was not named.
+        glossary: What its terms have to be translated as.
     """
 
     route: Route
     detected: str | None = None
+    glossary: Glossary | None = None
 
 
 class DocumentTranslator:
@@ -116,7 +119,7 @@ class DocumentTranslator:
         num_flagged = 0
         for group in groups(parts, owner.characters_per_minute):
             await self._spend_or_rest(group, way.route, owner, rest)
-            work = partial(self._translated, group, way.route, owner)
+            work = partial(self._translated, group, way, owner)
             for result in await self._patiently(work):
                 translations.append(result.best.text)
                 num_flagged += sum(bool(one.quality.failed) for one in result.best.segments)
@@ -162,13 +165,13 @@ class DocumentTranslator:
         self._front.metrics.characters_accepted(num_characters, self._front.served(route))
 
     async def _translated(
-        self, texts: Sequence[str], route: Route, owner: Owner
+        self, texts: Sequence[str], way: Way, owner: Owner
     ) -> list[TranslatedText]:
-        front = self._front
+        front, route = self._front, way.route
         if front.is_asleep(route):
             await front.wake(route)
         with front.translator(route, "bulk") as translator:
-            return await translator.translate(_request(texts, route, owner, front))
+            return await translator.translate(_request(texts, way, owner, front))
 
     async def _wait_ready(self) -> None:
         """Return once there is a table of routes."""
@@ -183,11 +186,11 @@ class DocumentTranslator:
                 return
 
 
-def _request(texts: Sequence[str], route: Route, owner: Owner, front: Front) -> TranslationRequest:
+def _request(texts: Sequence[str], way: Way, owner: Owner, front: Front) -> TranslationRequest:
     settings = front.settings
     return TranslationRequest(
         texts=tuple(texts),
-        route=route,
+        route=way.route,
         beam_size=settings.beam_size,
         length_penalty=settings.length_penalty,
         num_alternatives=0,
@@ -198,6 +201,7 @@ def _request(texts: Sequence[str], route: Route, owner: Owner, front: Front) -> 
         stopping=settings.stopping,
         client=hash(owner.identity),
         cache_scope=owner.identity if owner.key_name else "",
+        glossary=way.glossary,
     )
 
 

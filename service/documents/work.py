@@ -7,6 +7,7 @@ keeps no job: what becomes of one is told to a `Record`, which `service.document
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from model.errors import DocumentError, DragomanError
@@ -94,6 +95,7 @@ async def _translated(record: Record, translator: Translates, *, max_characters:
         detected=way.detected,
         work_bytes=await record.on_disk(files.num_work_bytes),
     )
+    way = replace(way, glossary=await record.on_disk(files.read_glossary))
     await _translate_texts(record, translator, texts, way)
     await process.rebuild(asked, files)
     size = await record.on_disk(lambda: files.result.stat().st_size)

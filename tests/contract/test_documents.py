@@ -97,6 +97,8 @@ def test_a_body_may_be_the_file_and_its_language_be_found(
         ("a.txt", b"x", {}, 400, "target is missing"),
         ("a.txt", b"x", {"target": "tlh"}, 400, "tlh is not supported"),
         ("a.txt", b"x", {"target": "zh", "model": "other"}, 400, "model other is not loaded"),
+        ("a.txt", b"x", {"target": "zh", "glossary": "x"}, 400, "glossary must be JSON"),
+        ("a.txt", b"x", {"target": "zh", "glossary": '[{"source": ""}]'}, 400, "glossary[0]"),
         ("a.txt", b"x" * (20 * 2**20 + 1), {"target": "zh"}, 413, "the limit is 20971520"),
     ],
 )
@@ -169,7 +171,8 @@ def test_deepls_document_has_a_key(client: httpx.Client, expected: str) -> None:
     for fields, words in (
         ({"target_lang": "XX"}, "target_lang"),
         ({"target_lang": "ZH", "output_format": "pdf"}, "output_format"),
-        ({"target_lang": "ZH", "glossary_id": "g"}, "glossary_id"),
+        ({"target_lang": "ZH", "glossary_id": "g"}, "requires the source_lang parameter"),
+        ({"target_lang": "ZH", "glossary_ids": "a,b,c,d,e,f"}, "at most 5"),
         ({"target_lang": "ZH", "filename": "a.exe"}, "file format not supported"),
     ):
         reply = client.post("/v2/document", files=files, data=fields)
@@ -177,6 +180,24 @@ def test_deepls_document_has_a_key(client: httpx.Client, expected: str) -> None:
     form = {"target_lang": (None, "ZH"), "filename": (None, "a.txt")}
     reply = client.post("/v2/document", files=form)
     assert (reply.status_code, "missing file" in reply.json()["message"]) == (400, True), reply.text
+
+
+@pytest.mark.parametrize("path", ["/v1/documents", "/v2/document"])
+def test_terms_of_a_document_are_those_of_its_glossary(client: httpx.Client, path: str) -> None:
+    pair = {"source_lang": "en", "target_lang": "zh"}
+    new = {"name": "n", "entries": "cat\tQīng 7", **pair}
+    name = client.post("/v2/glossaries", json=new).json()["glossary_id"]
+    terms = json.dumps([{"source": "cat", "target": "Qīng 7"}])
+    fields = {**pair, "glossary_id": name, "source": "en", "target": "zh", "glossary": terms}
+    files = {"file": ("a.txt", PLAIN)}
+    handle = client.post(path, files=files, data=fields).json()
+    assert client.delete(f"/v3/glossaries/{name}").status_code == 204
+    document_id = handle.get("id", handle.get("document_id"))
+    assert ended(client, document_id)["state"] == "done"
+    assert "Qīng 7" in client.get(f"/v1/documents/{document_id}/result").text
+    if path == "/v2/document":
+        reply = client.post(path, files=files, data=fields)
+        assert (reply.status_code, "no such glossary" in reply.text) == (404, True)
 
 
 def test_deepls_client_translates_documents(

@@ -12,15 +12,18 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from model.text.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
+from service.api.deepl.glossaries import found_terms
 from service.api.deepl.reply import DeepLError, answered
-from service.api.deepl.request import parse_options
+from service.api.deepl.request import glossary_ids, parse_options
 from service.api.languages import AUTO
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name, owner_of
-from service.documents.jobs import Asked, DocumentJob
+from service.documents.jobs import Asked, DocumentJob, Owner
 from service.errors import RequestError, invalid
 from service.front import Front
+from service.glossaries.keeping import Glossaries
 from service.http.replies import JsonReply, path_parameter
 
 _STATES = {"queued": "queued", "translating": "translating", "done": "done", "failed": "error"}
@@ -73,9 +76,11 @@ class DeepLDocuments:
 
     Attributes:
         front: What is loaded.
+        glossaries: What callers keep.
     """
 
     front: Front
+    glossaries: Glossaries
     key_name: str | None = None
     takes_plain_bodies: bool = False
 
@@ -95,11 +100,22 @@ class DeepLDocuments:
             target=chosen.route.target,
         )
 
+    async def glossary(
+        self, values: Mapping[str, str], asked: Asked, owner: Owner
+    ) -> Glossary | None:
+        """The terms of the glossaries that are named."""
+        names = glossary_ids(values)
+        if not names:
+            return None
+        return await found_terms(self.glossaries, owner, names, (asked.source, asked.target))
 
-def build_documents(receiving: Receiving, admission: Admission) -> APIRouter:
+
+def build_documents(
+    receiving: Receiving, admission: Admission, glossaries: Glossaries
+) -> APIRouter:
     """The routes of documents."""
     router = APIRouter(tags=["DeepL"])
-    contract = DeepLDocuments(front=receiving.front)
+    contract = DeepLDocuments(front=receiving.front, glossaries=glossaries)
 
     async def shown(request: Request, document_id: str) -> DocumentJob:
         """The job whose key the request shows."""
@@ -180,6 +196,10 @@ _UPLOAD_OPERATION: dict[str, Any] = {
                             "description": "Source language; without it, it is detected.",
                         },
                         "target_lang": {"type": "string", "description": "Target language."},
+                        "glossary_id": {
+                            "type": "string",
+                            "description": "A glossary; with `source_lang`.",
+                        },
                         "output_format": {"type": "string", "description": "That of the file."},
                     },
                 }

@@ -4,12 +4,14 @@ Owns these paths. What is asked for is `service.api.deepl.dictionaries`, what is
 `service.api.deepl.glossary_reply`. A glossary is its caller's: for others it is not there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from model.text.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission, Wire
 from service.api.deepl import glossary_reply as reply
@@ -26,11 +28,12 @@ from service.api.deepl.dictionaries import (
     read_name,
     read_new_name,
 )
-from service.api.deepl.languages import LanguageLists
+from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.reply import answered
 from service.api.deepl.request import Asked
 from service.api.receiving import owner_of
 from service.glossaries.entries import as_tsv
+from service.documents.jobs import Owner
 from service.glossaries.keeping import Glossaries
 from service.glossaries.store import GlossaryInfo, GlossaryStore, no_such_glossary
 from service.http.replies import JsonReply
@@ -77,6 +80,30 @@ def build_glossaries(admission: Admission, glossaries: Glossaries, wire: Wire[As
     _add_multilingual(router, desk)
     _add_dictionaries(router, desk)
     return router
+
+
+async def found_terms(
+    glossaries: Glossaries, owner: Owner, names: Sequence[str], languages: tuple[str, str]
+) -> Glossary:
+    """What some glossaries of a caller have for two languages.
+
+    Args:
+        glossaries: Of all callers.
+        owner: Whose they have to be.
+        names: Their ids; of equal terms the first one's counts.
+        languages: Tags of source and target.
+
+    Raises:
+        RequestError: A 404: there is none of this name and these languages; a 400; a 503.
+    """
+    source, target = languages
+    find = partial(
+        GlossaryStore.glossary,
+        owner=owner.key_name,
+        glossary_ids=names,
+        languages=(base_code(source), base_code(target)),
+    )
+    return await glossaries.ask(find)
 
 
 def _add_pairs(router: APIRouter, desk: GlossaryDesk) -> None:

@@ -84,7 +84,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
     asked = Asked(
         num_characters=tuple(map(len, texts)) if has_count else None,
         model_type=model_type,
-        glossary_ids=_glossary_ids(values),
+        glossary_ids=glossary_ids(values),
     )
     return _job(texts, chosen, front.settings, markup, is_fast=model_type == _FAST), asked
 
@@ -98,9 +98,7 @@ def parse_options(values: Mapping[str, object], front: Front) -> ChosenRoute:
     chosen = _route(values, front.table)
     _check_formality(values)
     _check_refused(values)
-    for name in ("glossary_id", "glossary_ids"):
-        if values.get(name) not in (None, "", []):
-            raise unsupported(name, reason="documents are translated without glossaries")
+    glossary_ids(values)
     return chosen
 
 
@@ -166,8 +164,12 @@ def _route(values: Mapping[str, object], table: RoutingTable) -> ChosenRoute:
     return choose_route(table, source=source, target=target, aliases=NO_ALIASES)
 
 
-def _glossary_ids(values: Mapping[str, object]) -> tuple[str, ...]:
-    """The glossaries that are asked for; with them the source has to be named, as DeepL has it."""
+def glossary_ids(values: Mapping[str, object]) -> tuple[str, ...]:
+    """The glossaries that are asked for; with them the source has to be named, as DeepL has it.
+
+    Raises:
+        RequestError: A 400.
+    """
     one, given = string(values, "glossary_id"), values.get("glossary_ids") or []
     several = given.split(",") if isinstance(given, str) else given
     if not isinstance(several, list) or not all(isinstance(name, str) for name in several):

@@ -6,15 +6,14 @@ Owns its paths. How its clients ask is `service.api.deepl.request`, how they are
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from service.access.access import DOCUMENTED, Caller
 from service.api.admission import Admission
-from service.api.deepl.glossaries import build_glossaries
-from service.api.deepl.languages import LanguageLists, base_code
+from service.api.deepl.glossaries import build_glossaries, found_terms
+from service.api.deepl.languages import LanguageLists
 from service.api.deepl.reply import (
     FEATURES_RESPONSES,
     LANGUAGES_RESPONSES,
@@ -38,7 +37,6 @@ from service.api.deepl.request import (
 from service.api.receiving import owner_of
 from service.front import Front
 from service.glossaries.keeping import Glossaries
-from service.glossaries.store import GlossaryStore
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
 
@@ -106,13 +104,9 @@ async def _with_glossary(
     """A request with the terms of the glossaries that it names."""
     if not asked.glossary_ids:
         return job
-    find = partial(
-        GlossaryStore.glossary,
-        owner=owner_of(caller).key_name,
-        glossary_ids=asked.glossary_ids,
-        languages=(base_code(job.route.source), base_code(job.route.target)),
-    )
-    return replace(job, glossary=await glossaries.ask(find))
+    languages = job.route.source, job.route.target
+    found = await found_terms(glossaries, owner_of(caller), asked.glossary_ids, languages)
+    return replace(job, glossary=found)
 
 
 def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> None:

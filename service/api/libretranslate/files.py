@@ -13,11 +13,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from model.text.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
-from service.documents.jobs import Asked, DocumentJob, no_such_document
+from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
 from service.http.disconnect import unless_gone
@@ -70,6 +71,15 @@ class LibreTranslateFiles:
             source=AUTO if chosen.is_detected else chosen.route.source,
             target=chosen.route.target,
         )
+
+    async def glossary(
+        self,
+        _values: Mapping[str, str],
+        _asked: Asked,
+        _owner: Owner,
+    ) -> Glossary | None:
+        """None: this contract has no glossaries."""
+        return None
 
 
 def build_files(receiving: Receiving) -> APIRouter:

@@ -4,15 +4,24 @@ Owns beginnings, terms and drawing: their description, their limits, and what be
 other fields are `service.api.v1.request`.
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+)
 
 from model.config import DEFAULT_TOP_K, MAX_TEMPERATURE, MAX_TOP_K, Sampling
 from model.text.control import MAX_PREFIX_CHARACTERS
 from model.text.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
 from model.text.pipeline import without_surrogates
 from model.text.segmenter import LINE_BREAKS
+from service.api.v1.validation import request_error
 from service.errors import invalid
 
 _MAX_JSON_SEED = 2**53 - 1  # integers that every JSON parser keeps
@@ -39,6 +48,11 @@ class GlossaryEntry(BaseModel):
         description="The term is found only as it is written. Otherwise one in capitals, or with a"
         " first one, gives its target that.",
     )
+
+
+_ENTRIES: TypeAdapter[list[GlossaryEntry]] = TypeAdapter(
+    Annotated[list[GlossaryEntry], Field(max_length=MAX_ENTRIES)]
+)
 
 
 class ControlFields(BaseModel):
@@ -146,23 +160,40 @@ class ControlFields(BaseModel):
         Raises:
             RequestError: A 400: a term is blank, or more than a line.
         """
-        if not self.glossary:
-            return None
-        return Glossary(
-            [
-                Entry(
-                    source=_term("source", one.source),
-                    target=_term("target", one.target),
-                    is_case_sensitive=one.case_sensitive,
-                )
-                for one in self.glossary
-            ]
-        )
+        return _glossary(self.glossary) if self.glossary else None
 
     @property
     def unsupported(self) -> list[str]:
         """Options that were asked for and that no model here has."""
         return [] if self.formality in (None, "default") else ["formality"]
+
+
+def glossary_of_json(text: str) -> Glossary | None:
+    """The glossary that a form's field has as JSON; None of an empty one.
+
+    Raises:
+        RequestError: A 400: it is no list of entries, or one of them is wrong.
+    """
+    if not text:
+        return None
+    try:
+        entries = _ENTRIES.validate_json(text.encode("utf-8", "surrogatepass"))
+    except ValidationError as error:
+        raise request_error(error, within="glossary") from error
+    return _glossary(entries) if entries else None
+
+
+def _glossary(entries: Sequence[GlossaryEntry]) -> Glossary:
+    return Glossary(
+        [
+            Entry(
+                source=_term("source", one.source),
+                target=_term("target", one.target),
+                is_case_sensitive=one.case_sensitive,
+            )
+            for one in entries
+        ]
+    )
 
 
 def _check_prefix(prefix: str) -> None:

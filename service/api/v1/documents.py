@@ -12,10 +12,12 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from model.text.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, NO_ALIASES, choose_route
 from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
-from service.documents.jobs import Asked, DocumentJob, JobState
+from service.api.v1.control import glossary_of_json
+from service.documents.jobs import Asked, DocumentJob, JobState, Owner
 from service.errors import invalid
 from service.front import Front
 from service.http.replies import JsonReply, error_responses, path_parameter
@@ -83,6 +85,15 @@ class V1Documents:
             target=chosen.route.target,
             model=model,
         )
+
+    async def glossary(
+        self,
+        values: Mapping[str, str],
+        _asked: Asked,
+        _owner: Owner,
+    ) -> Glossary | None:
+        """The entries that came with the file."""
+        return glossary_of_json(values.get("glossary", ""))
 
 
 def build_documents(receiving: Receiving) -> APIRouter:
@@ -165,6 +176,10 @@ _FIELDS = {
     "source": {**_CODE, "description": 'Source language; "auto", the default, detects it.'},
     "target": {**_CODE, "description": "Target language.", "example": "zh-Hans"},
     "model": {"type": "string", "description": "The only checkpoint that may translate."},
+    "glossary": {
+        "type": "string",
+        "description": "Entries as `glossary` of `POST /v1/translate` has them, as JSON.",
+    },
 }
 _UPLOAD_OPERATION: dict[str, Any] = {
     "parameters": [

@@ -17,6 +17,7 @@ _WANTED = {
     "float_type": "a number",
     "bool_type": "true or false",
     "list_type": "a list",
+    "json_invalid": "JSON",
     "finite_number": "a finite number",
 }
 _BOUNDS = {
@@ -40,10 +41,10 @@ def unknown_field(name: str) -> RequestError:
     return invalid(f"{shown} is unknown", value=value)
 
 
-def request_error(error: ValidationError) -> RequestError:
-    """The first validation error as a 400."""
+def request_error(error: ValidationError, *, within: str | None = None) -> RequestError:
+    """The first validation error as a 400; `within` is the field that was read by itself."""
     detail = error.errors(include_url=False)[0]
-    name = _place(detail["loc"])
+    name = _place(detail["loc"] if within is None else (within, *detail["loc"]))
     kind = detail["type"]
     if kind == "missing":
         return invalid(f"{name} is missing", limit=name)
