@@ -6,15 +6,20 @@ requests all have one beam size has one.
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from model.config import SpecialTokens
 from model.decode.backends.cuda.grid import Grid
+from model.decode.backends.cuda.kernels.opening import open_kernels
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder
 from model.decode.constraints import check_tokens
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
+
+if TYPE_CHECKING:
+    from model.decode.backends.cuda.kernels.launching import Launcher
 
 
 class GridBackend:
@@ -27,13 +32,22 @@ class GridBackend:
         tokens: SpecialTokens,
         limits: SessionLimits,
         recorder: Recorder,
+        launcher: "Launcher | None" = None,
     ) -> None:
         """Prepare the network; nothing else is allocated yet.
+
+        Args:
+            transformer: The network.
+            tokens: The vocabulary's.
+            limits: What to allocate for.
+            recorder: Of steps.
+            launcher: Of Triton's programs; None: steps are torch's operators.
 
         Raises:
             UnsupportedVariantError: If the network has positions inside attention.
         """
-        self._network = GridNetwork(transformer)
+        kernels = None if launcher is None else open_kernels(transformer, launcher)
+        self._network = GridNetwork(transformer, kernels)
         self._tokens = tokens
         self._limits = limits
         self._recorder = recorder

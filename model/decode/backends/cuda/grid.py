@@ -66,7 +66,7 @@ class Grid:
     ) -> None:
         """Allocate tables for `num_slots` sentences."""
         self._network = network
-        self._search = GridSearch(tokens, network.device)
+        self._search = GridSearch(tokens, network.device, network.chooser(tokens))
         self._pad_id = network.config.pad_id
         self._recorder = recorder
         self._tables = GridTables(
@@ -205,7 +205,8 @@ class Grid:
         network, search, tables = self._network, self._search, self._tables  # and not the grid
 
         def step() -> Tensor:
-            logits, sources = network.step(tables, bucket)
+            with_bias = not search.adds_bias(bucket, tables.width)
+            logits, sources = network.step(tables, bucket, with_bias=with_bias)
             return search.step(tables, bucket, logits, sources)
 
         recording = self._recordings.setdefault(bucket, _Recording(step))

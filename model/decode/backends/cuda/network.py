@@ -6,19 +6,25 @@ step can be recorded. The plain network, `model.nn`, is the oracle.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from model.config import ABSOLUTE_POSITIONS
+from model.config import ABSOLUTE_POSITIONS, SpecialTokens
+from model.decode.backends.cuda.kernels.opening import Kernels
 from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.nn.masks import lengths_mask
 from model.nn.positions import LearnedPositions, NoPositions, RelativeBias
 from model.nn.transformer import Transformer
+
+if TYPE_CHECKING:
+    from model.decode.backends.cuda.kernels.chooser import KernelChooser
+    from model.decode.backends.cuda.kernels.decoder import KernelDecoder
 
 _ATTENTION = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """cuDNN's kernel makes a plan for every shape, and there are many; flash takes no mask."""
@@ -157,10 +163,15 @@ class GridNetwork:
 
     Attributes:
         states: What each layer keeps of a row.
+        kernels: Triton's programs for parts of a step; None where torch does all of it.
     """
 
-    def __init__(self, transformer: Transformer) -> None:
+    def __init__(self, transformer: Transformer, kernels: Kernels | None = None) -> None:
         """Fuse what can be fused; the weights must not change afterwards.
+
+        Args:
+            transformer: The network.
+            kernels: Of the same network.
 
         Raises:
             UnsupportedVariantError: If single steps do not run this network.
@@ -174,6 +185,7 @@ class GridNetwork:
         self.device = weight.device
         self.dtype = weight.dtype
         self.score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
+        self.kernels = kernels
         self._transformer = transformer
         # Tables by the columns there are; recordings read them where they are.
         self._position_tables: dict[int, Tensor] = {}
@@ -195,13 +207,35 @@ class GridNetwork:
             for table, new in zip(cross_tables, layer.project_encoder_output(encoded), strict=True):
                 table[index, :, :, : ids.shape[1]].index_copy_(0, slots, new)
 
-    def step(self, tables: GridTables, bucket: Bucket) -> tuple[Tensor, Tensor | None]:
+    def step(
+        self, tables: GridTables, bucket: Bucket, *, with_bias: bool = True
+    ) -> tuple[Tensor, Tensor | None]:
         """Feed every row of a bucket its next token.
+
+        Args:
+            tables: The grid's.
+            bucket: What the step covers.
+            with_bias: Whether the output layer's bias is added.
 
         Returns:
             (R, V) logits in the precision of scores and, if the bucket asks for them, (S, K)
             int64, the source position that each row attended to most.
         """
+        if self.kernels is None or self.kernels.decoder is None:
+            hidden, queries = self._layers_in_torch(tables, bucket)
+        else:
+            hidden, queries = self._layers_by_kernels(self.kernels.decoder, tables, bucket)
+        logits = self._project(hidden, with_bias=with_bias)
+        if queries is None or not bucket.with_sources:
+            return logits, None
+        keys = tables.cross_keys[-1, : bucket.num_slots, :, : bucket.source_length]
+        scores = queries @ keys.mT * self.config.attention_scale + self._source_bias(tables, bucket)
+        return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
+
+    def _layers_in_torch(
+        self, tables: GridTables, bucket: Bucket
+    ) -> tuple[Tensor, Tensor | None]:
+        """(R, D) for the output layer, (S, H, K, d_k) queries of the last attention to sources."""
         view = self._view(tables, bucket)
         hidden = self._embed(view).flatten(0, 1)
         past, outputs = _NodePast(view), _SlotOutputs(view)
@@ -209,12 +243,29 @@ class GridNetwork:
             for layer in self._layers:
                 hidden = layer.step(hidden, past, outputs)
         final_norm = self._transformer.decoder.final_norm
-        logits = self._project(hidden if final_norm is None else final_norm(hidden))
-        if outputs.queries is None or not bucket.with_sources:
-            return logits, None
-        keys = tables.cross_keys[-1, : bucket.num_slots, :, : bucket.source_length]
-        scores = outputs.queries @ keys.mT * view.scale + view.source_bias
-        return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
+        return hidden if final_norm is None else final_norm(hidden), outputs.queries
+
+    def _layers_by_kernels(
+        self, decoder: "KernelDecoder", tables: GridTables, bucket: Bucket
+    ) -> tuple[Tensor, Tensor]:
+        """See `_layers_in_torch`."""
+        transformer, num_slots = self._transformer, bucket.num_slots
+        has_positions = not isinstance(transformer.target_positions, NoPositions)
+        has_bias = transformer.decoder.position_bias is not None
+        hidden, queries = decoder.step(
+            tables,
+            num_slots,
+            positions=self._positions(tables.num_columns) if has_positions else None,
+            distance_bias=self._distances(tables.num_columns) if has_bias else None,
+        )
+        heads = queries.view(len(queries), self.config.num_heads, -1)
+        return hidden, _by_slot(heads, num_slots)
+
+    def _source_bias(self, tables: GridTables, bucket: Bucket) -> Tensor:
+        """(S, 1, K, M), 0 at the source's tokens and −inf at padding."""
+        is_source = lengths_mask(tables.source_lengths[: bucket.num_slots], bucket.source_length)
+        bias = _bias(is_source, self.dtype)[:, None, None, :]
+        return bias.expand(-1, -1, tables.width, -1)
 
     def _view(self, tables: GridTables, bucket: Bucket) -> _View:
         """Make this step's nodes ancestors of their own rows, and masks what is added."""
@@ -224,7 +275,6 @@ class GridNetwork:
         own = torch.eye(width, device=self.device, dtype=torch.bool)
         tables.ancestors[slots, :, positions] = own.expand(num_slots, -1, -1)
         ancestors = tables.ancestors[:num_slots, :, : bucket.num_columns].flatten(2)
-        is_source = lengths_mask(tables.source_lengths[:num_slots], bucket.source_length)
         past_bias = _bias(ancestors, self.dtype).unsqueeze(1)
         if self._transformer.decoder.position_bias is not None:
             by_position = self._distance_bias(positions, bucket, tables)
@@ -235,20 +285,24 @@ class GridNetwork:
             slots=slots,
             positions=positions,
             past_bias=past_bias,
-            source_bias=_bias(is_source, self.dtype)[:, None, None, :].expand(-1, -1, width, -1),
+            source_bias=self._source_bias(tables, bucket),
             scale=self.config.attention_scale,
         )
 
     def _distance_bias(self, positions: Tensor, bucket: Bucket, tables: GridTables) -> Tensor:
         """What relative positions add to the scores of the past: (S, H, 1, T)."""
-        num_columns = tables.num_columns
+        columns = torch.arange(bucket.num_columns, device=self.device)
+        distances = (positions.unsqueeze(1) - columns).clamp(min=0)  # (S, T)
+        return self._distances(tables.num_columns)[:, distances].transpose(0, 1).unsqueeze(2)
+
+    def _distances(self, num_columns: int) -> Tensor:
+        """What relative positions add to scores by distance, (H, T)."""
         if num_columns not in self._distance_tables:
             position_bias = self._transformer.decoder.position_bias
             assert isinstance(position_bias, RelativeBias)  # others are not honoured
-            self._distance_tables[num_columns] = position_bias.by_distance(num_columns).detach()
-        columns = torch.arange(bucket.num_columns, device=self.device)
-        distances = (positions.unsqueeze(1) - columns).clamp(min=0)  # (S, T)
-        return self._distance_tables[num_columns][:, distances].transpose(0, 1).unsqueeze(2)
+            by_distance = position_bias.by_distance(num_columns).detach()
+            self._distance_tables[num_columns] = by_distance.contiguous()
+        return self._distance_tables[num_columns]
 
     def _embed(self, view: _View) -> Tensor:
         """What enters the first layer, (S, K, D)."""
@@ -271,12 +325,26 @@ class GridNetwork:
             self._position_tables[num_columns] = positions.table(num_columns, weight)
         return self._position_tables[num_columns]
 
-    def _project(self, hidden: Tensor) -> Tensor:
+    def chooser(self, tokens: SpecialTokens) -> "KernelChooser | None":
+        """What searches by Triton's programs; None without them."""
+        if self.kernels is None:
+            return None
+        bias = self._transformer.output_bias
+        if bias is None:
+            bias = torch.zeros(self.config.output_size, device=self.device)
+        return self.kernels.chooser(
+            bias.detach().to(self.score_dtype),
+            suppressed_ids=tokens.suppressed_ids,
+            eos_id=tokens.eos_id,
+        )
+
+    def _project(self, hidden: Tensor, *, with_bias: bool) -> Tensor:
         """Logits in the precision of scores: sums of 8-bit mantissas would tie where none is."""
         transformer = self._transformer
         if self.config.scale_output:
             hidden = hidden * self.config.d_model**-0.5
-        projection, bias = transformer.output_projection, transformer.output_bias
+        projection = transformer.output_projection
+        bias = transformer.output_bias if with_bias else None
         weight = transformer.target_embedding.weight if projection is None else projection.weight
         if hidden.dtype == self.score_dtype:
             return F.linear(hidden, weight, bias)

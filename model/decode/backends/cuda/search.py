@@ -5,6 +5,7 @@ hypotheses is `model.decode.beam_search`; which sentences are over is the host's
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -13,8 +14,12 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.decode import beam_search
+from model.decode.backends.cuda.kernels.covering import covers
 from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.sampling import RowSampling, mixed, sample
+
+if TYPE_CHECKING:
+    from model.decode.backends.cuda.kernels.chooser import KernelChooser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +52,24 @@ class Report:
 class GridSearch:
     """One step of beam search for all slots of a bucket."""
 
-    def __init__(self, tokens: SpecialTokens, device: torch.device) -> None:
-        """Take note of the special tokens."""
+    def __init__(
+        self, tokens: SpecialTokens, device: torch.device, chooser: "KernelChooser | None" = None
+    ) -> None:
+        """Take note of the special tokens.
+
+        Args:
+            tokens: The vocabulary's.
+            device: The grid's.
+            chooser: Triton's programs for the steps that they cover; None: torch does all of them.
+        """
+        self._chooser = chooser
         self._eos_id = tokens.eos_id
         suppressed = tokens.suppressed_ids
         self._suppressed = torch.tensor(suppressed, device=device) if suppressed else None
+
+    def adds_bias(self, bucket: Bucket, width: int) -> bool:
+        """Whether this adds the output layer's bias itself: Triton's programs search the step."""
+        return self._chooser is not None and covers(bucket, width=width)
 
     def step(
         self, tables: GridTables, bucket: Bucket, logits: Tensor, sources: Tensor | None
@@ -61,12 +79,14 @@ class GridSearch:
         Args:
             tables: The grid's.
             bucket: What the step covers.
-            logits: (R, V).
+            logits: (R, V), without the output layer's bias if `adds_bias`.
             sources: (S, K) int64, or None if nobody asks.
 
         Returns:
             The report, (S, W), as `unpack` reads it.
         """
+        if self._chooser is not None and covers(bucket, width=tables.width):
+            return self._chooser.step(tables, bucket, logits, sources)
         num_slots, width = bucket.num_slots, tables.width
         groups = _groups(tables, bucket)
         num_generated = tables.positions[:num_slots] - tables.prefix_lengths[:num_slots] + 1

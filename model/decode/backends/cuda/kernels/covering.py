@@ -1,0 +1,21 @@
+"""Which steps Triton's programs search.
+
+Owns the bounds of their search. It knows no Triton, so that the search in torch can ask.
+"""
+
+from model.decode.backends.cuda.tables import Bucket
+
+_MAX_WIDTH = 16
+_MAX_CANDIDATES = 64
+"""Searches that are larger do not fit into the registers of one program."""
+
+
+def covers(bucket: Bucket, *, width: int) -> bool:
+    """Whether the programs search a step: nothing stands between logits and choice.
+
+    Args:
+        bucket: The step's.
+        width: Rows of a slot.
+    """
+    is_plain = not (bucket.with_suppressed or bucket.with_sampling)
+    return is_plain and width <= _MAX_WIDTH and bucket.num_candidates <= _MAX_CANDIDATES
