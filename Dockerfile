@@ -92,12 +92,12 @@ COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY model model
 COPY service service
 # Apart from the dependencies, so that a change here is a small layer. The package leaves its
-# kernels out where they do not compile; an image for x86-64 must have them.
+# kernels out where they do not compile; an image for x86-64 must have those that most processors use.
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
     && pip --python /opt/dragoman/bin/python install --no-compile --no-deps --no-index --root /package dist/*.whl \
     && python3 -m compileall -q --invalidation-mode unchecked-hash -s /package /package/opt \
     && { [ "$(uname -m)" != x86_64 ] \
-      || ls /package/opt/dragoman/lib/python3*/site-packages/model/native/_kernels.*.so; }
+      || ls /package/opt/dragoman/lib/python3*/site-packages/model/native/_kernels_avx2.*.so; }
 
 
 FROM ${BASE_IMAGE}

@@ -1,39 +1,122 @@
-"""The one part that is compiled: int8 kernels for CPUs with AVX-512 VNNI.
+"""The one part that is compiled: the int8 kernels, and what Python sees of them.
 
-Everything else about the package stands in pyproject.toml. The extension is optional: where no
-compiler or no such compiler is found, it is left out and the network runs in float32. A build with
-DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel is for every machine.
+Everything else about the package stands in pyproject.toml. `_kernels` is compiled for every
+processor. The kernels themselves are compiled once an instruction set, each a module of its own
+that is loaded only where the processor has it: nothing of one can be called on one that lacks it.
+All are optional: where no compiler is found, or one that does not know an instruction set, what
+it cannot compile is left out. A build with DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel
+is for every machine.
 """
 
 import os
+import platform
 from pathlib import Path
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
-from setuptools import setup
+from setuptools import Extension, setup
 
-SOURCES = sorted(str(path) for path in Path("model/native/src").glob("*.cpp"))
-HEADERS = sorted(str(path) for path in Path("model/native/src").glob("*.h"))
-FLAGS = [
+SOURCE = Path("model/native/src")
+HEADERS = sorted(str(path) for path in SOURCE.rglob("*.h"))
+BINDING = ("binding", "network_binding", "processor")
+"""What Python sees."""
+SHARED = (
+    "heads",
+    "matrix",
+    "norm",
+    "sampling",
+    "search",
+    "shortlist",
+    "team",
+    "weight_memory",
+)
+"""What needs no vectors: compiled for every processor, and again into every level."""
+LEVEL = (
+    "attention",
+    "cell",
+    "encoder",
+    "level",
+    "level_module",
+    "output",
+    "rows",
+    "self_attention",
+    "session",
+    "ssru",
+    "stack",
+)
+"""What is written over the vectors of `src/simd/`."""
+COMMON_FLAGS = [
     "-O3",
-    "-mf16c",
-    *(f"-mavx512{name}" for name in ("f", "bw", "dq", "vl", "vnni")),
+    # What is fused is written so: results are the same bits whatever a compiler would fuse.
+    "-ffp-contract=off",
     # GCC takes its own intrinsics' "undefined" values for mistakes.
     "-Wno-uninitialized",
     "-Wno-maybe-uninitialized",
 ]
+AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+AVX512 = [*AVX2, *(f"-mavx512{name}" for name in ("f", "bw", "dq", "vl"))]
+INSTRUCTION_SETS = {
+    "x86_64": {
+        "avx2": AVX2,
+        "avx2_vnni": [*AVX2, "-mavxvnni"],
+        "avx512": AVX512,
+        "avx512_vnni": [*AVX512, "-mavx512vnni"],
+    },
+    "aarch64": {"neon": [], "neon_dotprod": ["-march=armv8.2-a+dotprod"]},
+}
 
-KERNELS = Pybind11Extension(
-    "model.native._kernels",
-    SOURCES,
-    depends=HEADERS,
-    cxx_std=20,
-    extra_compile_args=FLAGS,
-    extra_link_args=["-pthread"],
-    optional=True,
-)
+
+def sources(names: tuple[str, ...]) -> list[str]:
+    """Files of these names."""
+    return [str(SOURCE / f"{name}.cpp") for name in names]
+
+
+def level(name: str, flags: list[str]) -> Extension:
+    """The kernels of an instruction set."""
+    module = f"_kernels_{name}"
+    return Pybind11Extension(
+        f"model.native.{module}",
+        sources(LEVEL + SHARED),
+        depends=HEADERS,
+        cxx_std=20,
+        define_macros=[
+            ("DRAGOMAN_LEVEL", f'"{module}"'),
+            ("DRAGOMAN_LEVEL_INIT", f"PyInit_{module}"),
+        ],
+        extra_compile_args=[*COMMON_FLAGS, *flags],
+        extra_link_args=["-pthread"],
+        optional=True,
+    )
+
+
+def extensions() -> list[Extension]:
+    """All that this machine's compiler may build."""
+    if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1":
+        return []
+    binding = Pybind11Extension(
+        "model.native._kernels",
+        sources(BINDING + SHARED),
+        depends=HEADERS,
+        cxx_std=20,
+        extra_compile_args=COMMON_FLAGS,
+        extra_link_args=["-pthread"],
+        optional=True,
+    )
+    levels = INSTRUCTION_SETS.get(platform.machine(), {})
+    return [binding, *(level(name, flags) for name, flags in levels.items())]
+
+
+class BuildApart(build_ext):
+    """Each extension in a folder of its own: they compile the same files in different ways."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build one."""
+        together = self.build_temp
+        self.build_temp = str(Path(together) / ext.name)
+        try:
+            super().build_extension(ext)
+        finally:
+            self.build_temp = together
+
 
 with ParallelCompile(max=8):  # as many files at once as there are processors
-    setup(
-        ext_modules=[] if os.environ.get("DRAGOMAN_WITHOUT_KERNELS") == "1" else [KERNELS],
-        cmdclass={"build_ext": build_ext},
-    )
+    setup(ext_modules=extensions(), cmdclass={"build_ext": BuildApart})

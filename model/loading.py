@@ -62,6 +62,11 @@ class Runnable:
         is_low = self.network.target_embedding.weight.dtype == torch.bfloat16
         return "bfloat16" if is_low else "float32"
 
+    @property
+    def instruction_set(self) -> str:
+        """What the int8 kernels are compiled for; empty of a float network."""
+        return self.network.instruction_set if isinstance(self.network, Int8Network) else ""
+
 
 def load_for_decoding(
     directory: Path,

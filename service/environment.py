@@ -23,6 +23,7 @@ OTHER_READERS = frozenset(
         "DRAGOMAN_GPU_MEMORY",  # docker-compose.yml
         "DRAGOMAN_HUB_URL",  # dragoman pull
         "DRAGOMAN_IMAGE",  # tests/containers
+        "DRAGOMAN_ISA",  # model.native.kernels
         "DRAGOMAN_MANIFESTS",  # tests/k8s
         "DRAGOMAN_MEMORY",  # docker-compose.yml
         "DRAGOMAN_OPUS_URL",  # dragoman pull

@@ -12,9 +12,9 @@ _Int32 = npt.NDArray[np.int32]
 _Int64 = npt.NDArray[np.int64]
 _Float = npt.NDArray[np.float32]
 
-LAYOUT: int
-INSTRUCTION_SET: str
+LAYOUT: str
 
+def missing_features() -> dict[str, list[str]]: ...
 def rank(logits: list[float], tokens: list[int], size: int) -> list[int]: ...
 
 class Team:
@@ -132,6 +132,7 @@ class Shortlist:
 class Session:
     def __init__(
         self,
+        level: object,
         network: Network,
         team: Team,
         *,

@@ -81,11 +81,13 @@ class Int8Network:
         config: The shape.
         packed: The weights, as the kernels hold them.
         team: The threads that work on a step.
+        instruction_set: What its sessions' kernels are compiled for.
     """
 
     config: ModelConfig
     packed: "_kernels.Network" = field(repr=False)
     team: "_kernels.Team" = field(repr=False)
+    instruction_set: str
 
 
 def pack(
@@ -201,7 +203,12 @@ class _Packer:
             team = self._kernels.team(num_threads)
         except RuntimeError as error:
             raise ConfigError(str(error)) from error
-        return Int8Network(config=config, packed=packed, team=team)
+        return Int8Network(
+            config=config,
+            packed=packed,
+            team=team,
+            instruction_set=self._kernels.instruction_set,
+        )
 
     def _tables(self) -> "tuple[_kernels.Matrix, _kernels.Matrix, _kernels.Matrix]":
         """Source table, target table, output projection; what is tied is one matrix."""

@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     for _ in range(arguments.rounds + 1):
         rounds.run()
     print(
-        f"{runnable.manifest.name}, {runnable.compute_type}, {arguments.threads} threads,"
+        f"{runnable.manifest.name}, {_arithmetic(runnable)}, {arguments.threads} threads,"
         f" {arguments.sentences} sentences, beam {arguments.beam_size}:"
         f" {rounds.num_tokens / rounds.seconds:.0f} tokens/s,"
         f" {1e3 * rounds.seconds / arguments.rounds:.1f} ms and"
@@ -96,6 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.profile:
         _print_profile(rounds)
     return 0
+
+
+def _arithmetic(runnable: "Runnable") -> str:
+    """Its type, and the instruction set of its kernels if it has any."""
+    return " ".join(filter(None, (runnable.compute_type, runnable.instruction_set)))
 
 
 class Rounds:

@@ -121,6 +121,7 @@ class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
         compute_type: Arithmetic in use: "int8", "float32" or "bfloat16".
         compute_reason: Why it is this one.
         compute_problem: What stands in the way of a faster one, in words; empty if nothing does.
+        instruction_set: What its int8 kernels are compiled for; empty without int8.
         max_source_length: Source tokens of a segment, with EOS.
         max_target_length: Target tokens of a segment, with EOS.
         max_prefix_length: Start token and forced tags of a segment.
@@ -130,6 +131,7 @@ class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
     compute_type: str
     compute_reason: ComputeReason = "best"
     compute_problem: str = ""
+    instruction_set: str = ""
     max_source_length: int
     max_target_length: int
     max_prefix_length: int

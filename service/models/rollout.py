@@ -294,6 +294,7 @@ class Rollout:
                 "compute_type": one.compute_type,
                 "compute_reason": one.compute_reason,
                 "compute_problem": one.compute_problem,
+                "instruction_set": one.instruction_set,
             }
             if one.is_slow:
                 _LOGGER.warning("slow_compute_type", extra={"fields": fields})

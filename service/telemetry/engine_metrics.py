@@ -109,6 +109,7 @@ class EngineCollector(Collector):
                     "version": distribution_version(),
                     "compute_type": checkpoint.compute_type,
                     "compute_reason": checkpoint.compute_reason,
+                    "instruction_set": checkpoint.instruction_set,
                 }
                 info.add_metric((checkpoint.name,), facts)
             yield info

@@ -43,9 +43,9 @@ def test_the_arithmetic_is_given_with_its_reason(
         assert reason() == ("int8", "best", "")
         assert reason("int8") == ("int8", "asked_for", "")
     assert reason("float32") == ("float32", "asked_for", "")
-    monkeypatch.setattr(kernels, "missing_flags", lambda **_: ["avx512_vnni"])
-    assert reason() == ("float32", "processor", "the processor has no avx512_vnni")
-    monkeypatch.setattr(kernels, "missing_flags", lambda **_: [])
+    monkeypatch.setattr(kernels, "missing_flags", lambda: ["fma"])
+    assert reason() == ("float32", "processor", "the processor has no fma")
+    monkeypatch.setattr(kernels, "missing_flags", list)
     monkeypatch.setattr(kernels, "EXTENSION", "model.native._absent")
     built = "model.native._absent was not built when the package was installed"
     assert reason() == ("float32", "not_built", built)

@@ -10,7 +10,7 @@ from support.search_cases import TOKENS
 
 def plain_network(network: Int8Network) -> NextLogProbs:
     """The whole prefix is fed again each time."""
-    session = kernels.load().session(
+    session = kernels.load(network.instruction_set).session(
         network.packed,
         network.team,
         max_rows=1,

@@ -38,7 +38,7 @@ class Int8Backend:
             UnsupportedVariantError: The kernels are not there.
         """
         forced = tokens.forced_first_id
-        module = kernels.load()
+        module = kernels.load(network.instruction_set)
         self._session = module.session(
             network.packed,
             network.team,

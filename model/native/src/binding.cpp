@@ -2,7 +2,7 @@
 //
 // Arrays are checked for type and order by pybind11 and for size here; nothing is copied but the
 // weights, and the interpreter's lock is free while they are packed and while a step runs. What is seen of
-// weights is `network_binding`.
+// weights is `network_binding`. Compiled for every processor; what is not is a level's (any_session.h).
 
 #include <pybind11/functional.h>
 
@@ -13,6 +13,8 @@
 #include <string>
 
 #include "network_binding.h"
+#include "processor.h"
+#include "ranking.h"
 #include "request_types.h"
 
 using namespace dragoman;
@@ -57,14 +59,27 @@ std::vector<std::int32_t> vector_of(const Array<std::int32_t>& values) {
   return {values.data(), values.data() + values.size()};
 }
 
+// By name, what the machine lacks of each instruction set that kernels are written for.
+py::dict missing_features() {
+  py::dict missing;
+  for (const InstructionSet& set : instruction_sets()) missing[py::str(set.name)] = set.missing;
+  return missing;
+}
+
+// The kernels that a level's module has.
+const Level& level_of(const py::capsule& capsule) {
+  require(std::string(capsule.name()) == "dragoman.level", "a level must be that of kernels");
+  return *capsule.get_pointer<Level>();
+}
+
 // What is checked once a call, so that no index from outside can leave an array.
 class CheckedSession {
  public:
-  CheckedSession(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
-                 SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist)
+  CheckedSession(const Level& level, std::shared_ptr<Network> network, std::shared_ptr<Team> team,
+                 Limits limits, SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist)
       : network_(network),
         limits_(limits),
-        session_(network, std::move(team), limits, tokens, shortlist) {
+        session_(level.open(network, std::move(team), limits, tokens, shortlist)) {
     const int num_targets = network->output->num_outputs();
     require(!shortlist || (&shortlist->network() == network.get() && tokens.eos >= 0 &&
                            std::max(tokens.eos, tokens.forced_first) < num_targets),
@@ -85,21 +100,21 @@ class CheckedSession {
       check(placed.back());
     }
     const py::gil_scoped_release free;
-    session_.admit(placed);
+    session_->admit(placed);
   }
 
   py::list step() {
     std::vector<Finished> finished;
     {
       const py::gil_scoped_release free;
-      finished = session_.step();
+      finished = session_->step();
     }
     py::list result;
     for (const Finished& sentence : finished) result.append(types_.write(sentence));
     return result;
   }
 
-  void release(std::int64_t name) { session_.release(name); }
+  void release(std::int64_t name) { session_->release(name); }
 
   void encode(const Array<std::int32_t>& ids, const Array<std::int32_t>& lengths,
               const Array<std::int32_t>& slots) {
@@ -117,7 +132,7 @@ class CheckedSession {
       require_range(ids.data()[i] >= 0 && ids.data()[i] < num_tokens, "a source id is out of range");
     }
     const py::gil_scoped_release free;
-    session_.encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(lengths.size()));
+    session_->encode(ids.data(), lengths.data(), slots.data(), static_cast<int>(lengths.size()));
   }
 
   void feed(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
@@ -149,12 +164,12 @@ class CheckedSession {
     std::int64_t* to_attended = attended ? attended->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
     const py::gil_scoped_release free;
-    session_.feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, nullptr,
+    session_->feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, nullptr,
                   to_log_probs, to_best, to_attended);
   }
 
   std::vector<double> seconds() const {
-    const StepSeconds& s = session_.seconds();
+    const StepSeconds& s = session_->seconds();
     return {s.embedding, s.self_attention, s.cross_attention, s.feed_forward, s.output, s.search};
   }
 
@@ -195,14 +210,15 @@ class CheckedSession {
   RequestTypes types_;
   std::shared_ptr<Network> network_;
   Limits limits_;
-  Session session_;
+  std::unique_ptr<AnySession> session_;
   std::vector<StepRow> step_;
 };
 
 }  // namespace
 
 PYBIND11_MODULE(_kernels, module) {
-  module.doc() = "int8 decoding on CPUs with AVX-512 VNNI";
+  module.doc() = "int8 decoding on CPUs";
+  module.def("missing_features", &missing_features);
   module.def("rank", &rank, py::arg("logits"), py::arg("tokens"), py::arg("size"));
   py::class_<Team, std::shared_ptr<Team>>(module, "Team")
       .def(py::init<int>(), py::arg("num_threads"))
@@ -224,15 +240,17 @@ PYBIND11_MODULE(_kernels, module) {
            py::arg("network"), py::kw_only(), py::arg("always"), py::arg("offsets"),
            py::arg("ids"), py::arg("with_source"));
   py::class_<CheckedSession>(module, "Session")
-      .def(py::init([](std::shared_ptr<Network> network, std::shared_ptr<Team> team, int max_rows,
+      .def(py::init([](const py::capsule& level, std::shared_ptr<Network> network,
+                       std::shared_ptr<Team> team, int max_rows,
                        int max_slots, int max_source_length, int max_target_length,
                        std::int64_t eos_id, std::int64_t forced_first_id,
                        std::shared_ptr<Shortlist> shortlist) {
              return std::make_unique<CheckedSession>(
-                 network, team, Limits{max_rows, max_slots, max_source_length, max_target_length},
+                 level_of(level), network, team, Limits{max_rows, max_slots, max_source_length, max_target_length},
                  SpecialTokens{eos_id, forced_first_id}, shortlist);
            }),
-           py::arg("network"), py::arg("team"), py::kw_only(), py::arg("max_rows"),
+           py::arg("level"), py::arg("network"), py::arg("team"), py::kw_only(),
+           py::arg("max_rows"),
            py::arg("max_slots"), py::arg("max_source_length"), py::arg("max_target_length"),
            py::arg("eos_id"), py::arg("forced_first_id") = -1, py::arg("shortlist") = nullptr)
       .def("admit", &CheckedSession::admit, py::kw_only(), py::arg("names"), py::arg("slots"),

@@ -6,22 +6,11 @@
 
 #include <memory>
 
+#include "any_session.h"
 #include "history.h"
 #include "stack.h"
 
 namespace dragoman {
-
-struct Limits {
-  int max_rows, max_slots, max_source_length, max_target_length;
-};
-
-// One row of a step.
-struct StepRow {
-  std::int64_t token;     // fed now
-  std::int32_t row;       // where its state lies
-  std::int32_t slot;      // where its source lies
-  std::int32_t position;  // of the token
-};
 
 class Cell {
  public:

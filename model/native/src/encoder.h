@@ -1,6 +1,7 @@
 // The encoder over a batch of sentences laid end to end: no padding, no work on padding.
 #pragma once
 
+#include "attention.h"
 #include "stack.h"
 
 namespace dragoman {

@@ -1,105 +1,90 @@
 // int8 products: rows of activations times a matrix that was packed once.
 //
-// The product instruction (vpdpbusd) multiplies unsigned by signed bytes, four at a time. The
-// weights are the unsigned ones, stored as w + 128; Σ (w + 128) q = Σ w q + 128 Σ q, and the
-// last term belongs to the row alone (`QuantisedRows::excess`). Sums are exact integers, so the
+// Product instructions multiply unsigned by signed bytes, four at a time. Where weights are the
+// unsigned ones, as they are packed, Σ (w + 128) q = Σ w q + 128 Σ q, and the last term belongs to
+// the row alone (`QuantisedRows::excess`). Sums are exact integers on every instruction set, so the
 // order of rows, panels and threads cannot change a result.
 //
-// A matrix lies in panels of 64 outputs. Within a panel four inputs of all 64 outputs stand
-// together (256 bytes), so a kernel reads it from end to end: six rows by 64 outputs are 24
-// accumulators, four registers of weights and one of activations.
+// A block of rows meets a panel of 64 outputs in tiles that fit into the registers: with 32 of them
+// six rows by 64 outputs are 24 accumulators, four registers of weights and one of activations.
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
+#include "matrix.h"
 #include "rows.h"
 #include "team.h"
-#include "weight_memory.h"
 
 namespace dragoman {
 
-constexpr int kPanel = 64;
+// Vectors of outputs of a panel, and registers of sums.
 constexpr int kVectors = kPanel / kLanes;
-
-// Two matrices whose outputs are wanted together, number by number, are packed as one: every panel
-// has 32 outputs of the first, then the same 32 of the second.
-constexpr int kPair = kPanel / 2;
 constexpr int kPairVectors = kVectors / 2;
+constexpr int kPanelSums = kPanel / kSumLanes;
+constexpr int kSumBytes = 4 * kSumLanes;  // of weights that a register of sums takes at a time
 
-// Of packed matrices, and what reads them: another number or name for whatever lies elsewhere.
-constexpr int kLayout = 1;
-constexpr const char* kInstructionSet = "avx512-vnni";
-
-class Matrix {
- public:
-  // Packs `quanta` (num_outputs, num_inputs), row-major, with one scale an output, into `memory`:
-  // panels, then scales, then biases. A null bias is zero. Padded outputs get the bias `padding`.
-  Matrix(std::shared_ptr<WeightMemory> memory, const std::int8_t* quanta, const float* scale,
-         const float* bias, int num_outputs, int num_inputs, float padding = 0.0f);
-  // What another matrix of these sizes has packed, at an offset of `memory`.
-  Matrix(std::shared_ptr<WeightMemory> memory, std::size_t offset, int num_outputs, int num_inputs);
-
-  int num_outputs() const { return num_outputs_; }
-  int num_inputs() const { return num_inputs_; }
-  int num_panels() const { return num_panels_; }
-  int num_quads() const { return num_quads_; }
-  const std::uint8_t* panel(int index) const {
-    return bytes_ + std::size_t(index) * num_quads_ * 4 * kPanel;
-  }
-  const float* scale(int panel) const { return scale_ + panel * kPanel; }
-  const float* bias(int panel) const { return bias_ + panel * kPanel; }
-
-  // The weights of one output as floats, times `factor`: how a tied table is looked up.
-  void look_up(int output, float factor, float* to) const;
-
-  // Where in its memory it lies.
-  std::size_t offset() const {
-    return memory_->offset_of(reinterpret_cast<const std::byte*>(bytes_));
-  }
-
- private:
-  Matrix(int num_outputs, int num_inputs);
-  std::size_t num_bytes() const;
-  void lie_at(std::shared_ptr<WeightMemory> memory, const std::byte* place);
-  void pack(const std::int8_t* quanta, const float* scale, const float* bias, float padding,
-            std::byte* place) const;
-
-  int num_outputs_, num_inputs_, num_panels_, num_quads_;
-  std::shared_ptr<WeightMemory> memory_;
-  const std::uint8_t* bytes_ = nullptr;
-  const float* scale_ = nullptr;
-  const float* bias_ = nullptr;
+// An array that lambdas may give back.
+template <class T, int N>
+struct Several {
+  T of[N];
 };
 
-// One product and sum. Written out, because compilers copy the accumulator before the intrinsic.
-inline void dot_four(__m512i& sum, __m512i weights, __m512i activations) {
-  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(weights), "v"(activations));
+// What make(i) gives for i from 0 to N - 1.
+template <int N, class Make>
+inline auto array_of(const Make& make) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    return Several<decltype(make(0)), N>{{make(I)...}};
+  }(std::make_integer_sequence<int, N>());
 }
 
-// The integer sums of R rows with one panel, row by row. Indices are spelled out at compile time
-// (`V` counts vectors, `I` accumulators): only so do compilers keep all sums in registers.
-template <int R, int... V, int... I>
-inline void dot(const std::int8_t* rows, std::ptrdiff_t stride, const std::uint8_t* panel,
-                int num_quads, __m512i* to, std::integer_sequence<int, V...>,
-                std::integer_sequence<int, I...>) {
-  __m512i sum[R * kVectors] = {((void)I, _mm512_setzero_si512())...};
-  for (int quad = 0; quad < num_quads; ++quad) {
-    const __m512i weights[kVectors] = {_mm512_load_si512(panel + V * 64)...};
-    const auto four = [&](int row) {
-      std::int32_t bytes;
-      __builtin_memcpy(&bytes, rows + row * stride, sizeof bytes);
-      return _mm512_set1_epi32(bytes);
-    };
-    __m512i activations = _mm512_setzero_si512();
-    ((activations = I % kVectors == 0 ? four(I / kVectors) : activations,
-      dot_four(sum[I], weights[I % kVectors], activations)),
+// The integer sums of a row with 64 outputs to these: scaled, with their biases.
+inline void to_outputs(const QuantisedRows& rows, int row, const std::int32_t* sum,
+                       const float* scales, const float* biases, Floats* value) {
+  const Floats scale = all(rows.scale[row]);
+  for (int v = 0; v < kVectors; ++v) {
+    const Ints exact = without(load_ints(sum + v * kLanes), rows.excess[row]);
+    const Floats factor = mul(scale, load(scales + v * kLanes));
+    value[v] = mul_add(to_floats(exact), factor, load(biases + v * kLanes));
+  }
+}
+
+// Adds the products of R rows with N registers of weights, which are in sums by row. Indices are
+// spelled out at compile time (`I` counts sums): only so do compilers keep all sums in registers.
+// Either a row meets all weights, which stay in registers, or weights meet all rows.
+template <int R, int N, bool kRowByRow, class WeightsOf, class FourOf, int... I>
+[[gnu::always_inline]] inline void add_products(Sums* sum, const WeightsOf& weights_of,
+                                                const FourOf& activations_of,
+                                                std::integer_sequence<int, I...>) {
+  if constexpr (kRowByRow) {
+    const auto weights = array_of<N>(weights_of);
+    Activations activations{};
+    ((activations = I % N == 0 ? activations_of(I / N) : activations,
+      dot_four(sum[I], weights.of[I % N], activations)),
      ...);
+  } else {
+    const auto activations = array_of<R>(activations_of);
+    Weights weights{};
+    ((weights = I % R == 0 ? weights_of(I / R) : weights,
+      dot_four(sum[I % R * N + I / R], weights, activations.of[I % R])),
+     ...);
+  }
+}
+
+// The integer sums of R rows with V registers of outputs, stored row by row.
+template <int R, int V, int... I>
+inline void dot(const std::int8_t* rows, std::ptrdiff_t stride, const std::uint8_t* panel,
+                int num_quads, std::int32_t* to, std::integer_sequence<int, I...> indices) {
+  constexpr int kNeeded = R * V + kWeightRegisters * V + 1 + kOtherRegisters;
+  Sums sum[R * V] = {((void)I, zero_sums())...};
+  for (int quad = 0; quad < num_quads; ++quad) {
+    add_products<R, V, kNeeded <= kNumRegisters>(
+        sum, [&](int v) { return load_weights(panel + v * kSumBytes); },
+        [&](int row) { return four_activations(rows + row * stride); }, indices);
     panel += 4 * kPanel;
     rows += 4;
   }
-  ((to[I] = sum[I]), ...);
+  (store_sums(to + I / V * kPanel + I % V * kSumLanes, sum[I]), ...);
 }
 
 // The products of R rows from `begin` on with one panel, still as integers.
@@ -113,45 +98,50 @@ struct Block {
   const Matrix& matrix;
   const QuantisedRows& rows;
   int begin, panel;
-  __m512i sum[R * kVectors];
+  alignas(64) std::int32_t sum[R][kPanel];
 
   int num_outputs() const { return matrix.num_outputs(); }
 
   // The 64 outputs of row `begin + r`.
-  void outputs(int r, __m512* value) const {
-    const __m512i excess = _mm512_set1_epi32(rows.excess[begin + r]);
-    const __m512 scale = _mm512_set1_ps(rows.scale[begin + r]);
-    for (int v = 0; v < kVectors; ++v) {
-      const __m512i exact = _mm512_sub_epi32(sum[r * kVectors + v], excess);
-      const __m512 factor = _mm512_mul_ps(scale, _mm512_load_ps(matrix.scale(panel) + v * kLanes));
-      value[v] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(exact), factor,
-                                 _mm512_load_ps(matrix.bias(panel) + v * kLanes));
-    }
+  void outputs(int r, Floats* value) const {
+    to_outputs(rows, begin + r, sum[r], matrix.scale(panel), matrix.bias(panel), value);
   }
 };
 
 template <int R, class Sink>
 inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
                            Sink& sink) {
+  constexpr int kTile = tile_vectors(R);
+  static_assert(kPanelSums % kTile == 0);
   Block<R> block(matrix, rows, begin, panel);
-  dot<R>(rows.row(begin), rows.stride, matrix.panel(panel), matrix.num_quads(), block.sum,
-         std::make_integer_sequence<int, kVectors>(),
-         std::make_integer_sequence<int, R * kVectors>());
+  for (int first = 0; first < kPanelSums; first += kTile) {
+    dot<R, kTile>(rows.row(begin), rows.stride, matrix.panel(panel) + first * kSumBytes,
+                  matrix.num_quads(), block.sum[0] + first * kSumLanes,
+                  std::make_integer_sequence<int, R * kTile>());
+  }
   sink(block);
+}
+
+// The rows that are left when there is no whole block: at most R.
+template <int R, class Sink>
+inline void multiply_rest(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
+                          int end, Sink& sink) {
+  if constexpr (R > 0) {
+    if (end - begin < R) {
+      multiply_rest<R - 1>(matrix, panel, rows, begin, end, sink);
+    } else {
+      multiply_block<R>(matrix, panel, rows, begin, sink);
+    }
+  }
 }
 
 template <class Sink>
 inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
                            int end, Sink& sink) {
-  for (; begin + 6 <= end; begin += 6) multiply_block<6>(matrix, panel, rows, begin, sink);
-  switch (end - begin) {
-    case 5: multiply_block<5>(matrix, panel, rows, begin, sink); break;
-    case 4: multiply_block<4>(matrix, panel, rows, begin, sink); break;
-    case 3: multiply_block<3>(matrix, panel, rows, begin, sink); break;
-    case 2: multiply_block<2>(matrix, panel, rows, begin, sink); break;
-    case 1: multiply_block<1>(matrix, panel, rows, begin, sink); break;
-    default: break;
+  for (; begin + kBlockRows <= end; begin += kBlockRows) {
+    multiply_block<kBlockRows>(matrix, panel, rows, begin, sink);
   }
+  multiply_rest<kBlockRows - 1>(matrix, panel, rows, begin, end, sink);
 }
 
 // Rows times matrix, panel by panel over the team: sink(block, thread) gets what several rows have
@@ -175,7 +165,7 @@ void multiply(Team& team, const Matrix& matrix, const QuantisedRows& rows, int n
               Sink sink) {
   multiply_in_blocks(team, matrix, rows, num_rows, [&](const auto& block, int) {
     for (int r = 0; r < block.kRows; ++r) {
-      __m512 value[kVectors];
+      Floats value[kVectors];
       block.outputs(r, value);
       sink(block.begin + r, block.panel, value);
     }

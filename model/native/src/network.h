@@ -1,4 +1,4 @@
-// The weights of an encoder-decoder Transformer, packed for one processor's products.
+// The weights of an encoder-decoder Transformer, packed.
 //
 // What a network is stands in model/nn; this is the same network with int8 matrices.
 #pragma once
@@ -6,8 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "attention.h"
-#include "gemm.h"
+#include "heads.h"
+#include "matrix.h"
+#include "norm.h"
 
 namespace dragoman {
 

@@ -156,7 +156,6 @@ void add_decoder_layer(Network& network, SharedMatrix query_key_value,
 
 void bind_network(py::module_& module) {
   module.attr("LAYOUT") = kLayout;
-  module.attr("INSTRUCTION_SET") = kInstructionSet;
   py::class_<WeightMemory, SharedMemory>(module, "WeightMemory")
       .def(py::init<>())
       .def(py::init(&lent_memory), py::arg("packed"))

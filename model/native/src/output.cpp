@@ -10,29 +10,30 @@ namespace {
 
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-__m512 largest_of(const __m512* value) {
-  return _mm512_max_ps(_mm512_max_ps(value[0], value[1]), _mm512_max_ps(value[2], value[3]));
+// Lane by lane.
+Floats larger_of_panel(const Floats* value) {
+  return larger(larger(value[0], value[1]), larger(value[2], value[3]));
 }
 
 // Σ e^(value - peak) over a panel.
-float sum_of_powers(const __m512* value, float peak) {
-  __m512 sum = _mm512_setzero_ps();
+float sum_of_powers(const Floats* value, float peak) {
+  Floats sum = zeros();
   for (int v = 0; v < kVectors; ++v) {
-    sum = _mm512_add_ps(sum, exponential(_mm512_sub_ps(value[v], _mm512_set1_ps(peak))));
+    sum = add(sum, exponential(sub(value[v], all(peak))));
   }
-  return _mm512_reduce_add_ps(sum);
+  return sum_of(sum);
 }
 
 // Takes the tokens of a panel that may be among the best.
-void rank(const __m512* value, int panel, int num_tokens, const std::uint8_t* is_suppressed,
+void rank(const Floats* value, int panel, int num_tokens, const std::uint8_t* is_suppressed,
           Ranking& ranked) {
   alignas(64) float logits[kPanel];
-  for (int v = 0; v < kVectors; ++v) _mm512_store_ps(logits + v * kLanes, value[v]);
+  for (int v = 0; v < kVectors; ++v) store(logits + v * kLanes, value[v]);
   // What only equals the last place is looked at, too, though it cannot get in: a thread's panels
   // come in their order, so it is a larger token. That rule is `insert`'s alone.
   for (int v = 0; v < kVectors; ++v) {
-    const __m512 last = _mm512_set1_ps(ranked.logits[ranked.size - 1]);
-    unsigned above = _mm512_cmp_ps_mask(value[v], last, _CMP_GE_OQ);
+    const Floats last = all(ranked.logits[ranked.size - 1]);
+    unsigned above = at_least(value[v], last);
     for (; above != 0; above &= above - 1) {
       const int column = v * kLanes + __builtin_ctz(above);
       const int token = panel * kPanel + column;
@@ -74,20 +75,6 @@ void name_tokens(const ListedRows& listed, int num_candidates, const float* log_
 
 }  // namespace
 
-void Ranking::insert(float logit, std::int32_t token) {
-  int place = size - 1;
-  const auto is_behind = [&](int other) {
-    return logits[other] < logit || (logits[other] == logit && tokens[other] > token);
-  };
-  if (!is_behind(place)) return;
-  for (; place > 0 && is_behind(place - 1); --place) {
-    logits[place] = logits[place - 1];
-    tokens[place] = tokens[place - 1];
-  }
-  logits[place] = logit;
-  tokens[place] = token;
-}
-
 Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidates) {
   const std::size_t begin = (std::size_t(thread) * num_rows + row) * num_candidates;
   return {logits_.data() + begin, tokens_.data() + begin, num_candidates};
@@ -109,11 +96,11 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
   // Step by step for all rows of a block: a row alone would wait for each of its reductions.
   const auto sink = [&](const auto& block, int thread) {
     constexpr int kRows = std::remove_reference_t<decltype(block)>::kRows;
-    __m512 value[kRows][kVectors];
+    Floats value[kRows][kVectors];
     float peak[kRows];
     for (int r = 0; r < kRows; ++r) {
       block.outputs(r, value[r]);
-      peak[r] = _mm512_reduce_max_ps(largest_of(value[r]));
+      peak[r] = largest_of(larger_of_panel(value[r]));
     }
     for (int r = 0; r < kRows; ++r) {
       const std::size_t place = std::size_t(block.begin + r) * num_panels + block.panel;
@@ -168,17 +155,13 @@ float OutputLayer::log_normaliser(int row, int num_panels) const {
   const float* peaks = peaks_.data() + first;
   const float* sums = sums_.data() + first;
   const float peak = *std::max_element(peaks, peaks + num_panels);
-  __m512d sum = _mm512_setzero_pd();
+  Doubles sum = zero_doubles();
   for (int i = 0; i < num_panels; i += kLanes) {
-    const __mmask16 mask = lanes(i, num_panels);
-    const __m512 shifted =
-        _mm512_sub_ps(_mm512_maskz_loadu_ps(mask, peaks + i), _mm512_set1_ps(peak));
-    const __m512 part =
-        _mm512_maskz_mul_ps(mask, exponential(shifted), _mm512_maskz_loadu_ps(mask, sums + i));
-    sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_castps512_ps256(part)));
-    sum = _mm512_add_pd(sum, _mm512_cvtps_pd(_mm512_extractf32x8_ps(part, 1)));
+    const int num = num_panels - i;
+    const Floats shifted = sub(load_first(peaks + i, num), all(peak));
+    sum = add_floats(sum, keep_first(mul(exponential(shifted), load_first(sums + i, num)), num));
   }
-  return static_cast<float>(peak + std::log(_mm512_reduce_add_pd(sum)));
+  return static_cast<float>(peak + std::log(sum_of(sum)));
 }
 
 }  // namespace dragoman

@@ -2,19 +2,10 @@
 // written down.
 #pragma once
 
-#include "shortlist.h"
+#include "listed.h"
+#include "ranking.h"
 
 namespace dragoman {
-
-// A list of tokens by falling logit, the smaller token first among equals, in whatever order they
-// come. A place that is empty holds minus infinity.
-struct Ranking {
-  float* logits;
-  std::int32_t* tokens;
-  int size;
-
-  void insert(float logit, std::int32_t token);
-};
 
 // The rows of a step that choose from one list.
 struct ListedRows {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "session.h"
+#include "any_session.h"
 
 namespace dragoman {
 

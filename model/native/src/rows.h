@@ -5,6 +5,7 @@
 #pragma once
 
 #include "memory.h"
+#include "norm.h"
 #include "simd.h"
 
 namespace dragoman {
@@ -44,18 +45,7 @@ struct QuantisedRows {
   void quantise(int index, const float* from, int width);
 };
 
-// How a layer or a stack normalises: LayerNorm, or RMSNorm (no mean, no bias).
-struct Norm {
-  Buffer<float> weight;
-  Buffer<float> bias;
-  int width = 0;
-  float epsilon = 0.0f;
-  bool is_rms = false;
-
-  Norm(const float* weight, const float* bias, int width, float epsilon, bool is_rms);
-
-  // Normalises one row; `to` may be `from`.
-  void apply(const float* from, float* to) const;
-};
+// Normalises one row; `to` may be `from`.
+void normalise(const Norm& norm, const float* from, float* to);
 
 }  // namespace dragoman

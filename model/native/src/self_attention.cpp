@@ -42,7 +42,7 @@ void SelfAttention::attend(const StepRow* rows, int num_rows, int layer) {
     const float* query = stack_.projected.row(row);
     half* own = node(fed.row, layer, fed.position);
     for (int i = 0; i < static_cast<int>(node_size_); i += kLanes) {
-      store_half(own + i, _mm512_loadu_ps(query + heads.keys() + i));
+      store_half(own + i, load(query + heads.keys() + i));
     }
     const int length = fed.position + 1;
     const half** nodes = nodes_.data() + std::size_t(thread) * max_length_;

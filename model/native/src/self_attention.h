@@ -4,6 +4,7 @@
 // Keys and values stay in the row that computed them (a node); a row finds them by its history.
 #pragma once
 
+#include "attention.h"
 #include "cell.h"
 
 namespace dragoman {

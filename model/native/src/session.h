@@ -8,60 +8,24 @@
 #include "cell.h"
 #include "encoder.h"
 #include "output.h"
-#include "search.h"
 
 namespace dragoman {
 
-// A sentence to search a translation of.
-struct Request {
-  std::int64_t name;
-  int slot;                // where its source will lie
-  std::vector<int> rows;   // where its beams will lie
-  std::vector<std::int32_t> source;
-  std::vector<std::int64_t> prefix;
-  std::vector<std::int32_t> suppressed;  // tokens that its search never chooses
-  std::vector<std::int64_t> forced;      // what its translation begins with
-  SearchSettings settings;
-};
-
-struct Finished {
-  std::int64_t name;
-  bool with_alignment;
-  std::vector<Hypothesis> hypotheses;
-};
-
-// Seconds spent in the parts of steps, summed.
-struct StepSeconds {
-  double embedding = 0, self_attention = 0, cross_attention = 0, feed_forward = 0, output = 0,
-         search = 0;
-};
-
-class Session : private Pasts {
+class Session : public AnySession, private Pasts {
  public:
   // With a shortlist every sentence that is admitted chooses from its own list.
   Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
           SpecialTokens tokens, std::shared_ptr<Shortlist> shortlist);
 
-  // Encodes sentences, which take part in steps from now on.
-  void admit(const std::vector<Request>& requests);
-
-  // Extends every running hypothesis by one token; gives the sentences whose search is over.
-  std::vector<Finished> step();
-
-  // Drops a running sentence.
-  void release(std::int64_t name);
-
-  // The network alone, what a step is made of: encodes sentences, laid end to end, into slots.
+  void admit(const std::vector<Request>& requests) override;
+  std::vector<Finished> step() override;
+  void release(std::int64_t name) override;
   void encode(const std::int32_t* ids, const std::int32_t* lengths, const std::int32_t* slots,
-              int num_sentences);
-  // … and feeds rows a token each. Writes the likeliest next tokens, best first; if `attended` is
-  // given, the source position each row attended to most. `masks` and `listed`, if given, are
-  // the rows' own.
+              int num_sentences) override;
   void feed(const StepRow* rows, int num_rows, int num_candidates,
             const std::uint8_t* const* masks, const ListedStep* listed,
-            float* log_probs, std::int64_t* tokens, std::int64_t* attended);
-
-  const StepSeconds& seconds() const { return seconds_; }
+            float* log_probs, std::int64_t* tokens, std::int64_t* attended) override;
+  const StepSeconds& seconds() const override { return seconds_; }
 
  private:
   static constexpr int kGroupRows = 4;

@@ -1,5 +1,7 @@
 #include "ssru.h"
 
+#include "gemm.h"
+
 namespace dragoman {
 
 Ssru::Ssru(const Network& network, Team& team, const Limits& limits, Stack& stack)
@@ -12,21 +14,21 @@ Ssru::Ssru(const Network& network, Team& team, const Limits& limits, Stack& stac
 
 void Ssru::step(const StepRow* rows, int num_rows, int index) {
   const DecoderLayer& layer = network_.decoder[index];
-  const __m512 zero = _mm512_setzero_ps();
+  const Floats zero = zeros();
   stack_.enter(num_rows, *layer.cell_norm);
   multiply(team_, *layer.forget_candidate, stack_.input, num_rows,
-           [&](int row, int panel, const __m512* value) {
+           [&](int row, int panel, const Floats* value) {
              const StepRow& fed = rows[row];
              float* own = state(fed.row, index) + panel * kPair;
              float* stream = stack_.stream.row(row) + panel * kPair;
              for (int v = 0; v < kPairVectors; ++v, own += kLanes, stream += kLanes) {
-               const __m512 kept = sigmoid(value[v]), candidate = value[kPairVectors + v];
-               const __m512 last = fed.position == 0 ? zero : _mm512_loadu_ps(own);
-               const __m512 next =
-                   _mm512_fmadd_ps(kept, _mm512_sub_ps(last, candidate), candidate);
-               _mm512_storeu_ps(own, next);
-               const __m512 given = _mm512_max_ps(zero, next);  // NaN stays NaN
-               _mm512_store_ps(stream, _mm512_add_ps(_mm512_load_ps(stream), given));
+               const Floats kept = sigmoid(value[v]), candidate = value[kPairVectors + v];
+               const Floats last = fed.position == 0 ? zero : load(own);
+               const Floats next =
+                   mul_add(kept, sub(last, candidate), candidate);
+               store(own, next);
+               const Floats given = larger(zero, next);  // NaN stays NaN
+               store(stream, add(load(stream), given));
              }
            });
   stack_.leave(num_rows, *layer.cell_norm);

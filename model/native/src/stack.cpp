@@ -2,52 +2,54 @@
 
 #include <cstring>
 
+#include "gemm.h"
+
 namespace dragoman {
 namespace {
 
-inline void store_panel(FloatRows& rows, int row, int panel, const __m512* value) {
+inline void store_panel(FloatRows& rows, int row, int panel, const Floats* value) {
   float* to = rows.row(row) + panel * kPanel;
-  for (int v = 0; v < kVectors; ++v) _mm512_store_ps(to + v * kLanes, value[v]);
+  for (int v = 0; v < kVectors; ++v) store(to + v * kLanes, value[v]);
 }
 
-inline void add_panel(FloatRows& rows, int row, int panel, const __m512* value) {
+inline void add_panel(FloatRows& rows, int row, int panel, const Floats* value) {
   float* to = rows.row(row) + panel * kPanel;
   for (int v = 0; v < kVectors; ++v) {
-    const __m512 sum = _mm512_add_ps(_mm512_load_ps(to + v * kLanes), value[v]);
-    _mm512_store_ps(to + v * kLanes, sum);
+    const Floats sum = add(load(to + v * kLanes), value[v]);
+    store(to + v * kLanes, sum);
   }
 }
 
 template <Activation kKind>
-inline __m512 activate(__m512 x) {
-  const __m512 one = _mm512_set1_ps(1.0f);
+inline Floats activate(Floats x) {
+  const Floats one = all(1.0f);
   if constexpr (kKind == Activation::kRelu) {
-    return _mm512_max_ps(_mm512_setzero_ps(), x);  // NaN stays NaN: the second operand is given
+    return larger(zeros(), x);  // NaN stays NaN: the second operand is given
   } else if constexpr (kKind == Activation::kGelu) {
-    const __m512 turned = error_function(_mm512_mul_ps(x, _mm512_set1_ps(0.70710678f)));
-    return _mm512_mul_ps(_mm512_mul_ps(x, _mm512_set1_ps(0.5f)), _mm512_add_ps(one, turned));
+    const Floats turned = error_function(mul(x, all(0.70710678f)));
+    return mul(mul(x, all(0.5f)), add(one, turned));
   } else {  // x σ(g(x)) in three forms
-    __m512 gate = x;
+    Floats gate = x;
     if constexpr (kKind == Activation::kGeluTanh) {  // (1 + tanh(y)) / 2 is σ(2 y)
-      const __m512 cubic = _mm512_mul_ps(_mm512_mul_ps(x, x), _mm512_set1_ps(0.044715f));
-      gate = _mm512_mul_ps(_mm512_fmadd_ps(cubic, x, x), _mm512_set1_ps(1.5957691f));
+      const Floats cubic = mul(mul(x, x), all(0.044715f));
+      gate = mul(mul_add(cubic, x, x), all(1.5957691f));
     } else if constexpr (kKind == Activation::kGeluSigmoid) {
-      gate = _mm512_mul_ps(x, _mm512_set1_ps(1.702f));
+      gate = mul(x, all(1.702f));
     }
-    const __m512 decay = exponential(_mm512_sub_ps(_mm512_setzero_ps(), gate));
-    return _mm512_div_ps(x, _mm512_add_ps(one, decay));
+    const Floats decay = exponential(negated(gate));
+    return div(x, add(one, decay));
   }
 }
 
 template <Activation kKind, bool kIsGated>
 void multiply_activated(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
                         FloatRows& to) {
-  multiply(team, matrix, rows, num_rows, [&](int row, int panel, __m512* value) {
+  multiply(team, matrix, rows, num_rows, [&](int row, int panel, Floats* value) {
     if constexpr (kIsGated) {
       float* inner = to.row(row) + panel * kPair;
       for (int v = 0; v < kPairVectors; ++v) {
-        const __m512 gated = _mm512_mul_ps(activate<kKind>(value[v]), value[kPairVectors + v]);
-        _mm512_store_ps(inner + v * kLanes, gated);
+        const Floats gated = mul(activate<kKind>(value[v]), value[kPairVectors + v]);
+        store(inner + v * kLanes, gated);
       }
     } else {
       for (int v = 0; v < kVectors; ++v) value[v] = activate<kKind>(value[v]);
@@ -95,14 +97,14 @@ void Stack::embed(int index, const Matrix& table, int token, const float* positi
   if (position != nullptr) {
     for (int i = 0; i < network_.d_model; ++i) to[i] += position[i];
   }
-  if (norm != nullptr) norm->apply(to, to);
+  if (norm != nullptr) normalise(*norm, to, to);
   if (!network_.is_pre_norm) input.quantise(index, to, network_.d_model);
 }
 
 void Stack::enter(int num_rows, const Norm& norm) {
   if (!network_.is_pre_norm) return;  // `leave` or `embed` has made the input
   for_rows(num_rows, [&](int row) {
-    norm.apply(stream.row(row), normalised_.row(row));
+    normalise(norm, stream.row(row), normalised_.row(row));
     input.quantise(row, normalised_.row(row), network_.d_model);
   });
 }
@@ -110,13 +112,13 @@ void Stack::enter(int num_rows, const Norm& norm) {
 void Stack::leave(int num_rows, const Norm& norm) {
   if (network_.is_pre_norm) return;
   for_rows(num_rows, [&](int row) {
-    norm.apply(stream.row(row), stream.row(row));
+    normalise(norm, stream.row(row), stream.row(row));
     input.quantise(row, stream.row(row), network_.d_model);
   });
 }
 
 void Stack::add_attended(int num_rows, const Matrix& matrix) {
-  multiply(team_, matrix, attended, num_rows, [&](int row, int panel, const __m512* value) {
+  multiply(team_, matrix, attended, num_rows, [&](int row, int panel, const Floats* value) {
     add_panel(stream, row, panel, value);
   });
 }
@@ -128,7 +130,7 @@ void Stack::add_feed_forward(int num_rows, const Matrix& up, const Matrix& down)
   for_rows(num_rows, [&](int row) {
     inner_quanta_.quantise(row, inner_.row(row), d_ff_);
   });
-  multiply(team_, down, inner_quanta_, num_rows, [&](int row, int panel, const __m512* value) {
+  multiply(team_, down, inner_quanta_, num_rows, [&](int row, int panel, const Floats* value) {
     add_panel(stream, row, panel, value);
   });
 }
@@ -138,7 +140,7 @@ void Stack::scale_input(int num_rows, float factor) {
 }
 
 void Stack::project(int num_rows, const Matrix& matrix) {
-  multiply(team_, matrix, input, num_rows, [&](int row, int panel, const __m512* value) {
+  multiply(team_, matrix, input, num_rows, [&](int row, int panel, const Floats* value) {
     store_panel(projected, row, panel, value);
   });
 }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "network.h"
+#include "rows.h"
+#include "team.h"
 
 namespace dragoman {
 

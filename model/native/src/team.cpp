@@ -1,6 +1,5 @@
 #include "team.h"
 
-#include <immintrin.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -28,6 +27,15 @@ constexpr int kPolite = 500;
 constexpr double kWaitShare = 0.3;
 constexpr int kFirstAlone = 32;
 constexpr int kLongestAlone = 1024;
+
+// Tells the core that this thread only looks.
+inline void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 }  // namespace
 
@@ -91,7 +99,7 @@ void Team::share(int num_tasks, Call call, void* context) {
   const double started = seconds_();
   for (int looks = 0; num_done_.load(std::memory_order_acquire) != num_tasks; ++looks) {
     if (looks < kPolite) {
-      _mm_pause();
+      pause();
     } else {
       sched_yield();
     }
@@ -124,7 +132,7 @@ bool Team::sleep_until_next(std::uint32_t seen) {
   do {
     for (int looks = 0; looks < kLooksPerClock; ++looks) {
       if (loop_.load(std::memory_order_acquire) != seen) return !is_over_.load();
-      _mm_pause();
+      pause();
     }
   } while (Clock::now() < until);
   num_asleep_.fetch_add(1);

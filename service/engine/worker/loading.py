@@ -195,6 +195,7 @@ def _described(checkpoint: Runnable) -> LoadedCheckpoint:
         compute_type=checkpoint.compute_type,
         compute_reason=checkpoint.compute_reason,
         compute_problem=checkpoint.compute_problem,
+        instruction_set=checkpoint.instruction_set,
         max_source_length=limits.max_source_length,
         max_target_length=limits.max_target_length,
         max_prefix_length=checkpoint.manifest.max_prefix_length,

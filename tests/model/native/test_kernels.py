@@ -16,24 +16,20 @@ from support.search_cases import small_transformer
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 
-def test_an_old_processor_is_named_by_what_it_lacks(tmp_path: Path) -> None:
-    info = tmp_path / "cpuinfo"
-    flags = sorted(kernels.REQUIRED_FLAGS - {"avx512_vnni"})
-    info.write_text(f"processor\t: 0\nflags\t\t: fpu {' '.join(flags)}\n", encoding="ascii")
-    assert kernels.find_problem(cpu_info=info) == "the processor has no avx512_vnni"
-    missing = kernels.find_problem(cpu_info=tmp_path / "nowhere")
-    assert missing is not None
-    assert missing.startswith("the processor has no avx512_vnni, avx512bw")
+def test_an_old_processor_is_named_by_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = {"avx512": ["avx2", "fma", "avx512f"], "avx2": ["avx2", "fma"]}
+    monkeypatch.setattr(kernels, "missing_features", lambda: lacking)
+    assert kernels.find_problem() == "the processor has no avx2, fma"
+    monkeypatch.setattr(kernels, "missing_features", lambda: {"avx2": []})
+    monkeypatch.setattr(kernels, "_is_built", lambda _: False)
+    assert kernels.find_problem() == "no kernels were built for what the processor has"
 
 
-def test_an_extension_that_was_not_built_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text(f"flags : {' '.join(kernels.REQUIRED_FLAGS)}\n", encoding="ascii")
+def test_an_extension_that_was_not_built_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "EXTENSION", "model.native._absent")
-    problem = kernels.find_problem(cpu_info=info)
+    problem = kernels.find_problem()
     assert problem == "model.native._absent was not built when the package was installed"
+    assert kernels.missing_flags() == []
 
 
 def test_without_kernels_auto_is_float_and_int8_is_an_error(

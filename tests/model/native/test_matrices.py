@@ -84,7 +84,7 @@ def test_a_layout_has_a_number_of_its_own() -> None:
         for part in matrices.memory.parts:
             digest.update(part)
     assert (kernels.load().layout, digest.hexdigest()) == (
-        "avx512-vnni-1",
+        "panels-1",
         "4749060b0da1b940dd3ccd521e768a64e40b299bead9195e781f078ebcfb7d13",
     )
 

@@ -195,13 +195,13 @@ def test_what_was_not_used_for_longest_makes_room(checkpoint: Path, folder: Pack
     path = the_file(folder)
     size = path.stat().st_size
     bounded = PackedFolder(path=folder.path, max_bytes=3 * size)
-    others = [folder.path / f"{name * 64}-avx512-vnni-1.packed" for name in "ab"]
+    others = [folder.path / f"{name * 64}-panels-1.packed" for name in "ab"]
     abandoned = folder.path / f".{path.name}.partial"
     for age, other in enumerate([path, *others, abandoned]):
         other.write_bytes(b"\0" * size)
         os.utime(other, (time.time() - 7200 + age,) * 2)
     path.unlink()
-    (folder.path / f"{'c' * 64}-avx512-vnni-1.packed").write_bytes(b"\0" * size)
+    (folder.path / f"{'c' * 64}-panels-1.packed").write_bytes(b"\0" * size)
     load(checkpoint, bounded)
     left = {one.name[0] for one in folder.path.iterdir()}
     assert left == {path.name[0], "b", "c"}

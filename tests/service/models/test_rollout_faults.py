@@ -189,7 +189,7 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         name="there",
         compute_type="float32",
         compute_reason="processor",
-        compute_problem="the processor has no avx512_vnni",
+        compute_problem="the processor has no avx2",
         max_source_length=64,
         max_target_length=64,
         max_prefix_length=1,
@@ -214,4 +214,5 @@ def test_an_arithmetic_that_stands_in_is_a_warning_with_what_stands_in_the_way(
         "compute_type": "float32",
         "compute_reason": "processor",
         "compute_problem": slow.compute_problem,
+        "instruction_set": "",
     }

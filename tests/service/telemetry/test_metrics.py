@@ -190,7 +190,7 @@ def test_labels_are_only_those_that_are_bounded(metrics: Metrics) -> None:
     labels = {name for family in families for sample in family.samples for name in sample.labels}
     known = {"route", "status", "le", "checkpoint", "device", "version", "priority", "reason"}
     known |= {"pair"}
-    known |= {"compute_type", "compute_reason", "kind", "result"}
+    known |= {"compute_type", "compute_reason", "kind", "result", "instruction_set"}
     assert labels <= known
 
 

@@ -1,4 +1,4 @@
-#include "gemm.h"
+#include "matrix.h"
 
 #include <cstring>
 
