@@ -1,16 +1,13 @@
-"""From a checkpoint directory to a network that is ready to decode, in the arithmetic that is best.
+"""Loading of a checkpoint for decoding, in the arithmetic that is best here.
 
-Owns the choice between int8 and float. Training, export and whatever else needs the weights
+Owns the choice between int8 and float. The one place of loading where torch is loaded late: int8
+needs none; floats are `model.float_loading`. Training, export and whatever else needs the weights
 themselves calls `model.checkpoint.weights.load_checkpoint`.
 """
 
-import logging
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
-
-import torch
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from model.checkpoint.checksums import fingerprint, unreplaced
 from model.checkpoint.config_file import read_manifest
@@ -18,20 +15,26 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.mapped import mapped_weights
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.tokenizer import load_tokenizer
-from model.checkpoint.weights import Checkpoint, check_tensors, load_checkpoint
-from model.config import ComputeReason, ComputeType, ModelConfig
-from model.decode.backends.opening import Network, slow_reason
+from model.checkpoint.weight_header import check_tensors
+from model.config import ComputeReason, ComputeType
+from model.decode.backends.opening import Network
 from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields
 from model.native import kernels
 from model.native.matrices import Matrices, PackedHere
-from model.native.network import INT8_FIELDS, Int8Network, pack, pack_transformer
+from model.native.network import INT8_FIELDS, Int8Network, pack
 from model.native.packed_folder import PackedFolder
 from model.shortlist import Shortlist
 from model.system.allocator import give_back_freed_memory
+from model.system.cores import default_num_threads
+from model.system.devices import device_type
 from model.text.tokenizer import Tokenizer
 
-LOGGER = logging.getLogger("dragoman")
+if TYPE_CHECKING:
+    import torch
+
+Device: TypeAlias = "str | torch.device"
+ChosenType = Literal["int8", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class Runnable:
         network: Packed int8, or a float network.
         tokenizer: Its tokenizer.
         shortlist: What sentences may choose, if that was asked for; None: all target tokens.
+        compute_type: The arithmetic that was chosen.
         compute_reason: Why it has the arithmetic that it has.
         compute_problem: What stands in the way of int8, in words; empty if nothing does.
     """
@@ -50,17 +54,10 @@ class Runnable:
     manifest: Manifest
     network: Network
     tokenizer: Tokenizer
+    compute_type: ChosenType
     shortlist: Shortlist | None = None
     compute_reason: ComputeReason = "best"
     compute_problem: str = ""
-
-    @property
-    def compute_type(self) -> Literal["int8", "float32", "bfloat16"]:
-        """The arithmetic that was chosen."""
-        if isinstance(self.network, Int8Network):
-            return "int8"
-        is_low = self.network.target_embedding.weight.dtype == torch.bfloat16
-        return "bfloat16" if is_low else "float32"
 
     @property
     def instruction_set(self) -> str:
@@ -71,7 +68,7 @@ class Runnable:
 def load_for_decoding(
     directory: Path,
     *,
-    device: str | torch.device = "cpu",
+    device: Device = "cpu",
     compute_type: ComputeType = "auto",
     num_threads: int | None = None,
     with_shortlist: bool = False,
@@ -83,8 +80,8 @@ def load_for_decoding(
         directory: What `save_checkpoint` wrote.
         device: Where the network goes.
         compute_type: Which arithmetic; int8 is there on CPUs only, bfloat16 on GPUs only.
-        num_threads: Threads of an int8 network, None for as many as torch has; a float network
-            has torch's.
+        num_threads: Threads of the network; those of a float network are torch's, and so the
+            process's. None: of int8 as many as there are cores for, of floats what torch has.
         with_shortlist: Whether sentences choose from the lists that the checkpoint has of their
             source tokens; on a CPU only.
         packed_folder: Where int8 weights are kept packed, for all processes that use this
@@ -100,7 +97,7 @@ def load_for_decoding(
         runnable = _load(
             directory,
             manifest,
-            device=torch.device(device),
+            device=device,
             compute_type=compute_type,
             num_threads=num_threads,
             packed_folder=packed_folder,
@@ -112,41 +109,41 @@ def _load(
     directory: Path,
     manifest: Manifest,
     *,
-    device: torch.device,
+    device: Device,
     compute_type: ComputeType,
     num_threads: int | None,
     packed_folder: PackedFolder | None,
 ) -> Runnable:
-    problem = _find_int8_problem(manifest, device)
+    problem = find_int8_problem(manifest, device)
     if compute_type == "int8" and problem is not None:
         raise UnsupportedVariantError(f"compute type is 'int8', but {problem}")
-    if compute_type == "bfloat16" and device.type == "cpu":
+    is_cpu = device_type(device) == "cpu"
+    if compute_type == "bfloat16" and is_cpu:
         raise UnsupportedVariantError(
             "compute type is 'bfloat16', which is for GPUs; on a CPU it is 'int8' or 'float32'"
         )
     if compute_type in ("float32", "bfloat16") or problem is not None:
-        checkpoint = load_checkpoint(directory, device=device)
-        warn_if_slow(manifest.network, manifest.name)
-        network = checkpoint.transformer
-        if device.type != "cpu" and compute_type != "float32":
-            network = network.to(torch.bfloat16)
+        from model.float_loading import load_floats  # noqa: PLC0415  # loads torch
+
         reason = _float_reason(manifest, device) if compute_type == "auto" else "asked_for"
         is_in_the_way = reason not in ("best", "asked_for")
-        return Runnable(
-            manifest=checkpoint.manifest,
-            network=network,
-            tokenizer=checkpoint.tokenizer,
+        return load_floats(
+            directory,
+            device=device,
+            compute_type="float32" if is_cpu or compute_type == "float32" else "bfloat16",
             compute_reason=reason,
             compute_problem=problem or "" if is_in_the_way else "",
+            num_threads=num_threads,
         )
     tokenizer = load_tokenizer(directory, manifest)
     check_tensors(directory, manifest)
-    packed = _packed(directory, manifest, num_threads or torch.get_num_threads(), packed_folder)
+    packed = _packed(directory, manifest, num_threads or default_num_threads(), packed_folder)
     give_back_freed_memory()  # holes of several megabytes that nobody fills again
     return Runnable(
         manifest=manifest,
         network=packed,
         tokenizer=tokenizer,
+        compute_type="int8",
         compute_reason="best" if compute_type == "auto" else "asked_for",
     )
 
@@ -162,7 +159,7 @@ def _packed(
             return pack(
                 manifest.network,
                 weights,
-                max_positions=_max_positions(manifest),
+                max_positions=max_positions(manifest),
                 suppressed_ids=manifest.tokens.suppressed_ids,
                 num_threads=num_threads,
                 matrices=matrices,
@@ -185,66 +182,31 @@ def _packed(
     return network if kept is None else packed(kept)
 
 
-def automatic_compute_type(
-    manifest: Manifest, device: torch.device
-) -> Literal["int8", "float32", "bfloat16"]:
+def automatic_compute_type(manifest: Manifest, device: Device) -> ChosenType:
     """The arithmetic that "auto" chooses for a checkpoint, by its description alone."""
-    if _find_int8_problem(manifest, device) is None:
+    if find_int8_problem(manifest, device) is None:
         return "int8"
-    return "float32" if device.type == "cpu" else "bfloat16"
+    return "float32" if device_type(device) == "cpu" else "bfloat16"
 
 
-def warn_if_slow(config: ModelConfig, name: str) -> None:
-    """Log that a network will be decoded without caches, if it will.
-
-    Args:
-        config: Of the network.
-        name: Of its checkpoint.
-    """
-    reason = slow_reason(config)
-    if reason is not None:
-        LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})
-
-
-def as_served(checkpoint: Checkpoint) -> Runnable:
-    """A network in memory in the arithmetic that `load_for_decoding` would choose for it.
-
-    The network itself stays as it is: training may go on with it.
-    """
-    manifest, network = checkpoint.manifest, checkpoint.transformer
-    device = network.target_embedding.weight.device
-    if device.type != "cpu":
-        network = deepcopy(network).to(torch.bfloat16)
-    if _find_int8_problem(manifest, device) is not None:
-        return Runnable(manifest=manifest, network=network, tokenizer=checkpoint.tokenizer)
-    packed = pack_transformer(
-        network,
-        max_positions=_max_positions(manifest),
-        suppressed_ids=manifest.tokens.suppressed_ids,
-        num_threads=torch.get_num_threads(),
-    )
-    return Runnable(manifest=manifest, network=packed, tokenizer=checkpoint.tokenizer)
-
-
-def _max_positions(manifest: Manifest) -> int:
+def max_positions(manifest: Manifest) -> int:
     """Positions of the longest source or target, forced prefix and start token included."""
-    limits = manifest.limits
-    return max(limits.max_source_length, limits.max_target_length + manifest.max_prefix_length)
+    return max(manifest.limits.max_source_length, manifest.max_target_positions)
 
 
-def _float_reason(manifest: Manifest, device: torch.device) -> ComputeReason:
+def _float_reason(manifest: Manifest, device: Device) -> ComputeReason:
     """Why a float network runs where nobody has asked for float32."""
-    if device.type != "cpu":
+    if device_type(device) != "cpu":
         return "best"
     if unsupported_fields(manifest.network, INT8_FIELDS):
         return "network"
     return "processor" if kernels.missing_flags() else "not_built"
 
 
-def _find_int8_problem(manifest: Manifest, device: torch.device) -> str | None:
+def find_int8_problem(manifest: Manifest, device: Device) -> str | None:
     """Why int8 cannot be had, or None."""
-    if device.type != "cpu":
-        return f"int8 kernels run on a CPU, not on {device.type}"
+    if device_type(device) != "cpu":
+        return f"int8 kernels run on a CPU, not on {device_type(device)}"
     if problems := unsupported_fields(manifest.network, INT8_FIELDS):
         return f"int8 kernels do not run this network: {'; '.join(problems)}"
     return kernels.find_problem()

@@ -64,6 +64,7 @@ def _runnable(checkpoint: Path, device: torch.device, dtype: torch.dtype) -> Run
         manifest=loaded.manifest,
         network=loaded.transformer.to(dtype),
         tokenizer=loaded.tokenizer,
+        compute_type="bfloat16" if dtype == torch.bfloat16 else "float32",
     )
 
 

@@ -139,3 +139,8 @@ class Manifest:
     def max_prefix_length(self) -> int:
         """Tokens that a decoder is fed at most before it may choose: start token, forced prefix."""
         return 1 + max((len(pair.target_prefix) for pair in self.pairs), default=0)
+
+    @property
+    def max_target_positions(self) -> int:
+        """Tokens that a decoder is fed at most: the longest prefix, and the longest target."""
+        return self.limits.max_target_length + self.max_prefix_length

@@ -1,8 +1,7 @@
 """Tensors of a weight file as arrays, mapped one at a time: stored int8 rows, or floats.
 
-Owns the reading of model.safetensors for whoever packs weights. It calls torch only where floats
-are quantised: its library is ten megabytes in memory once it is called. Floats for a network of
-`model.nn` are `model.checkpoint.stored`.
+Owns the reading of model.safetensors for whoever packs weights. Floats for a network of `model.nn`
+are `model.checkpoint.stored`. Imports no torch.
 """
 
 import json
@@ -12,15 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
+from model.checkpoint.int8_rows import MAX_QUANTUM, Floats, Quanta, int8_rows
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
-from model.checkpoint.quantisation import MAX_QUANTUM, quantise_rows
-from model.checkpoint.stored import checked_weights
+from model.checkpoint.weight_header import checked_weights
 from model.errors import CheckpointError
-
-Quanta = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float32]
 
 _LENGTH_BYTES = 8
 _TYPES: Mapping[str, npt.DTypeLike] = {
@@ -89,7 +84,7 @@ class MappedWeights:
         return values
 
     def _quantised(self, name: str) -> tuple[Quanta, Floats]:
-        """Rows of floats, a block of them widened at a time; torch is called for these alone."""
+        """Rows of floats, a block of them widened at a time."""
         stored = self._stored(name)
         quanta, scale = np.empty(stored.shape, np.int8), np.empty(len(stored), np.float32)
         size = max(1, _BLOCK // max(1, stored[:1].size))
@@ -97,8 +92,8 @@ class MappedWeights:
             block = slice(begin, begin + size)
             values = _widened(stored[block])
             self._check_finite(name, values)
-            found = quantise_rows(torch.from_numpy(values))
-            quanta[block], scale[block] = (each.numpy() for each in found)
+            rows, scale[block] = int8_rows(values.reshape(len(values), -1))
+            quanta[block] = rows.reshape(values.shape)
         return quanta, scale
 
     def _floats(self, name: str) -> Floats:

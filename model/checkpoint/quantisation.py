@@ -1,9 +1,7 @@
-"""Symmetric int8 quantisation of matrices, row by row.
+"""Symmetric int8 quantisation of tensors, row by row.
 
-Owns the arithmetic only. w ≈ q · s with q in [-127, 127] and one scale s per row (first
-dimension). The scales that are made here have 16 significant bits, so q · s (7 + 16 bits) is exact
-in float32; hence quantising a dequantised tensor gives the same bytes again. The error of a weight
-is at most s / 2 ≤ max|row| / 253.99.
+Owns tensors of any float type and any device, some rows at a time. The arithmetic is
+`model.checkpoint.int8_rows`, on the CPU.
 
 Scales of other programs may have all 24 bits, and rows that do not reach 127 (Marian has one scale
 for a whole matrix). Such rows are dequantised with one rounding, as those programs do it; quantised
@@ -13,12 +11,8 @@ again they are other rows, so whoever wants them exactly takes them as they are 
 import torch
 from torch import Tensor
 
-MAX_QUANTUM = 127
-# Below this a row counts as zero; keeps scales and products away from subnormal numbers.
-MIN_SCALE = 2.0**-100
-# 127 times this is still finite.
-MAX_SCALE = 2.0**121
-_DROPPED_BITS = 0xFF
+from model.checkpoint.int8_rows import int8_rows
+
 _BLOCK = 2**22
 """Numbers that are widened together: a table of 256,000 rows is never in memory as floats."""
 
@@ -38,7 +32,8 @@ def quantise_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     size = max(1, _BLOCK // max(1, rows.shape[1]))
     for begin in range(0, len(rows), size):
         block = slice(begin, begin + size)
-        quanta[block], scale[block] = _quantise_block(rows[block].to(torch.float32))
+        found = int8_rows(rows[block].to("cpu", torch.float32).numpy())
+        quanta[block], scale[block] = map(torch.from_numpy, found)
     return quanta.reshape(weight.shape), scale
 
 
@@ -50,17 +45,3 @@ def dequantise_rows(quanta: Tensor, scale: Tensor) -> Tensor:
         scale: float32 (rows,).
     """
     return quanta.to(torch.float32).mul_(scale.reshape(-1, *[1] * (quanta.dim() - 1)))
-
-
-def _quantise_block(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Some rows, (rows, columns) float32."""
-    scale = _rounded_up(rows.abs().amax(dim=1) / MAX_QUANTUM).clamp(MIN_SCALE, MAX_SCALE)
-    quanta = torch.round(rows / scale[:, None]).clamp_(-MAX_QUANTUM, MAX_QUANTUM)
-    return quanta.to(torch.int8), scale
-
-
-def _rounded_up(scale: Tensor) -> Tensor:
-    """The next float32 whose 8 lowest mantissa bits are zero; (rows,), not negative."""
-    # Float bits of non-negative numbers are ordered like the numbers.
-    bits = scale.contiguous().view(torch.int32)
-    return ((bits + _DROPPED_BITS) & ~_DROPPED_BITS).view(torch.float32)

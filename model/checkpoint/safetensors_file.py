@@ -18,6 +18,7 @@ from torch import Tensor
 
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
 from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.weight_header import HEADER_TYPES
 from model.errors import ConfigError
 
 TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
@@ -27,14 +28,7 @@ TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
     torch.int8: "int8",
 }
 _TYPES: Mapping[TensorType, torch.dtype] = {name: dtype for dtype, name in TYPE_NAMES.items()}
-# In the order in which safetensors puts them into a file, widest first.
-_HEADER_TYPES: Mapping[TensorType, str] = {
-    "float32": "F32",
-    "bfloat16": "BF16",
-    "float16": "F16",
-    "int8": "I8",
-}
-_ORDER = list(_HEADER_TYPES)
+_ORDER = list(HEADER_TYPES)
 _CHUNK_ELEMENTS = 2**22
 
 
@@ -77,7 +71,7 @@ def file_layout(entries: Mapping[str, TensorEntry]) -> Layout:
         begins[name] = end
         end += math.prod(entry.shape) * _TYPES[entry.dtype].itemsize
         header[name] = {
-            "dtype": _HEADER_TYPES[entry.dtype],
+            "dtype": HEADER_TYPES[entry.dtype],
             "shape": list(entry.shape),
             "data_offsets": [begins[name], end],
         }

@@ -23,8 +23,8 @@ from model.checkpoint.checksums import (
 )
 from model.checkpoint.config_file import format_manifest, read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
+from model.checkpoint.replacement import publish
 from model.checkpoint.verification import MAX_CARD_BYTES, max_shortlist_bytes
-from model.checkpoint.weights import publish
 from model.errors import CheckpointError, ConfigError
 from model.shortlist import Shortlist, shortlist_problems
 from model.system.paths import exists

@@ -1,7 +1,7 @@
-"""An open weight file: its header checked against the manifest, its tensors read one by one.
+"""An open weight file: its tensors read one by one, as floats.
 
-Owns the check of model.safetensors, and its reading as tensors of floats. Int8 rows as they are
-stored are `model.checkpoint.mapped`. Nothing is ever unpickled.
+Its header is checked by `model.checkpoint.weight_header`; int8 rows as they are stored are
+`model.checkpoint.mapped`. Nothing is ever unpickled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,23 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 
-from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
+from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
 from model.checkpoint.quantisation import dequantise_rows
-from model.checkpoint.shapes import differences
-from model.checkpoint.verification import MAX_HEADER_BYTES
+from model.checkpoint.weight_header import checked_weights, header_layout
 from model.errors import CheckpointError
 from model.system.paths import utf8_name
-
-# As safetensors spells them in its header.
-_HEADER_TYPES: Mapping[TensorType, str] = {
-    "float32": "F32",
-    "float16": "F16",
-    "bfloat16": "BF16",
-    "int8": "I8",
-}
 
 _BLOCK = 2**22
 """Numbers that are checked together, so that a check takes little memory beside a large table."""
@@ -42,36 +33,13 @@ def open_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator["St
         yield StoredWeights(path, entries)
 
 
-@contextmanager
-def checked_weights(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator[None]:
-    """Context for reading a weight file whose header agrees with the manifest's entries.
-
-    Raises:
-        CheckpointError: It does not, or the file is not readable.
-    """
-    _check_header_size(path)
-    try:
-        with utf8_name(path) as opened, safe_open(opened, framework="np") as file:
-            slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-            found = {
-                name: f"{piece.get_dtype()} {piece.get_shape()}" for name, piece in slices.items()
-            }
-            del slices  # they keep the file mapped
-        problems = differences(_layout(entries), found)
-        if problems:
-            raise CheckpointError(path, f"does not hold the tensors it should: {problems}")
-        yield
-    except SafetensorError as error:
-        raise CheckpointError(path, f"is not a readable safetensors file: {error}") from error
-
-
 class StoredWeights:
     """Tensors of a weight file, read and checked when they are asked for."""
 
     def __init__(self, path: Path, entries: Mapping[str, TensorEntry]) -> None:
         self._path = path
         self._entries = entries
-        self._expected = _layout(entries)
+        self._expected = header_layout(entries)
 
     def _read(self, name: str) -> Tensor:
         # Opened anew each time: an open file stays mapped, and every page read from it counts as
@@ -114,26 +82,3 @@ class StoredWeights:
         blocks = torch.chunk(value.flatten(), max(1, num_blocks))
         if not all(bool(torch.isfinite(block).all()) for block in blocks):
             raise CheckpointError(self._path, f"{name} has values that are not finite")
-
-
-def _layout(entries: Mapping[str, TensorEntry]) -> dict[str, str]:
-    """What the header of the file must say: type and shape by name."""
-    layout = {}
-    for name, entry in entries.items():
-        layout[name] = f"{_HEADER_TYPES[entry.dtype]} {list(entry.shape)}"
-        if entry.quantisation is not None:
-            layout[name + SCALE_SUFFIX] = f"F32 {[entry.shape[0]]}"
-    return layout
-
-
-def _check_header_size(path: Path) -> None:
-    """Refuse a header that claims more than the file has, before anything is allocated."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            claimed = int.from_bytes(file.read(8), "little")
-    except OSError as error:
-        raise CheckpointError(path, f"cannot be read: {error.strerror}") from error
-    limit = min(size - 8, MAX_HEADER_BYTES)
-    if claimed > limit:
-        raise CheckpointError(path, f"its header claims {claimed} bytes; at most {limit} can be")

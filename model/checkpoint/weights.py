@@ -1,14 +1,11 @@
 """Reading and writing of whole checkpoints: every tensor checked, the directory replaced at once.
 
-Owns the correspondence between the network's `state_dict` and model.safetensors, and the
-directory as a whole: `save_checkpoint` and `load_checkpoint`. What config.json says is
-`model.checkpoint.manifest`. Nothing is ever unpickled.
+Owns the correspondence between the network's `state_dict` and model.safetensors:
+`save_checkpoint` and `load_checkpoint`. What config.json says is `model.checkpoint.manifest`; how a
+directory takes another's place `model.checkpoint.replacement`. Nothing is ever unpickled.
 """
 
-import shutil
-import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,15 +21,15 @@ from model.checkpoint.manifest import (
     Manifest,
     TensorEntry,
 )
+from model.checkpoint.replacement import replaced_directory
 from model.checkpoint.safetensors_file import TYPE_NAMES, write_weight_file
-from model.checkpoint.shapes import tensor_problems
 from model.checkpoint.stored import open_weights
 from model.checkpoint.strict_json import format_json
 from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
+from model.checkpoint.weight_header import check_tensors
 from model.config import LengthLimits, SpecialTokens
-from model.errors import CheckpointError, ConfigError
+from model.errors import ConfigError
 from model.nn.transformer import Transformer
-from model.system.paths import exists, flush, is_file
 from model.text.language import LanguagePair
 from model.text.moses import MosesBpe, MosesPieces
 from model.text.normalisation import Normalisation
@@ -189,7 +186,7 @@ def save_checkpoint(
     contents[CONFIG_FILE] = format_manifest(manifest)
     contents[files.card] = card.encode()
     tokenizer.build(manifest)  # refuses tables that do not fit, before anything is written
-    with _replaced_directory(directory) as partial:
+    with replaced_directory(directory) as partial:
         for file_name, data in contents.items():
             (partial / file_name).write_bytes(data)
         write_weight_file(partial / files.weights, entries, state.items())
@@ -233,18 +230,6 @@ def _read_tensors(
             yield name, weights.tensor(name, dtype=dtype)
 
 
-def check_tensors(directory: Path, manifest: Manifest) -> None:
-    """Refuse a manifest that lists other tensors than its network has.
-
-    Raises:
-        CheckpointError: It does; the message lists all of them.
-    """
-    found = {name: entry.shape for name, entry in manifest.tensors.items()}
-    problems = tensor_problems(manifest.network, found)
-    if problems:
-        raise CheckpointError(directory / CONFIG_FILE, f"tensors do not fit network: {problems}")
-
-
 def _entry(name: str, weight: Tensor, *, quantise: bool) -> TensorEntry:
     """How a tensor is stored.
 
@@ -277,45 +262,3 @@ def tokenizer_files(parts: TokenizerParts) -> tuple[CheckpointFiles, dict[str, b
     contents[names.source_vocabulary] = source
     contents[names.target_vocabulary] = target
     return names, contents
-
-
-@contextmanager
-def _replaced_directory(directory: Path) -> Iterator[Path]:
-    """A directory to fill, which becomes `directory` when the block ends without an error."""
-    directory = directory.absolute()
-    is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError) and not directory.is_symlink()
-    if exists(directory, CheckpointError) and not is_checkpoint:
-        raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
-    partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
-    try:
-        partial.mkdir()
-        yield partial
-        publish(partial, directory)
-    except OSError as error:
-        raise CheckpointError(directory, f"cannot be written: {error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-
-
-def publish(partial: Path, directory: Path) -> None:
-    """Flush a filled folder to the disk and move it into place, beside which it stands.
-
-    Raises:
-        OSError: It cannot be flushed or moved; `directory` is then what it was.
-    """
-    retired = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.old")
-    try:
-        for path in [*partial.iterdir(), partial]:
-            flush(path)
-        if directory.exists():
-            directory.rename(retired)
-        try:
-            partial.rename(directory)
-        except BaseException:
-            if retired.exists():
-                retired.rename(directory)
-            raise
-        flush(directory.parent)
-    finally:
-        if directory.exists():
-            shutil.rmtree(retired, ignore_errors=True)

@@ -1,15 +1,14 @@
 """Limits of a checkpoint's session, and the least memory it takes when all of them are used.
 
-Owns both, and its comparison with what a process may have. A checkpoint from elsewhere says how
-long sentences are; what it says must not be more than the machine has. Pure but for that question.
+Owns both, and the comparison with what a process may have, which `model.system.devices` tells. A
+checkpoint from elsewhere says how long sentences are; what it says must not be more than the
+machine has. Pure; imports no torch.
 """
-
-import torch
 
 from model.checkpoint.manifest import Manifest
 from model.errors import ConfigError
 from model.request import SessionLimits
-from model.system.host_memory import gibibytes, host_limit
+from model.system.host_memory import gibibytes
 
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
 _BYTES_OF_A_STATE = 4  # of one that is replaced at every step
@@ -23,7 +22,7 @@ def session_limits(manifest: Manifest, *, max_rows: int, max_slots: int) -> Sess
         max_rows=max_rows,
         max_slots=max_slots,
         max_source_length=manifest.limits.max_source_length,
-        max_target_length=manifest.limits.max_target_length + manifest.max_prefix_length,
+        max_target_length=manifest.max_target_positions,
     )
 
 
@@ -47,13 +46,6 @@ def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     else:
         states = past * node
     return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
-
-
-def memory_limit(device: torch.device) -> int | None:
-    """Bytes that sentences could have on a device at the very most; None if it is not known."""
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[1]
-    return host_limit()
 
 
 def check_footprint(manifest: Manifest, limits: SessionLimits, limit: int | None) -> int:

@@ -7,8 +7,6 @@ Owns what may run at once and the names of what runs. The search and the network
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import torch
-
 from model.config import SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
@@ -96,7 +94,6 @@ class DecodingSession:
         """Source tokens encoded so far, what they were padded with included."""
         return self._backend.num_encoded_tokens()
 
-    @torch.inference_mode()
     def admit(self, requests: Sequence[DecodeRequest]) -> list[int]:
         """Encode sentences as one batch and give each a slot.
 
@@ -120,14 +117,12 @@ class DecodingSession:
             self._num_rows += request.search.beam_size
         return slot_ids
 
-    @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a sentence; one that is not running (any more) is ignored."""
         if slot_id in self._beam_sizes:
             self._forget(slot_id)
             self._backend.release(slot_id)
 
-    @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
         """Extend every running hypothesis by one token.
 

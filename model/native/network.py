@@ -1,9 +1,10 @@
 """A Transformer as packed int8 matrices: the same network, another arithmetic.
 
 Owns which tensor goes into which matrix: products of one input become one, a tied table is
-stored once. In which order a matrix has its rows is `model.native.layout`. The arithmetic
-is the kernels' (`src/`): weights int8 with a scale a row, activations int8 with a scale a row,
-everything else float32, cached keys and values in half precision.
+stored once. In which order a matrix has its rows is `model.native.layout`; networks in memory are
+`model.native.in_memory`. The arithmetic is the kernels' (`src/`): weights int8 with a scale a row,
+activations int8 with a scale a row, everything else float32, cached keys and values in half
+precision. Imports no torch.
 """
 
 import math
@@ -11,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
@@ -19,13 +19,8 @@ from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
 from model.native import kernels
 from model.native.layout import Floats, Quanta, pad_heads, padded, pair
 from model.native.matrices import Matrices, MatrixParts, PackedHere
-from model.native.positions import sinusoidal_rows
-from model.native.weights import NetworkWeights, WeightSource
-from model.nn.layers import known_decoder_layers
-from model.nn.positions import relative_buckets
-from model.nn.self_attention import SelfAttention
-from model.nn.ssru import SSRU
-from model.nn.transformer import Transformer
+from model.native.positions import relative_buckets, sinusoidal_rows
+from model.native.weights import WeightSource
 
 if TYPE_CHECKING:
     from model.native import _kernels
@@ -117,26 +112,6 @@ def pack(
     module = kernels.load()
     return _Packer(config, weights, module, matrices or PackedHere(module)).pack(
         max_positions=max_positions, suppressed_ids=suppressed_ids, num_threads=num_threads
-    )
-
-
-def pack_transformer(
-    transformer: Transformer,
-    *,
-    max_positions: int,
-    suppressed_ids: tuple[int, ...] = (),
-    num_threads: int = 1,
-) -> Int8Network:
-    """Quantise and pack a network that is in memory; see `pack`."""
-    config = transformer.config
-    cell = SSRU if config.decoder_cell == "ssru" else SelfAttention
-    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=cell)
-    return pack(
-        config,
-        NetworkWeights(transformer.state_dict()),
-        max_positions=max_positions,
-        suppressed_ids=suppressed_ids,
-        num_threads=num_threads,
     )
 
 
@@ -257,8 +232,8 @@ class _Packer:
         """What is added to scores of self-attention, by key − query: (H, 2 · length − 1)."""
         if self._config.position != "relative":
             return None
-        distances = torch.arange(1 - length, length)
-        buckets = relative_buckets(distances, is_bidirectional=stack == "encoder").numpy()
+        distances = np.arange(1 - length, length)
+        buckets = relative_buckets(distances, is_bidirectional=stack == "encoder")
         by_bucket = self._weights.floats(f"{stack}.position_bias.scores.weight")
         return np.ascontiguousarray(by_bucket[buckets].T)
 

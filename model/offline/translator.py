@@ -7,18 +7,21 @@ is tried again comes after all others.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.decode.footprint import session_limits
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import DecodingError, InputError
-from model.loading import Runnable
 from model.text.control import Control
 from model.text.language import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
 from model.text.rounds import Draft
 from model.text.segments import PreparedText, Segment, Translation
+
+if TYPE_CHECKING:
+    from model.checkpoint.weights import Checkpoint
+    from model.loading import Runnable
 
 _REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
 
@@ -28,7 +31,7 @@ class Translator:
 
     def __init__(
         self,
-        checkpoint: Checkpoint | Runnable,
+        checkpoint: "Checkpoint | Runnable",
         *,
         max_rows: int = 128,
         encoder_token_budget: int = 4096,

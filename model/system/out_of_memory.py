@@ -1,9 +1,8 @@
 """Which errors say that there is no memory left.
 
-Owns that question alone: torch has a type for it on a GPU, and on a CPU nothing but words.
+Owns that question alone: torch has a type for it on a GPU, known here by its name, and on a CPU
+nothing but words. Imports no torch.
 """
-
-import torch
 
 _SIGNS = (
     "DefaultCPUAllocator",
@@ -16,6 +15,6 @@ _SIGNS = (
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that there is no memory left, on the host or on the GPU."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in _SIGNS)

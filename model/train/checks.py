@@ -9,10 +9,11 @@ from pathlib import Path
 import torch
 
 from model.errors import ConfigError, TrainingError
+from model.system.devices import memory_limit
 from model.train.config.experiment import Experiment, read_experiment
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.files import naming_files
-from model.train.loop.memory import check_memory, memory_limit
+from model.train.loop.memory import check_memory
 from model.train.loop.objective import check_compiler
 from model.train.loop.validation import check_tokenizers
 from model.train.observer import fixed_difference

@@ -15,7 +15,8 @@ import torch
 
 from model.config import SearchConfig
 from model.errors import DecodingError, TrainingError
-from model.loading import as_served, load_for_decoding
+from model.float_loading import as_served
+from model.loading import load_for_decoding
 from model.nn.transformer import Transformer
 from model.offline.evaluate import Evaluation, evaluate
 from model.offline.translator import Translator

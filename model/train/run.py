@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 
 from model.errors import TrainingError
-from model.loading import warn_if_slow
+from model.float_loading import warn_if_slow
 from model.nn.transformer import Transformer
 from model.train.checks import check_run
 from model.train.config.experiment import Experiment

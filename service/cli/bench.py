@@ -55,8 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
         CapacityError: The checkpoint takes no sentences of this length.
     """
     with leaving_at_once():
-        import torch
-
         from model.loading import load_for_decoding
         from model.system.devices import resolve_device
 
@@ -82,7 +80,6 @@ def run(arguments: argparse.Namespace) -> int:
     )
     limits = runnable.manifest.limits
     check_count("--source-length", arguments.source_length, limits.max_source_length)
-    torch.set_num_threads(1 if runnable.compute_type == "int8" else arguments.threads)
     rounds = Rounds(runnable, arguments, search)
     for _ in range(arguments.rounds + 1):
         rounds.run()

@@ -13,8 +13,8 @@ from service.cli.line_output import opened_output
 from service.cli.offline import (
     add_search_arguments,
     chosen_search,
+    chosen_threads,
     opened_translator,
-    set_threads,
 )
 from service.cli.read_files import ReadFiles
 from service.cli.signals import leaving_at_once
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         from model.system.devices import resolve_device
         from model.train.data.parallel import iterate_parallel
 
-    set_threads(arguments)
+    num_threads = chosen_threads(arguments)
     search = chosen_search(arguments)
     path, source, reference = _paths(arguments)
     ReadFiles([source, reference]).refuse_streams()
@@ -83,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         device=device,
         compute_type=arguments.compute_type,
         with_shortlist=arguments.shortlist,
+        num_threads=num_threads,
     )
     check_unreplaced(direction, checkpoint.manifest)
     max_rows = max(128, search.beam_size)

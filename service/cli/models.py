@@ -23,8 +23,6 @@ from service.cli.signals import leaving_at_once
 from service.models.checkpoints import find_checkpoints
 
 if TYPE_CHECKING:
-    import torch
-
     from model.exchange.registry.listing import Offer
     from model.exchange.registry.sources import Offering
 
@@ -82,7 +80,7 @@ def _print_local(folder: Path, source: str | None, target: str | None) -> None:
 
 
 def _local_row(
-    directory: Path, source: str | None, target: str | None, device: "torch.device"
+    directory: Path, source: str | None, target: str | None, device: str
 ) -> tuple[str, str, str, str, str] | None:
     """What is said of a checkpoint; None of one that has not the direction."""
     from model.loading import automatic_compute_type

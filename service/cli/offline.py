@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, get_args
 from model.checkpoint.manifest import CONFIG_FILE
 from model.config import MAX_THREADS, ComputeType, SearchConfig
 from model.errors import CheckpointError, ConfigError
-from service.cores import usable_cores
+from model.system.cores import default_num_threads
 
 if TYPE_CHECKING:
-    import torch
-
     from model.loading import Runnable
     from model.offline.translator import Translator
 
@@ -90,24 +88,21 @@ def chosen_search(arguments: argparse.Namespace) -> SearchConfig:
     return SearchConfig(beam_size=arguments.beam_size, length_penalty=arguments.length_penalty)
 
 
-def set_threads(arguments: argparse.Namespace) -> None:
-    """Give torch the threads that the flag asks for, else no more than there are processors for.
+def chosen_threads(arguments: argparse.Namespace) -> int:
+    """Threads of the network: the flag's, else one a core that may be used.
 
     Raises:
         ConfigError: There are fewer than one, or more than any machine is good for.
     """
-    import torch
-
     if arguments.threads is None:
-        if usable_cores() < torch.get_num_threads():  # torch does not know of quotas
-            torch.set_num_threads(usable_cores())
-        return
+        return default_num_threads()
     check_count("--threads", arguments.threads, MAX_THREADS)
-    torch.set_num_threads(arguments.threads)
+    threads: int = arguments.threads
+    return threads
 
 
 def opened_translator(
-    directory: Path, checkpoint: "Runnable", *, device: "torch.device", max_rows: int
+    directory: Path, checkpoint: "Runnable", *, device: str, max_rows: int
 ) -> "Translator":
     """A translator of a checkpoint, if the machine has the memory that it asks for.
 
@@ -120,8 +115,9 @@ def opened_translator(
     Raises:
         CheckpointError: Its limits make caches that no memory holds.
     """
-    from model.decode.footprint import check_footprint, memory_limit, session_limits
+    from model.decode.footprint import check_footprint, session_limits
     from model.offline.translator import Translator
+    from model.system.devices import memory_limit
 
     limits = session_limits(checkpoint.manifest, max_rows=max_rows, max_slots=max_rows)
     try:

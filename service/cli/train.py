@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from model.errors import ConfigError, DragomanError
 from model.system.paths import is_folder
-from service.cli.offline import set_threads
+from service.cli.offline import chosen_threads
 from service.cli.read_files import ReadFiles
 from service.logs import JsonFormatter
 
@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         DeviceError: There is no GPU, or none for this worker.
         TrainingError: The run diverged, its state does not fit, or a file cannot be written.
     """
+    import torch
+
     from model.system.allocator import keep_freed_memory
     from model.system.devices import resolve_device
     from model.train.config.experiment import read_placed_experiment
@@ -91,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _configure_logging(sys.stderr)
     output = arguments.output or Path("runs") / arguments.experiment.stem
-    device = local_device(resolve_device(arguments.device))
+    device = local_device(torch.device(resolve_device(arguments.device)))
     if device.type == "cpu":
         keep_freed_memory()
     stop_request = _StopRequest()
@@ -99,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
         with stop_request, joined_group(os.environ, device) as group:
             with group.first_worker_first(device):  # an error that all have is reported once
                 experiment, places = read_placed_experiment(arguments.experiment)
-                set_threads(arguments)
+                torch.set_num_threads(chosen_threads(arguments))
                 _keep_experiment(arguments.experiment, experiment, output)
                 data_folder = _data_folder(arguments.data)
             is_complete = train(

@@ -43,8 +43,8 @@ from service.cli.offline import (
     add_search_arguments,
     check_count,
     chosen_search,
+    chosen_threads,
     opened_translator,
-    set_threads,
 )
 from service.cli.read_files import STANDARD_INPUT, ReadFiles
 from service.cli.signals import leaving_at_once
@@ -127,7 +127,7 @@ def run(arguments: argparse.Namespace) -> int:
         from model.offline.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
         from model.system.devices import resolve_device
 
-    set_threads(arguments)
+    num_threads = chosen_threads(arguments)
     device = resolve_device(arguments.device)
     with unreplaced(direction.directory):
         checkpoint = load_for_decoding(
@@ -135,6 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
             device=device,
             compute_type=arguments.compute_type,
             with_shortlist=arguments.shortlist,
+            num_threads=num_threads,
         )
         name = fingerprint(direction.directory)
     check_unreplaced(direction, checkpoint.manifest)
@@ -268,8 +269,6 @@ class _Work:
             rows: Sources with their references.
             is_nearest: Choose from each line's beam what is nearest to its reference.
         """
-        from model.offline.evaluate import nearest
-
         translator, pair = self.translator, self.direction.pair
         sources = [source for source, _ in rows]
         if not is_nearest:
@@ -278,6 +277,8 @@ class _Work:
                 self.count(translation)
                 yield index, translation.text
             return
+        from model.offline.evaluate import nearest
+
         wide = replace(self.search, num_hypotheses=self.search.beam_size)
         several = translator.alternatives_each(sources, pair, wide, control=self.control)
         for index, found in several:

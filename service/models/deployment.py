@@ -15,7 +15,7 @@ from typing import Self
 
 from model.errors import ConfigError
 from model.system.cache_folder import cache_root
-from service.cores import default_num_threads
+from service.cores import engine_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError
@@ -226,7 +226,7 @@ def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) ->
     return Configure(
         checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
         fingerprints=tuple(checkpoint.fingerprint for checkpoint in checkpoints),
-        num_threads=settings.num_threads or default_num_threads(),
+        num_threads=settings.num_threads or engine_threads(),
         device=settings.device,
         compute_type=settings.compute_type,
         shortlist=settings.shortlist,

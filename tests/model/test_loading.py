@@ -1,6 +1,8 @@
 """Which arithmetic a checkpoint is loaded for, and what is refused."""
 
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,8 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.weights import load_checkpoint
 from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError
-from model.loading import _float_reason, as_served, load_for_decoding
+from model.float_loading import as_served
+from model.loading import _float_reason, load_for_decoding
 from model.native import kernels
 from support.tiny_checkpoint import tiny_network, write_tiny_checkpoint
 
@@ -124,3 +127,21 @@ def test_a_gpu_computes_in_bfloat16_unless_it_is_told_otherwise(checkpoint: Path
         assert runnable.network.target_embedding.weight.dtype == dtype  # type: ignore[union-attr]
     with pytest.raises(UnsupportedVariantError, match="int8 kernels run on a CPU"):
         load_for_decoding(checkpoint, device="cuda", compute_type="int8")
+
+
+_TRANSLATE = """
+import sys
+from service.cli.main import main
+import service.engine.worker.process
+
+flags = ["--checkpoint", sys.argv[1], "--device", "cpu", "--from", "en", "--to", "zh"]
+assert main(["translate", *flags, "--text", "A word."]) == 0
+slow = {"torch", "transformers", "sacrebleu", "lxml", "fastapi"} & set(sys.modules)
+assert not slow, slow
+"""
+
+
+@pytest.mark.skipif(kernels.find_problem() is not None, reason="there is no int8 here")
+def test_a_translation_in_int8_and_its_engine_import_nothing_slow(checkpoint: Path) -> None:
+    command = [sys.executable, "-c", _TRANSLATE, str(checkpoint)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)

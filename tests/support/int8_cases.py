@@ -1,8 +1,9 @@
 """Networks of every kind that the int8 kernels run, of random weights, beside their definition."""
 
 from model.config import ModelConfig
+from model.native.in_memory import NetworkWeights
 from model.native.network import Int8Network, pack
-from model.native.weights import NetworkWeights, WeightSource
+from model.native.weights import WeightSource
 from support.int8_reference import Int8Reference
 from support.random_weights import random_weights
 from support.search_cases import TOKENS

@@ -1,28 +1,23 @@
-"""From a network to the backend that runs it: the one place that knows all of them."""
+"""Choice of a session's backend by its network.
 
-from model.config import ModelConfig, SpecialTokens
+Owns the one place of decoding where torch is loaded late: int8 needs none, and torch takes seconds.
+Which backend in PyTorch a float network gets is `model.decode.backends.floats`.
+"""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from model.config import SpecialTokens
 from model.decode.backends.base import Backend
-from model.decode.backends.cuda.backend import GridBackend
-from model.decode.backends.cuda.recording import CudaGraphs
-from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.eager.incremental import EAGER_FIELDS
 from model.decode.backends.int8 import Int8Backend
-from model.decode.backends.plain import PlainBackend
-from model.errors import UnsupportedVariantError
-from model.honoured import unsupported_fields
 from model.native.network import Int8Network
-from model.nn.transformer import Transformer
 from model.request import SessionLimits
 from model.shortlist import Shortlist
 
-Network = Transformer | Int8Network
+if TYPE_CHECKING:
+    from model.nn.transformer import Transformer
+
+Network: TypeAlias = "Transformer | Int8Network"
 """What a session can run."""
-
-
-def slow_reason(config: ModelConfig) -> str | None:
-    """Why no backend with caches runs a network, or None if one does."""
-    problems = unsupported_fields(config, EAGER_FIELDS)  # the grid honours the same
-    return f"no decoder with caches runs it: {'; '.join(problems)}" if problems else None
 
 
 def open_backend(
@@ -45,12 +40,6 @@ def open_backend(
     """
     if isinstance(network, Int8Network):
         return Int8Backend(network, tokens=tokens, limits=limits, shortlist=shortlist)
-    if slow_reason(network.config) is not None:
-        return PlainBackend(network, tokens=tokens, limits=limits, shortlist=shortlist)
-    if network.target_embedding.weight.device.type == "cuda":
-        if shortlist is not None:
-            raise UnsupportedVariantError(
-                "a GPU does not decode with a lexical shortlist; a CPU does"
-            )
-        return GridBackend(network, tokens=tokens, limits=limits, recorder=CudaGraphs())
-    return EagerBackend(network, tokens=tokens, limits=limits, shortlist=shortlist)
+    from model.decode.backends.floats import open_float_backend  # noqa: PLC0415  # loads torch
+
+    return open_float_backend(network, tokens=tokens, limits=limits, shortlist=shortlist)

@@ -116,6 +116,7 @@ class PlainBackend:
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
 
+    @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
         check_tokens(requests, vocab_size=self._transformer.config.output_size)
@@ -146,6 +147,7 @@ class PlainBackend:
             scores=scores,
         )
 
+    @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         del self._sentences[slot_id]
@@ -167,6 +169,7 @@ class PlainBackend:
             assert sentence.log_probs.shape == sentence.sources.shape == past
             assert sentence.scores.shape == past[:1]
 
+    @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
         """Extend every running hypothesis by one token; finished sentences leave."""
         self._watch.start()

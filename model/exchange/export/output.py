@@ -47,8 +47,7 @@ def num_positions(manifest: Manifest) -> int:
     The decoder's first input is the start token, and its last one precedes the last EOS.
     """
     limits = manifest.limits
-    longest_target = limits.max_target_length + manifest.max_prefix_length
-    return max(MIN_POSITIONS, limits.max_source_length, longest_target)
+    return max(MIN_POSITIONS, limits.max_source_length, manifest.max_target_positions)
 
 
 def export_problems(manifest: Manifest, honoured: HonouredFields) -> list[str]:

@@ -18,9 +18,10 @@ from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.config_file import format_manifest
 from model.checkpoint.consistency import manifest_problems, size_problems
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
+from model.checkpoint.replacement import publish
 from model.checkpoint.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.shortlist import format_shortlist, shortlist_entry
-from model.checkpoint.weights import publish, tokenizer_files
+from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card

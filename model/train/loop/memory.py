@@ -13,7 +13,7 @@ import torch
 
 from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
-from model.system.host_memory import gibibytes, host_limit
+from model.system.host_memory import gibibytes
 from model.system.out_of_memory import is_out_of_memory
 from model.train.config.experiment import Experiment, RunConfig
 
@@ -67,18 +67,6 @@ def matrix_weights(config: ModelConfig) -> int:
         + config.num_decoder_layers * (cell + attention + inner * config.decoder_inner_width)
         + rows * config.d_model
     )
-
-
-def memory_limit(device: torch.device) -> int | None:
-    """Bytes that a process could have on a device at the very most; None if that is not known.
-
-    On a GPU, all of its memory. Elsewhere that of the machine, or of the container if that has
-    less, and all of the swap space.
-    """
-    if device.type == "cuda":
-        _, total = torch.cuda.mem_get_info(device)
-        return total
-    return host_limit()
 
 
 def naming_batches(

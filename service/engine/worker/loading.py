@@ -8,18 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import torch
-
 from model.checkpoint.checksums import fingerprint
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
-from model.decode.footprint import check_footprint, memory_limit, session_limits
+from model.decode.footprint import check_footprint, session_limits
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
-from model.system.devices import resolve_device
+from model.system.devices import memory_limit, resolve_device
 from model.text.language import LanguagePair
 from service.engine.errors import CheckpointsError
 from service.engine.messages import (
@@ -59,9 +57,6 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     _check_footprints(configure, memory_limit(device))
     places = range(len(configure.checkpoint_paths))
     checkpoints = _for_each(places, lambda place: _load(configure, place, device))
-    is_int8 = all(checkpoint.compute_type == "int8" for checkpoint in checkpoints)
-    # Beside the kernels' own threads torch has only small work, which more threads slow down.
-    torch.set_num_threads(1 if is_int8 else configure.num_threads)
     loaded = clock()
     lanes = _for_each(
         zip(configure.checkpoint_paths, checkpoints, strict=True),
@@ -69,7 +64,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     )
     ready = Ready(
         protocol_version=PROTOCOL_VERSION,
-        device=str(device),
+        device=device,
         num_threads=configure.num_threads,
         load_seconds=loaded - started,
         warmup_seconds=clock() - loaded,
@@ -110,7 +105,7 @@ def _for_each(checkpoints: Iterable[_One], do: Callable[[_One], _Done]) -> list[
     return done
 
 
-def _load(configure: Configure, place: int, device: torch.device) -> Runnable:
+def _load(configure: Configure, place: int, device: str) -> Runnable:
     """A checkpoint; a front and an engine with different ones would translate nonsense."""
     path = Path(configure.checkpoint_paths[place])
     checkpoint = load_for_decoding(

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from traceback import clear_frames
 
-import torch
-
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence, Hypothesis
 from model.errors import DecodingError
 from model.system.out_of_memory import is_out_of_memory
@@ -235,8 +233,6 @@ class Runner:
         self._running.clear()
         self._newcomers.clear()
         del self._session  # its caches go before the next ones come
-        if is_short:
-            torch.cuda.empty_cache()
         self._session = self._open_session()
         if len(suspects) == 1 and not (is_short and bystanders):
             groups = [bystanders]

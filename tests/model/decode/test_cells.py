@@ -17,7 +17,7 @@ from model.decode.backends.eager.cache import RowCache
 from model.decode.fused_layer import fuse_layers
 from model.decode.session import DecodingSession, SessionLimits
 from model.errors import UnsupportedVariantError
-from model.native.network import pack_transformer
+from model.native.in_memory import pack_transformer
 from model.nn.cells import StateShape
 from support.gated_average import with_gated_average
 from support.search_cases import (

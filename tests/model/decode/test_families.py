@@ -14,7 +14,7 @@ from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.opening import slow_reason
+from model.decode.backends.floats import slow_reason
 from model.decode.session import DecodingSession, SessionLimits
 from support.search_cases import (
     FAMILIES,

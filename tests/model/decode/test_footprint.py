@@ -9,11 +9,12 @@ import torch
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.decode.backends.eager.cache import CrossCache, RowCache
-from model.decode.footprint import cache_bytes, check_footprint, memory_limit, table_bytes
+from model.decode.footprint import cache_bytes, check_footprint, table_bytes
 from model.errors import ConfigError
 from model.nn.self_attention import SelfAttention
 from model.nn.ssru import SSRU
 from model.request import SessionLimits
+from model.system.devices import memory_limit
 from model.system.host_memory import host_limit
 from support.tiny_checkpoint import write_tiny_checkpoint
 

@@ -6,8 +6,9 @@ import torch
 
 from model.config import ModelConfig
 from model.native import kernels
+from model.native.in_memory import NetworkWeights
+from model.native.layout import Floats, Quanta
 from model.native.network import Int8Network
-from model.native.weights import Floats, NetworkWeights, Quanta
 from support.int8_cases import SHAPE, SHAPES, packed, random_network
 from support.int8_reference import Int8Reference, Rows
 from support.random_weights import random_weights

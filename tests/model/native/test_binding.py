@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from model.native import kernels
-from model.native.network import Int8Network, pack_transformer
+from model.native.in_memory import pack_transformer
+from model.native.network import Int8Network
 from support.search_cases import TOKENS, small_transformer
 
 pytestmark = pytest.mark.skipif(

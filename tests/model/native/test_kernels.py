@@ -11,7 +11,7 @@ import pytest
 from model.errors import UnsupportedVariantError
 from model.loading import load_for_decoding
 from model.native import kernels
-from model.native.network import pack_transformer
+from model.native.in_memory import pack_transformer
 from support.search_cases import small_transformer
 from support.tiny_checkpoint import write_tiny_checkpoint
 

@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from model.config import PositionKind
+from model.native import positions
 from model.native.positions import sinusoidal_rows
-from model.nn.positions import sinusoidal_table
+from model.nn.positions import relative_buckets, sinusoidal_table
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,11 @@ def test_sinusoids_are_those_of_the_network(
     found = sinusoidal_rows(kind, first, length, d_model)
     assert found.dtype == np.float32
     assert np.array_equal(found.view(np.int32), expected.view(np.int32))
+
+
+@pytest.mark.parametrize("is_bidirectional", [True, False])
+def test_buckets_of_distances_are_those_of_the_network(*, is_bidirectional: bool) -> None:
+    distances = np.arange(-5_000, 5_001)
+    expected = relative_buckets(torch.from_numpy(distances), is_bidirectional=is_bidirectional)
+    found = positions.relative_buckets(distances, is_bidirectional=is_bidirectional)
+    assert np.array_equal(found, expected.numpy())

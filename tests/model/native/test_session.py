@@ -11,8 +11,8 @@ import torch
 from model.config import ModelConfig, SearchConfig
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.native import kernels
-from model.native.network import Int8Network, pack_transformer
-from model.native.weights import NetworkWeights
+from model.native.in_memory import NetworkWeights, pack_transformer
+from model.native.network import Int8Network
 from support.int8_cases import SHAPE, SHAPES, random_network
 from support.int8_cases import packed as packed_weights
 from support.plain_kernels import plain_network

@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import torch
+
 from model.config import SpecialTokens
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.kernels.opening import open_kernels
@@ -56,6 +58,7 @@ class GridBackend:
         self._num_encoded_tokens = 0
         self._watch = Stopwatch(time.perf_counter)
 
+    @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences, sorted by length; see `Backend.admit`."""
         check_tokens(requests, vocab_size=self._network.config.output_size)
@@ -91,6 +94,7 @@ class GridBackend:
             )
         return grid
 
+    @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
         """Start a step of everybody and report those whom the step before it finished."""
         self._watch.start()
@@ -103,6 +107,7 @@ class GridBackend:
         self._watch.lap("search")
         return finished
 
+    @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._grids[self._widths.pop(slot_id)].release(slot_id)

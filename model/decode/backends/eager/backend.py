@@ -68,6 +68,7 @@ class EagerBackend:
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)
 
+    @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
         check_tokens(requests, vocab_size=self._network.vocab_size)
@@ -94,6 +95,7 @@ class EagerBackend:
         )
         self._next_tokens[rows] = start
 
+    @torch.inference_mode()
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
@@ -114,6 +116,7 @@ class EagerBackend:
         self._table.remove(slot)
         self._layout = None
 
+    @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
         """Extend every running hypothesis by one token; finished sentences leave."""
         self._watch.start()

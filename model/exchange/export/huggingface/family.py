@@ -89,7 +89,7 @@ def generation(checkpoint: Checkpoint) -> dict[str, object]:
         **special_ids(manifest.tokens),
         "forced_bos_token_id": only,
         "suppress_tokens": list(manifest.tokens.suppressed_ids) or None,
-        "max_length": manifest.limits.max_target_length + manifest.max_prefix_length,
+        "max_length": manifest.max_target_positions,
         "num_beams": search.beam_size,
         "length_penalty": search.length_penalty,
         "early_stopping": "never",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from model.decode.backends import opening
+from model.decode.backends import floats, opening
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.plain import PlainBackend
@@ -109,13 +109,13 @@ def test_it_runs_what_no_other_backend_runs(position: str) -> None:
     )
     assert isinstance(backend, PlainBackend)
     assert f"network.position is '{position}'" in str(
-        opening.slow_reason(small_transformer(position=position).config)
+        floats.slow_reason(small_transformer(position=position).config)
     )
 
 
 def test_it_runs_nothing_that_another_backend_runs() -> None:
     transformer = small_transformer()
-    assert opening.slow_reason(transformer.config) is None
+    assert floats.slow_reason(transformer.config) is None
     backend = opening.open_backend(transformer, tokens=TOKENS, limits=LIMITS)
     assert isinstance(backend, EagerBackend | GridBackend)
 

@@ -16,12 +16,10 @@ from model.train.config.experiment import (
     RunConfig,
     read_placed_experiment,
 )
-from model.train.loop import memory
 from model.train.loop.memory import (
     check_memory,
     host_limit,
     matrix_weights,
-    memory_limit,
     naming_batches,
     naming_dev_loss,
 )
@@ -145,13 +143,6 @@ def test_a_container_has_what_its_control_groups_leave_it(
 
 def test_where_linux_does_not_tell_nothing_is_known(tmp_path: Path) -> None:
     assert host_limit(tmp_path, tmp_path) is None
-
-
-def test_the_limit_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "host_limit", lambda: 3)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1, 2))
-    assert memory_limit(torch.device("cpu")) == 3
-    assert memory_limit(torch.device("cuda", 0)) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
-from service.cores import default_num_threads
+from service.cores import engine_threads
 from service.engine.client.client import EngineClient
 from service.engine.client.submission import SegmentBatch
 from service.engine.errors import EngineUnavailableError
@@ -221,6 +221,6 @@ def test_a_front_that_is_killed_leaves_no_orphan_and_never_imported_torch(checkp
 
 def test_the_engine_gets_all_cores_but_one(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
-    assert default_num_threads(tmp_path) == 7
+    assert engine_threads(tmp_path) == 7
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
-    assert default_num_threads(tmp_path) == 1
+    assert engine_threads(tmp_path) == 1

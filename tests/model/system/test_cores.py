@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from service.cores import cpu_quota, default_num_threads, usable_cores
+from model.system.cores import cpu_quota, default_num_threads, usable_cores
+from service.cores import engine_threads
 
 
 class Machine:
@@ -141,4 +142,24 @@ def test_the_engine_leaves_one_processor_of_the_quota_to_the_front(machine: Mach
     machine.join("0::/")
     for limit, num_threads in (("400000 100000", 3), ("150000 100000", 1), ("max 100000", 15)):
         _limit_v2(point, limit)
-        assert default_num_threads(machine.proc) == num_threads
+        assert engine_threads(machine.proc) == num_threads
+
+
+@pytest.mark.parametrize(
+    ("environment", "num_threads"),
+    [({}, 8), ({"OMP_NUM_THREADS": "3,1"}, 3), ({"OMP_NUM_THREADS": "all"}, 8)],
+)
+def test_two_threads_of_a_core_count_as_one_and_openmp_may_say_less(
+    machine: Machine, tmp_path: Path, environment: dict[str, str], num_threads: int
+) -> None:
+    for number in range(16):
+        folder = tmp_path / f"cpu{number}" / "topology"
+        folder.mkdir(parents=True)
+        (folder / "thread_siblings_list").write_text(f"{number % 8},{number % 8 + 8}\n")
+    assert default_num_threads(machine.proc, tmp_path, environment) == num_threads
+
+
+def test_where_siblings_are_not_told_every_processor_is_a_core(
+    machine: Machine, tmp_path: Path
+) -> None:
+    assert default_num_threads(machine.proc, tmp_path / "nowhere", {}) == 16
