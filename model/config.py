@@ -301,6 +301,7 @@ class SearchConfig:
         num_hypotheses: Hypotheses returned, n; at most beam_size.
         max_length: Cap in target tokens with EOS; the EOS at the cap is forced and free.
         with_alignment: Also return which source token each target token attended to most.
+        with_attention: Also return how much each target token attended to each source token.
         sampling: Draw beam_size hypotheses, each by itself, and return the best of them; None:
             search by beams.
     """
@@ -312,6 +313,7 @@ class SearchConfig:
     num_hypotheses: int = 1
     max_length: int = 256
     with_alignment: bool = False
+    with_attention: bool = False
     sampling: Sampling | None = None
 
     def __post_init__(self) -> None:

@@ -12,6 +12,9 @@ import msgspec
 
 from model.config import SearchConfig
 
+MAX_ATTENTION_WEIGHTS = 16_384
+"""Of one hypothesis: 128 tokens of either side, 32 KiB."""
+
 
 class DecodeRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
@@ -45,6 +48,9 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         token_log_probs: One a token, and EOS's at the end; 0 where it was forced.
         is_truncated: The cap was reached and EOS forced.
         alignment: For each token the source token attended to most, if asked for.
+        attention: (T, S) as float16, row by row, little-endian: how much each token attended to
+            each source token in the last layer, on the average of heads; if asked for, and within
+            `MAX_ATTENTION_WEIGHTS`.
     """
 
     token_ids: tuple[int, ...]
@@ -52,6 +58,7 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     token_log_probs: tuple[float, ...]
     is_truncated: bool
     alignment: tuple[int, ...] | None = None
+    attention: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

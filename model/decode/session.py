@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from model.config import SpecialTokens
+from model.decode.attention import with_attention
 from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.timing import StepPart
@@ -55,6 +56,7 @@ class DecodingSession:
         self._limits = limits
         self._backend = opener(network, tokens=tokens, limits=limits)
         self._beam_sizes: dict[int, int] = {}  # of running sentences, by slot id
+        self._attended: dict[int, DecodeRequest] = {}  # running, that ask for attention
         self._num_rows = 0
         self._next_id = 0
 
@@ -115,6 +117,8 @@ class DecodingSession:
         for slot_id, request in zip(slot_ids, requests, strict=True):
             self._beam_sizes[slot_id] = request.search.beam_size
             self._num_rows += request.search.beam_size
+            if request.search.with_attention:
+                self._attended[slot_id] = request
         return slot_ids
 
     def release(self, slot_id: int) -> None:
@@ -132,6 +136,8 @@ class DecodingSession:
         if self.is_idle:
             return []
         finished = self._backend.step()
+        if self._attended:
+            finished = [self._with_attention(sentence) for sentence in finished]
         for sentence in finished:
             self._forget(sentence.slot_id)
         return finished
@@ -146,7 +152,14 @@ class DecodingSession:
         assert self.num_slots <= self._limits.max_slots
         self._backend.check_integrity()
 
+    def _with_attention(self, sentence: FinishedSentence) -> FinishedSentence:
+        request = self._attended.get(sentence.slot_id)
+        if request is None:
+            return sentence
+        return with_attention(sentence, request, self._backend.attention)
+
     def _forget(self, slot_id: int) -> None:
+        self._attended.pop(slot_id, None)
         self._num_rows -= self._beam_sizes.pop(slot_id)
 
     def _check_capacity(self, requests: Sequence[DecodeRequest]) -> None:

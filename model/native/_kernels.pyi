@@ -164,5 +164,6 @@ class Session:
         log_probs: _Float,
         best: _Int64,
         attended: _Int64 | None,
+        weights: _Float | None = ...,
     ) -> None: ...
     def seconds(self) -> list[float]: ...

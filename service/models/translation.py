@@ -48,6 +48,7 @@ class TranslationRequest:
         max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
             which caps it in any case.
         with_alignment: Also say which source token each target token attended to most.
+        with_attention: Also say how much each target token attended to each source token.
         timeout_seconds: The deadline, from now.
         priority: The class it is in by what is known of it; its segments wait in that one, or as
             bulk if they turn out to be more work than an interactive request may be.
@@ -83,6 +84,7 @@ class TranslationRequest:
     glossary: Glossary | None = None
     sampling: Sampling | None = None
     diversity: float = 0.0
+    with_attention: bool = False
 
     @property
     def controls(self) -> list[Control]:

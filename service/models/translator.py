@@ -333,6 +333,7 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
         num_hypotheses=request.beam_size if request.diversity else request.num_alternatives + 1,
         max_length=min(cap, request.max_length or cap),
         with_alignment=request.with_alignment,
+        with_attention=request.with_attention,
         sampling=request.sampling,
     )
 

@@ -93,6 +93,7 @@ class TwoHops:
             SegmentFailedError: The engine gave a segment up.
         """
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
+            request = replace(request, with_attention=False)  # between would be no source's tokens
             return await self._translate(request, deadline, on_segment)
 
     async def _translate(

@@ -39,6 +39,8 @@ def test_the_page_has_no_barriers_at_any_width_in_any_colours(
     page = new_page(color_scheme=colours, **options)
     write(page, TEXT, source="auto", target="en")
     page.click("#word-map summary")
+    page.click("#heat-map summary")
+    page.wait_for_selector("#heat-scroll td[class^=level-]")
     page.locator("#output .word").nth(3).hover()
     page.screenshot(path=shots / f"{width}-{colours}.png", full_page=True)
     assert _violations(page, axe) == []

@@ -132,6 +132,37 @@ def test_the_word_map_has_a_row_for_every_word(new_page: Any) -> None:
     assert "% sure" in page.locator(".map td[class^=level-]").first.text_content()
 
 
+def test_the_heat_map_is_asked_for_when_it_is_opened(new_page: Any) -> None:
+    page = new_page()
+    requests: list[Request] = []
+    _watch(page, requests)
+    write(page, GERMAN, source="de", target="en")
+    done = num_done(page)
+    page.focus("#heat-map summary")
+    page.keyboard.press("Enter")
+    wait_done(page, done + 1)
+    asked = ["attention" in json.loads(one.post_data or "") for one in requests]
+    assert asked == [False, True]
+    words = page.locator("#output .word").all_text_contents()
+    assert page.locator("#heat-scroll tbody th").all_text_contents() == words
+    cells = page.locator("#heat-scroll td[class^=level-]")
+    assert cells.count() > len(words)
+    assert all("% of its attention" in text for text in cells.all_text_contents())
+    page.route("**/v1/translate", lambda route: _without_attention(route))  # noqa: PLW0108  # as above
+    write(page, ENGLISH, source="en", target="de")
+    assert page.locator("#heat-scroll").inner_text() == (
+        "For this sentence the server does not tell it."
+    )
+
+
+def _without_attention(route: Any) -> None:
+    reply = route.fetch()
+    content = reply.json()
+    for segment in content["translations"][0]["segments"]:
+        segment["attention"] = None
+    route.fulfill(response=reply, json=content)
+
+
 def test_what_a_check_found_is_told(new_page: Any) -> None:
     page = new_page()
 

@@ -84,6 +84,20 @@ def test_scores_are_those_of_segments_and_of_their_tokens(client: httpx.Client) 
     assert segment["score"] == pytest.approx(sum(log_probs) / len(log_probs), rel=1e-4)
 
 
+def test_attention_is_a_row_of_shares_for_every_token(client: httpx.Client) -> None:
+    (segment,) = _ok(client, attention=True)["translations"][0]["segments"]
+    assert len(segment["attention"]) == segment["num_target_tokens"]
+    assert {len(row) for row in segment["attention"]} == {segment["num_source_tokens"]}
+    assert all(sum(row) == pytest.approx(1.0, abs=0.02) for row in segment["attention"])
+    assert len(segment["target_spans"]) == segment["num_target_tokens"]
+    assert "alignment" not in segment
+    (plain,) = _ok(client)["translations"][0]["segments"]
+    assert not {"attention", "target_spans"} & set(plain)
+    body = {"texts": "a" * 2001, "source": "en", "target": "zh", "attention": True}
+    reply = client.post("/v1/translate", json=body)
+    assert (reply.status_code, reply.json()["limit"]) == (400, 2000)
+
+
 def test_alignment_points_into_the_source(client: httpx.Client) -> None:
     (segment,) = _ok(client, alignment=True)["translations"][0]["segments"]
     assert len(segment["alignment"]) == segment["num_target_tokens"]

@@ -7,6 +7,7 @@ which each of them has its file or folder.
 from collections.abc import Sequence
 from typing import Protocol
 
+from model.decode.attention import FloatArray
 from model.decode.timing import StepPart
 from model.request import DecodeRequest, FinishedSentence
 
@@ -31,6 +32,10 @@ class Backend(Protocol):
 
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
+        ...
+
+    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
+        """Weights (T, S) while these tokens, at least one, of a sentence that ended were chosen."""
         ...
 
     def num_encoded_tokens(self) -> int:

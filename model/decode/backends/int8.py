@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from model.config import SpecialTokens
+from model.decode.attention import FloatArray, fed_tokens
 from model.decode.timing import STEP_PARTS, StepPart
 from model.native import kernels
 from model.native.network import Int8Network
@@ -55,6 +58,27 @@ class Int8Backend:
         self._free_slots = list(range(limits.max_slots))
         self._running: dict[int, tuple[int, list[int]]] = {}
         self._num_encoded_tokens = 0
+
+    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
+        """Weights (T, S) by a pass in places that nobody has; see `Backend.attention`."""
+        row, slot = np.array(self._free_rows[:1]), np.array(self._free_slots[:1], dtype=np.int32)
+        source = np.array(request.source_ids, dtype=np.int32)
+        self._session.encode(source, np.array([len(source)], dtype=np.int32), slot)
+        fed = fed_tokens(request, token_ids)
+        weights = np.zeros((len(fed), len(source)), dtype=np.float32)
+        best, attended = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        for position, token in enumerate(fed):
+            self._session.feed(
+                np.array([token]),
+                row,
+                slot.astype(np.int64),
+                np.array([position]),
+                np.zeros((1, 1), dtype=np.float32),
+                best,
+                attended,
+                weights[position : position + 1],
+            )
+        return weights[-len(token_ids) :]
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far; none of them is padding."""

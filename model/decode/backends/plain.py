@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
+from model.decode.attention import FloatArray, forced_attention
 from model.decode.constraints import (
     check_tokens,
     forced_token,
@@ -151,6 +152,10 @@ class PlainBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         del self._sentences[slot_id]
+
+    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
+        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
+        return forced_attention(self._transformer, request, token_ids)
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far: each batch is as wide as its longest source."""

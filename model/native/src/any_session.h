@@ -76,6 +76,10 @@ class AnySession {
                     const std::uint8_t* const* masks, const ListedStep* listed, float* log_probs,
                     std::int64_t* tokens, std::int64_t* attended) = 0;
 
+  // … how much row number `row` of a `feed` with `attended` attended to each source position, on
+  // the average of heads; null for a network without layers.
+  virtual const float* weights(int row) const = 0;
+
   virtual const StepSeconds& seconds() const = 0;
 };
 

@@ -138,7 +138,7 @@ class CheckedSession {
   void feed(const Array<std::int64_t>& tokens, const Array<std::int64_t>& rows,
             const Array<std::int64_t>& slots, const Array<std::int64_t>& positions,
             Array<float> log_probs, Array<std::int64_t> best,
-            std::optional<Array<std::int64_t>> attended) {
+            std::optional<Array<std::int64_t>> attended, std::optional<Array<float>> weights) {
     const py::ssize_t num_rows = tokens.size();
     require(num_rows >= 1 && rows.size() == num_rows && slots.size() == num_rows &&
                 positions.size() == num_rows && (!attended || attended->size() == num_rows),
@@ -147,6 +147,9 @@ class CheckedSession {
                 best.shape(0) == num_rows && log_probs.shape(1) == best.shape(1) &&
                 best.shape(1) >= 1,
             "the results must be (rows, candidates)");
+    require(!weights || (attended && weights->ndim() == 2 && weights->shape(0) == num_rows &&
+                         weights->shape(1) <= limits_.max_source_length),
+            "weights must be (rows, source positions), beside `attended`");
     const int num_tokens = network_->target_table->num_outputs();
     step_.resize(num_rows);
     for (py::ssize_t i = 0; i < num_rows; ++i) {
@@ -163,9 +166,15 @@ class CheckedSession {
     std::int64_t* to_best = best.mutable_data();
     std::int64_t* to_attended = attended ? attended->mutable_data() : nullptr;
     const int num_candidates = static_cast<int>(best.shape(1));
+    float* to_weights = weights ? weights->mutable_data() : nullptr;
+    const std::size_t num_weights = weights ? weights->shape(1) : 0;
     const py::gil_scoped_release free;
     session_->feed(step_.data(), static_cast<int>(num_rows), num_candidates, nullptr, nullptr,
                   to_log_probs, to_best, to_attended);
+    for (int i = 0; to_weights != nullptr && i < static_cast<int>(num_rows); ++i) {
+      const float* own = session_->weights(i);
+      if (own != nullptr) std::copy_n(own, num_weights, to_weights + i * num_weights);
+    }
   }
 
   std::vector<double> seconds() const {
@@ -262,6 +271,6 @@ PYBIND11_MODULE(_kernels, module) {
       .def("feed", &CheckedSession::feed, py::arg("tokens").noconvert(),
            py::arg("rows").noconvert(), py::arg("slots").noconvert(),
            py::arg("positions").noconvert(), py::arg("log_probs").noconvert(),
-           py::arg("best").noconvert(), py::arg("attended"))
+           py::arg("best").noconvert(), py::arg("attended"), py::arg("weights") = py::none())
       .def("seconds", &CheckedSession::seconds);
 }

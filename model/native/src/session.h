@@ -25,6 +25,13 @@ class Session : public AnySession, private Pasts {
   void feed(const StepRow* rows, int num_rows, int num_candidates,
             const std::uint8_t* const* masks, const ListedStep* listed,
             float* log_probs, std::int64_t* tokens, std::int64_t* attended) override;
+
+  // … how much row number `row` of a `feed` with `attended` attended to each source position, on
+  // the average of heads; there is none in a network without layers.
+  const float* weights(int row) const override {
+    return num_layers_ > 0 ? weights_.row(row) : nullptr;
+  }
+
   const StepSeconds& seconds() const override { return seconds_; }
 
  private:

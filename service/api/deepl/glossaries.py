@@ -32,8 +32,8 @@ from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.reply import answered
 from service.api.deepl.request import Asked
 from service.api.receiving import owner_of
-from service.glossaries.entries import as_tsv
 from service.documents.jobs import Owner
+from service.glossaries.entries import as_tsv
 from service.glossaries.keeping import Glossaries
 from service.glossaries.store import GlossaryInfo, GlossaryStore, no_such_glossary
 from service.http.replies import JsonReply

@@ -4,12 +4,13 @@ Owns both. Errors have the shape of `service.http.replies`.
 """
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.request import Hypothesis
+from model.request import MAX_ATTENTION_WEIGHTS, Hypothesis
 from model.text.checks import CheckName, Quality
 from model.text.segments import TranslatedSegment
 from model.text.spans import TokenSpans
@@ -88,10 +89,17 @@ class SegmentReply(BaseModel):
         description="For every target token the index of a source token; with `alignment`."
         " Through a pivot it is composed of both models' alignments.",
     )
+    attention: list[list[float]] | None = Field(
+        default=None,
+        description="For every target token how much it attended to each source token, from 0 to 1;"
+        " with `attention`. Null through a pivot, and for more than"
+        f" {MAX_ATTENTION_WEIGHTS} weights.",
+    )
     source_spans: list[tuple[int, int] | None] | None = Field(
         default=None,
         description="For every source token where it is in `source`: beginning and end, in"
-        " characters; null for a tag and the end token. With `alignment`, in plain text.",
+        " characters; null for a tag and the end token. With `alignment` or `attention`, in plain"
+        " text.",
     )
     target_spans: list[tuple[int, int] | None] | None = Field(
         default=None, description="The same for every target token in `text`."
@@ -254,6 +262,9 @@ def _segment(
         ]
     if hypothesis is not None and asked.has_alignment:
         content["alignment"] = hypothesis.alignment
+    if hypothesis is not None and asked.has_attention:
+        content["attention"] = _attention(hypothesis)
+    if asked.has_alignment or asked.has_attention:
         content |= _places(spans)
     if between is not None:
         content["pivot"] = {"text": between.text, **_scores(between.hypothesis, asked)}
@@ -273,6 +284,16 @@ def _scores(hypothesis: Hypothesis | None, asked: Asked) -> dict[str, object]:
     if hypothesis is None or not asked.has_scores:
         return {}
     return {"score": hypothesis.score, "token_log_probs": hypothesis.token_log_probs}
+
+
+def _attention(hypothesis: Hypothesis) -> list[list[float]] | None:
+    """The weights of a hypothesis, row by row, as precise as they are."""
+    packed = hypothesis.attention
+    if packed is None:
+        return None
+    values = [round(value, 4) for (value,) in struct.iter_unpack("<e", packed)]
+    width = len(values) // len(hypothesis.token_ids)
+    return [values[start : start + width] for start in range(0, len(values), width)]
 
 
 def _places(spans: TokenSpans | None) -> dict[str, object]:

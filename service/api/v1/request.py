@@ -32,6 +32,9 @@ Code = Annotated[str, BeforeValidator(clean), Field(min_length=1, max_length=64)
 TextFormat = Literal["text", "html", "xml"]
 TagNames = Annotated[list[Code], Field(max_length=MAX_TAG_NAMES)]
 
+MAX_ATTENTION_CHARACTERS = 2_000
+"""Of all texts of a request that asks for attention."""
+
 _EXAMPLE = {
     "texts": ["Two dogs are running on the grass.", "Thank you."],
     "source": "en",
@@ -105,6 +108,12 @@ class TranslateRequest(ControlFields):
     alignment: bool = Field(
         default=False, description="Return the source token each target token attended to most."
     )
+    attention: bool = Field(
+        default=False,
+        description="Return how much each target token attended to each source token, of texts of"
+        f" up to {MAX_ATTENTION_CHARACTERS} characters together. The engine does that work a second"
+        " time.",
+    )
     timeout_seconds: float | None = Field(
         default=None,
         gt=0.0,
@@ -129,6 +138,7 @@ class Asked:
         has_alternatives: Alternatives were asked for.
         has_scores: Scores were asked for.
         has_alignment: The alignment was asked for.
+        has_attention: The attention was asked for.
         has_confidence: The confidence of tokens was asked for.
         has_glossary: A glossary was given.
         unsupported: Options that were asked for and that no model here has.
@@ -139,6 +149,7 @@ class Asked:
     has_alternatives: bool
     has_scores: bool
     has_alignment: bool
+    has_attention: bool
     has_confidence: bool
     has_glossary: bool
     unsupported: tuple[str, ...]
@@ -165,6 +176,7 @@ def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationReques
         has_alternatives=fields.alternatives > 0,
         has_scores=fields.scores,
         has_alignment=fields.alignment,
+        has_attention=fields.attention,
         has_confidence=fields.confidence,
         has_glossary=bool(fields.glossary),
         unsupported=tuple(fields.unsupported),
@@ -193,6 +205,8 @@ def _job(
     settings: Settings,
     limits: LengthLimits | None,
 ) -> TranslationRequest:
+    if fields.attention:
+        _check_at_most("attention: characters", sum(map(len, texts)), MAX_ATTENTION_CHARACTERS)
     sampling = fields.sampling()
     default = settings.beam_size if sampling is None else 1
     beam_size = default if fields.beam_size is None else fields.beam_size
@@ -209,7 +223,8 @@ def _job(
         length_penalty=penalty,
         num_alternatives=fields.alternatives,
         max_length=fields.max_length,
-        with_alignment=fields.alignment,
+        with_alignment=fields.alignment or fields.attention,
+        with_attention=fields.attention,
         timeout_seconds=seconds,
         priority=fields.priority or "interactive",
         stopping=settings.stopping,

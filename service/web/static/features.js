@@ -1,7 +1,7 @@
 // What this server can do, from its OpenAPI document: limits, glossaries, documents. Owns nothing
 // but the reading of it; a server that does not say so cannot.
 
-const NOTHING = { maxCharacters: null, hasGlossary: false, hasDocuments: false };
+const NOTHING = { maxCharacters: null, hasGlossary: false, hasAttention: false, hasDocuments: false };
 
 /** The features of a server that describes itself like this. */
 export function featuresOf(document) {
@@ -13,6 +13,7 @@ export function featuresOf(document) {
   return {
     maxCharacters: limit,
     hasGlossary: "glossary" in properties,
+    hasAttention: "attention" in properties,
     hasDocuments: Boolean(paths["/v1/documents"]?.post),
   };
 }

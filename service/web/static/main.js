@@ -16,10 +16,11 @@ import { isLive, otherTheme, setLive, theme, useTheme } from "./preferences.js";
 import { showAlternatives, showFlags, showGlossaryReport } from "./sheets.js";
 import * as shortcuts from "./shortcuts.js";
 import { keepLanguage, number, preferredLanguage, speak, t } from "./strings.js";
-import { WordMap } from "./wordmap.js";
+import { attentionSquare, linkSquare, WordTable } from "./wordmap.js";
 
 const NUM_ALTERNATIVES = 3;
 const MAX_CHARACTERS_WITH_ALTERNATIVES = 400;
+const MAX_CHARACTERS_WITH_ATTENTION = 2000;
 const MAX_READ_BYTES = 2 ** 20;
 const SETTLED_MS = 1500;
 const START_AGAIN_MS = 3000;
@@ -37,7 +38,10 @@ const announce = (text) => {
 };
 const panes = new Panes({ source, mirror: byId("mirror"), field: byId("field"), output, announce });
 const languages = new Languages({ from: byId("from"), to: byId("to"), onChange: changed });
-const wordMap = new WordMap({ details: byId("word-map"), scroll: byId("map-scroll"), choice: byId("map-choice"), select: byId("map-segment") });
+const wordMap = new WordTable({ details: byId("word-map"), scroll: byId("map-scroll"), choice: byId("map-choice"), select: byId("map-segment"), square: linkSquare });
+const heatMap = new WordTable({
+  details: byId("heat-map"), scroll: byId("heat-scroll"), choice: byId("heat-choice"), select: byId("heat-segment"), square: attentionSquare, none: "heat_none",
+});
 const glossary = new Glossary({
   elements: { list: byId("term-list"), add: byId("add-term"), pairName: byId("glossary-pair") },
   onChange: () => live.soon(),
@@ -84,9 +88,14 @@ function send(signal) {
   if (!source.value.trim() || !languages.target) return null;
   const values = { texts: [source.value], source: languages.source, target: languages.target, alignment: true, scores: true };
   if (source.value.length <= MAX_CHARACTERS_WITH_ALTERNATIVES) values.alternatives = NUM_ALTERNATIVES;
+  if (byId("heat-map").open && mayHaveHeat()) values.attention = true;
   const terms = currentTerms();
   if (terms.length) values.glossary = terms;
   return translate(values, signal);
+}
+
+function mayHaveHeat() {
+  return features.hasAttention && [...source.value].length <= MAX_CHARACTERS_WITH_ATTENTION;
 }
 
 function currentTerms() {
@@ -135,6 +144,7 @@ function answered(reply, ms) {
   showGlossaryReport({ sheet: byId("glossary-report"), text: byId("glossary-hits") }, reportOf(translation));
   showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
   wordMap.show(panes.segments);
+  heatMap.show(mayHaveHeat() ? panes.segments : []);
   const isNew = languages.source === "auto" && languages.detected !== before;
   if (isNew && currentTerms().length) live.soon(); // it was asked for without the terms of this language
   clearTimeout(settled);
@@ -164,7 +174,7 @@ function clearAnswer() {
   panes.showPlain("");
   state.textContent = "";
   byId("detected").textContent = "";
-  for (const id of ["copy", "flags", "glossary-report", "alternatives", "word-map"]) byId(id).hidden = true;
+  for (const id of ["copy", "flags", "glossary-report", "alternatives", "word-map", "heat-map"]) byId(id).hidden = true;
 }
 
 /** Put an alternative in the place of the translation, and that in its place. */
@@ -175,6 +185,7 @@ function takeAlternative(index) {
   shown.text = text;
   panes.showPlain(text);
   wordMap.show([]);
+  heatMap.show([]);
   byId("flags").hidden = true;
   showAlternatives({ sheet: byId("alternatives"), list: byId("alternative-list") }, shown.alternatives, takeAlternative);
   byId("alternative-list").querySelectorAll("button")[index]?.focus();
@@ -261,6 +272,10 @@ async function useLanguage(tag) {
 // --- start ---
 
 function listen() {
+  // Weights cost the server a second pass, so they are asked for once somebody wants to see them.
+  byId("heat-map").addEventListener("toggle", () => {
+    if (byId("heat-map").open && shown) live.now();
+  });
   source.addEventListener("input", () => {
     panes.typed();
     changed();

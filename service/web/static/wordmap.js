@@ -1,15 +1,17 @@
-// The word map: which word of the text each word of the translation comes from, as a table. The API
-// tells one source token for every target token, the one that had most attention, so there is one
-// square a token; the shade is the network's probability of the word.
+// Two tables of words of a translation by words of its text. The word map: from which word each one
+// comes, one square a token, as the API's `alignment` has it; the shade is the network's probability
+// of the word. The heat map: how much each one attended to every word, as `attention` has it.
 
 import { number, t } from "./strings.js";
 
 const MAX_WORDS = 60;
+const FAINT = 0.02;
 const LEVELS = [0.2, 0.4, 0.6, 0.8];
 
-export class WordMap {
-  constructor({ details, scroll, choice, select }) {
-    Object.assign(this, { details, scroll, choice, select, segments: [] });
+/** A table; `square` makes a cell of a word and the index of a source word, or null for none. */
+export class WordTable {
+  constructor({ details, scroll, choice, select, square, none = "" }) {
+    Object.assign(this, { details, scroll, choice, select, square, none, segments: [] });
     details.addEventListener("toggle", () => this.#draw());
     select.addEventListener("change", () => this.#draw());
   }
@@ -34,6 +36,10 @@ export class WordMap {
     const one = this.segments[Number(this.select.value) || 0];
     this.scroll.replaceChildren();
     if (!this.details.open || !one) return;
+    if (!one.targetWords.some((word) => one.sourceWords.some((_, index) => this.square(word, index)))) {
+      this.scroll.append(cell("p", this.none && t(this.none)));
+      return;
+    }
     const sourceAt = one.source[0];
     const targetAt = one.target[0];
     const sources = one.sourceWords.slice(0, MAX_WORDS);
@@ -42,7 +48,7 @@ export class WordMap {
     const rows = one.targetWords.slice(0, MAX_WORDS).map((word) => {
       const name = cell("th", cut(one.segment.text, word, targetAt));
       name.scope = "row";
-      return row([name, ...sources.map((_, index) => square(word, index))]);
+      return row([name, ...sources.map((_, index) => this.square(word, index) ?? cell("td", ""))]);
     });
     const table = document.createElement("table");
     table.className = "map";
@@ -54,12 +60,22 @@ export class WordMap {
   }
 }
 
-function square(word, index) {
-  if (!word.sources.includes(index)) return cell("td", "");
-  const probability = word.probability ?? 1;
+/** Of the word map. */
+export function linkSquare(word, index) {
+  return word.sources.includes(index) ? shaded(word.probability ?? 1, "sure") : null;
+}
+
+/** Of the heat map; what rounds to nothing is left empty. */
+export function attentionSquare(word, index) {
+  const weight = word.weights?.[index] ?? 0;
+  return weight < FAINT ? null : shaded(weight, "attends");
+}
+
+/** A cell whose shade is a share of 1, which is also its text. */
+function shaded(share, key) {
   const made = cell("td", "");
-  made.className = `level-${1 + LEVELS.filter((level) => probability > level).length}`;
-  const said = cell("span", t("sure", { percent: number(Math.round(probability * 100)) }));
+  made.className = `level-${1 + LEVELS.filter((level) => share > level).length}`;
+  const said = cell("span", t(key, { percent: number(Math.round(share * 100)) }));
   said.className = "hidden-text";
   made.title = said.textContent;
   made.append(said);

@@ -9,8 +9,8 @@ const UNSPACED = /\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Scri
  * Segments of a translation with their places in both texts.
  *
  * Each is `{segment, source: [start, end], target: [start, end], sourceWords, targetWords}`; a word is
- * `{start, end, sources, probability}`, its places those in the whole text, `sources` indexes of
- * `sourceWords`. A segment that is found in neither text is left out.
+ * `{start, end, sources, probability, weights}`, its places those in the whole text, `sources` indexes
+ * of `sourceWords`, `weights` one for each of these. A segment that is found in neither text is left out.
  */
 export function placed(source, translation) {
   const found = [];
@@ -47,9 +47,20 @@ function linked(segment, sourceStart, targetStart) {
       sum += logs[token] ?? 0;
     }
     word.sources = [...counts.keys()].sort((one, other) => counts.get(other) - counts.get(one));
+    word.weights = weightsOf(segment.attention, word, source.words);
     word.probability = logs.length ? Math.exp(sum / word.tokens.length) : null;
   }
   return { sourceWords: source.words, targetWords: target.words };
+}
+
+/** How much a target word attended to each source word: the mean of its tokens; null if untold. */
+function weightsOf(attention, word, sourceWords) {
+  if (!attention) return null;
+  const all = (tokens, row) => tokens.reduce((sum, token) => sum + (row?.[token] ?? 0), 0);
+  return sourceWords.map((one) => {
+    const sums = word.tokens.map((token) => all(one.tokens, attention[token]));
+    return sums.reduce((sum, value) => sum + value, 0) / sums.length;
+  });
 }
 
 /** Words of tokens, with for every token the index of its word, or -1. */

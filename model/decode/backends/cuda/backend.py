@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from model.config import SpecialTokens
+from model.decode.attention import FloatArray, forced_attention
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.kernels.opening import open_kernels
 from model.decode.backends.cuda.network import GridNetwork
@@ -48,6 +49,7 @@ class GridBackend:
         Raises:
             UnsupportedVariantError: If the network has positions inside attention.
         """
+        self._transformer = transformer
         kernels = None if launcher is None else open_kernels(transformer, launcher)
         self._network = GridNetwork(transformer, kernels)
         self._tokens = tokens
@@ -111,6 +113,10 @@ class GridBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._grids[self._widths.pop(slot_id)].release(slot_id)
+
+    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
+        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
+        return forced_attention(self._transformer, request, token_ids)
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far: sources of like lengths share a bucket's length."""

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.decode import beam_search
+from model.decode.attention import FloatArray, forced_attention
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
@@ -45,6 +46,7 @@ class EagerBackend:
         Raises:
             UnsupportedVariantError: If the fast path does not run this network.
         """
+        self._transformer = transformer
         self._tokens = tokens
         self._shortlist = shortlist
         self._network = CachedNetwork(
@@ -99,6 +101,10 @@ class EagerBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
+
+    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
+        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
+        return forced_attention(self._transformer, request, token_ids)
 
     def num_encoded_tokens(self) -> int:
         """Source tokens encoded so far: each batch is as wide as its longest source."""
