@@ -15,7 +15,7 @@ from model.documents.json_file import open_json
 from model.documents.limits import DocumentLimits, check_size
 from model.documents.markdown import open_markdown
 from model.documents.office import open_docx, open_pptx, open_xlsx
-from model.documents.opendocument import open_odp, open_odt
+from model.documents.opendocument import open_odp, open_ods, open_odt
 from model.documents.plain import open_plain
 from model.documents.subtitles import open_srt, open_vtt
 from model.documents.table import open_csv, open_tsv
@@ -42,6 +42,7 @@ _OPENERS: Mapping[str, tuple[Open, str]] = MappingProxyType(
         "pptx": (open_pptx, f"{_OFFICE}.presentationml.presentation"),
         "xlsx": (open_xlsx, f"{_OFFICE}.spreadsheetml.sheet"),
         "odt": (open_odt, "application/vnd.oasis.opendocument.text"),
+        "ods": (open_ods, "application/vnd.oasis.opendocument.spreadsheet"),
         "odp": (open_odp, "application/vnd.oasis.opendocument.presentation"),
         "epub": (open_epub, "application/epub+zip"),
         "xliff": (open_xliff, "application/xliff+xml"),

@@ -1,7 +1,8 @@
-"""OpenDocument (.odt, .odp): text of paragraphs and headings, with its spans and links inside.
+"""OpenDocument (.odt, .odp, .ods): text of paragraphs and headings, with spans and links inside.
 
 Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own;
-fields (page numbers, dates, references) are words that stay; deleted text stays.
+fields (page numbers, dates, references) are words that stay; deleted text stays. So does what a
+cell of a workbook shows of a formula, a number or a date: programs write that anew.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,7 +35,13 @@ _BORDERS = frozenset(
     text:alphabetical-index
     """.split()  # noqa: SIM905
 )
-_SKIPPED = frozenset({"text:tracked-changes", "text:note-citation", "office:scripts"})
+_SKIPPED = frozenset(
+    {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
+)
+_CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
+_VALUES = ("table:formula", "office:string-value")
+_IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
+"""What stands in a cell and is no part of what it shows."""
 
 
 def open_odt(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
@@ -51,6 +58,11 @@ def open_odp(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> 
     return _open("odp", data, limits)
 
 
+def open_ods(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A workbook; errors as of `open_odt`."""
+    return _open("ods", data, limits)
+
+
 def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     archive = Archive(kind, data, limits)
     if _PARTS[0] not in archive.names:
@@ -61,7 +73,8 @@ def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
     def read(_name: str, text: str) -> Template:
         events = list(xml_events(text, kind, limits))
         builder = TemplateBuilder(kind=kind, limits=limits)
-        read_xml(events, _roles(events), builder, is_prose=False)
+        roles = _workbook_roles(events) if kind == "ods" else _roles(events)
+        read_xml(events, roles, builder, is_prose=False)
         return builder.template()
 
     names = [name for name in _PARTS if name in archive.names]
@@ -75,6 +88,27 @@ def _roles(events: Sequence[Event]) -> Iterator[Role]:
             num_prose += 1 if event.kind == "start" else -1
         if event.kind == "start":
             yield _role(event.name, is_inside=num_prose > 0)
+
+
+def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:
+    """Roles where paragraphs of cells that do not hold a text are left as they are."""
+    starts = [event for event in events if event.kind in ("start", "end")]
+    roles = _roles(events)
+    computed = [False]
+    for event in starts:
+        is_place = event.name in _CELLS or event.name in _IN_CELLS
+        if event.kind == "end":
+            del computed[len(computed) - is_place :]
+            continue
+        if is_place:
+            computed.append(event.name in _CELLS and not _holds_text(event))
+        role = next(roles)
+        yield "skipped" if computed[-1] and event.name in _PROSE else role
+
+
+def _holds_text(cell: Event) -> bool:
+    kind = cell.attributes.get("office:value-type", "string")
+    return kind == "string" and not any(name in cell.attributes for name in _VALUES)
 
 
 def _role(name: str, *, is_inside: bool) -> Role:

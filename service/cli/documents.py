@@ -6,6 +6,7 @@ command's (`service.cli.translate`), how documents are read `model.documents`.
 
 import argparse
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,11 @@ from model.documents.formats import KINDS, kind_of, open_document
 from model.documents.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
 from service.cli.line_input import Input, opened_bytes
-from service.cli.read_files import ReadFiles
+from service.cli.line_output import LineOutput, Make
 
 LINES = "lines"
 _SAMPLE_TEXTS = 50
-_ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "odp", "epub"})
+_ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
 
 
 class Lines(Protocol):
@@ -91,41 +92,42 @@ def document_sample(document: Document) -> str:
     return "\n".join(document.texts[:_SAMPLE_TEXTS])
 
 
-def translate_document(
-    document: Document, work: Lines, output: Path | None, read: ReadFiles
-) -> None:
-    """Translate a document; its file appears when it is whole.
+def translate_document(document: Document, work: Lines, output: LineOutput | None) -> None:
+    """Translate the texts of a document that are not in `output` yet; without one, write it out.
 
-    Raises:
-        DataError: The output cannot be written.
+    Args:
+        document: What is translated.
+        work: What translates.
+        output: Where texts are kept, each as a line of JSON; `maker` makes the document of them.
     """
     from tqdm import tqdm
 
-    if output is not None:
-        read.refuse(output, output)
     rows = [(text, "") for text in document.texts]
-    found = {}
-    with tqdm(total=len(rows), unit=" texts", disable=not sys.stderr.isatty()) as bar:
-        for index, text in work.lines(rows, is_nearest=False):
-            found[index] = text
+    kept = set() if output is None else {*range(output.num_done), *output.ahead}
+    missing = [index for index in range(len(rows)) if index not in kept]
+    found: dict[int, str] = {}
+    is_hidden = not sys.stderr.isatty()
+    with tqdm(total=len(rows), initial=len(kept), unit=" texts", disable=is_hidden) as bar:
+        for place, text in work.lines([rows[index] for index in missing], is_nearest=False):
+            if output is None:
+                found[place] = text
+            else:
+                output.keep(missing[place], json.dumps(text))
             bar.update()
-    result = document.rebuild([found[index] for index in range(len(rows))])
-    if output is None:
-        sys.stdout.buffer.write(result)
-        sys.stdout.flush()
-    else:
-        _write(output, result)
+    if output is not None:
+        output.settle(len(rows) - output.num_done)
+        return
+    sys.stdout.buffer.write(document.rebuild([found[index] for index in range(len(rows))]))
+    sys.stdout.flush()
 
 
-def _write(path: Path, data: bytes) -> None:
-    final = Path(os.path.realpath(path))  # a link stays one
-    partial = final.with_name(f".{final.name}.partial")
-    try:
-        try:
-            partial.write_bytes(data)
-            partial.replace(final)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror}") from error
+def maker(document: Document) -> Make:
+    """What makes the translated document of its texts, once all of them are there."""
+
+    def make(lines: Path, path: Path) -> None:
+        with lines.open(encoding="ascii") as texts, path.open("wb") as file:
+            file.write(document.rebuild([json.loads(text) for text in texts]))
+            file.flush()
+            os.fsync(file.fileno())
+
+    return make

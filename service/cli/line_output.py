@@ -3,10 +3,10 @@
 Owns the file that grows beside it, `.NAME.IDENTITY.partial`: plain text to its end, so that whole
 lines can be counted. Lines that are ready before their turn are kept in a second file, `….ahead`,
 each with its number, so that nothing that was finished is lost, however far the next line in order
-is. Where the name ends in `.gz` the lines are packed into a third file, and the others only removed
-when that one has the name. The identity stands for everything the lines depend on, so lines of
-other inputs are never continued, and a command that was killed before the removal, done once more,
-gives the same bytes.
+is. Where the name ends in `.gz` the lines are packed into a third file, or a document is made of
+them there, and the others are only removed when that one has the name. The identity stands for
+everything the lines depend on, so lines of other inputs are never continued, and a command that was
+killed before the removal, done once more, gives the same bytes.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -29,6 +29,10 @@ PARTIAL_SUFFIX = ".partial"
 
 _BLOCK = 2**20
 _MAX_NAME_BYTES = 255
+
+
+Make = Callable[[Path, Path], None]
+"""Writes a file, the second, of the lines of another one, which stays."""
 
 
 class LineOutput:
@@ -77,13 +81,16 @@ class LineOutput:
 
 
 @contextmanager
-def opened_output(path: Path, identity: str | None, *, read: ReadFiles) -> Iterator[LineOutput]:
+def opened_output(
+    path: Path, identity: str | None, *, read: ReadFiles, make: Make | None = None
+) -> Iterator[LineOutput]:
     """Write a file of lines; it gets its name when the block is left without an error.
 
     Args:
         path: The file; replaced if it is there. Packed if it ends in `.gz`.
         identity: Of the input and the settings; None begins anew, and leaves nothing to go on from.
         read: What the command reads, none of which is written.
+        make: Makes the file of the lines, where it is more than these.
 
     Raises:
         DataError: The file cannot be written, or another command writes it; or it is one that is
@@ -109,8 +116,9 @@ def opened_output(path: Path, identity: str | None, *, read: ReadFiles) -> Itera
                     partial.unlink()
                     ahead.unlink(missing_ok=True)
                 raise
-            if path.suffix == ".gz":
-                _pack(partial, packed)
+            make = make or (_pack if path.suffix == ".gz" else None)
+            if make is not None:
+                make(partial, packed)
                 packed.replace(final)
                 ahead.unlink()
                 partial.unlink()

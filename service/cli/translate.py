@@ -11,7 +11,7 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, zip_longest
@@ -25,6 +25,7 @@ from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
     add_format_argument,
     document_sample,
+    maker,
     opened_document,
     translate_document,
 )
@@ -144,22 +145,33 @@ def run(arguments: argparse.Namespace) -> int:
         direction.directory, checkpoint, device=device, max_rows=max_rows
     )
     work = _Work(translator, direction, search, control)
-    if document is not None:
-        translate_document(document, work, arguments.output, read)
-        work.report()
-        return 0
     with ExitStack() as stack:
         output = identity = None
         if arguments.output is not None:
             facts = [name, direction.pair, search, checkpoint.compute_type, control.target_prefix]
             facts += [] if control.glossary is None else [control.glossary.entries]
             facts += ["shortlist"] if arguments.shortlist else []
+            facts += [] if document is None else [document.kind, document.texts]
             identity = _identity(inputs, *facts)
-            output = stack.enter_context(opened_output(arguments.output, identity, read=read))
-        stack.enter_context(_reporting_interruption(output, is_kept=identity is not None))
-        _translate(inputs, work, output)
+            output = stack.enter_context(_opened(arguments.output, identity, read, document))
+        unit = "lines" if document is None else "texts"
+        stack.enter_context(
+            _reporting_interruption(output, is_kept=identity is not None, unit=unit)
+        )
+        if document is None:
+            _translate(inputs, work, output)
+        else:
+            translate_document(document, work, output)
     work.report()
     return 0
+
+
+def _opened(
+    path: Path, identity: str | None, read: ReadFiles, document: "Document | None"
+) -> AbstractContextManager[LineOutput]:
+    """The output of lines, or of the texts of a document, which becomes one."""
+    make = None if document is None else maker(document)
+    return opened_output(path, identity, read=read, make=make)
 
 
 def _chosen_input(arguments: argparse.Namespace) -> Input:
@@ -180,15 +192,15 @@ def _copy(source: Input, document: "Document | None", arguments: argparse.Namesp
     """Write every line as it is: it is in the language that is asked for."""
     read = ReadFiles(source.files, folders=[])
     read.refuse_streams()
-    if document is not None:
-        translate_document(document, _Unchanged(), arguments.output, read)
-        return 0
     with ExitStack() as stack:
         output = None
         if arguments.output is not None:
-            identity = _identity([source], "unchanged")
-            output = stack.enter_context(opened_output(arguments.output, identity, read=read))
-        _translate([source], _Unchanged(), output)
+            identity = _identity([source], "unchanged", *([document.kind] if document else []))
+            output = stack.enter_context(_opened(arguments.output, identity, read, document))
+        if document is None:
+            _translate([source], _Unchanged(), output)
+        else:
+            translate_document(document, _Unchanged(), output)
     return 0
 
 
@@ -229,7 +241,9 @@ def _translate(
 
 
 @contextmanager
-def _reporting_interruption(output: LineOutput | None, *, is_kept: bool) -> Iterator[None]:
+def _reporting_interruption(
+    output: LineOutput | None, *, is_kept: bool, unit: str
+) -> Iterator[None]:
     """Print, when the command is interrupted, what is written and how to go on."""
     try:
         yield
@@ -238,7 +252,7 @@ def _reporting_interruption(output: LineOutput | None, *, is_kept: bool) -> Iter
             left = "with --output FILE, the same command goes on where it was interrupted"
         elif is_kept:
             left = (
-                f"{output.num_lines} lines are kept beside {output.path}; the same command goes on"
+                f"{output.num_lines} {unit} are kept beside {output.path}; the same command goes on"
                 " from there"
             )
         else:

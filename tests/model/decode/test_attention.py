@@ -52,7 +52,8 @@ def _weights(found: Hypothesis) -> np.ndarray:
 
 
 def _found(session: DecodingSession, *requests: DecodeRequest) -> list[tuple[Hypothesis, ...]]:
-    slots, found = session.admit(requests), {}
+    slots = session.admit(requests)
+    found: dict[int, tuple[Hypothesis, ...]] = {}
     while not session.is_idle:
         found |= {one.slot_id: one.hypotheses for one in session.step()}
     session.check_integrity()

@@ -121,6 +121,27 @@ def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
     assert "<text:p>gone</text:p>" in rebuilt["content.xml"]
 
 
+def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
+    def cell(text: str, attributes: str = "office:value-type='string'", beside: str = "") -> str:
+        return f"<table:table-cell {attributes}><text:p>{text}</text:p>{beside}</table:table-cell>"
+
+    note = "<office:annotation><text:p>a note</text:p></office:annotation>"
+    body = "<table:table table:name='cat'><table:table-row>" + "".join(
+        [
+            cell("A <text:span>black</text:span> cat"),
+            cell("one", "office:value-type='float' office:value='1'", note),
+            cell("two", "office:value-type='string' table:formula='of:=[.A1]'"),
+            cell("a dog", "", "<text:p>sleeps</text:p>"),
+            cell("may", "office:value-type='date'"),
+        ]
+    )
+    document = open_document(odt(f"{body}</table:table-row></table:table>"), "ods")
+    assert plain_texts(document) == ["A black cat", "a note", "a dog", "sleeps"]
+    rebuilt = in_capitals(document)["content.xml"]
+    assert all(f"<text:p>{text}</text:p>" in rebuilt for text in ("one", "two", "A DOG", "may"))
+    assert "table:name='cat'" in rebuilt
+
+
 def test_pages_of_a_book_are_read_as_pages() -> None:
     page = (
         "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'><head>"

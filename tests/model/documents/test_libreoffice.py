@@ -117,8 +117,9 @@ def test_formatting_stays_with_its_words(folder: Path, tmp_path: Path, ending: s
     )
 
 
-def test_tables(folder: Path, tmp_path: Path) -> None:
-    made = converted(folder / "table.csv", "xlsx", folder)
+@pytest.mark.parametrize("ending", ["xlsx", "ods"])
+def test_tables(folder: Path, tmp_path: Path, ending: str) -> None:
+    made = converted(folder / "table.csv", ending, folder)
     text = shown(in_capitals(made, tmp_path), tmp_path, "csv")
     assert [wanted for wanted in TABLE_TEXTS if wanted not in text] == []
 
@@ -145,7 +146,7 @@ def test_books(folder: Path, tmp_path: Path) -> None:
 
 def test_what_it_made_comes_back_as_it_was_where_nothing_is_translated(folder: Path) -> None:
     for path in sorted(folder.glob("*.[!h]*")):
-        if path.suffix not in (".docx", ".odt", ".xlsx", ".pptx", ".odp", ".epub"):
+        if path.suffix not in (".docx", ".odt", ".xlsx", ".ods", ".pptx", ".odp", ".epub"):
             continue
         document = open_document(path.read_bytes(), path.suffix[1:])
         assert any(without_codes(text) for text in document.texts)

@@ -1,9 +1,13 @@
 import json
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from model.documents.formats import open_document
+from model.offline.translator import Translator
+from service.cli.line_output import LineOutput
 from service.cli.main import main
 from support.made_documents import docx, members_of
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
@@ -43,6 +47,43 @@ def test_an_archive_wants_a_file(flags: list[str], tmp_path: Path) -> None:
     assert main(["translate", str(report), *flags[:2], *same]) == 0
     with zipfile.ZipFile(output) as archive:
         assert archive.testzip() is None
+
+
+def test_a_document_that_was_interrupted_goes_on(
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    page, whole, output = (tmp_path / name for name in ("page.html", "whole.html", "out.html"))
+    words = ("A cat.", "It sees\nthe river.", "A dog.", "It sleeps.", "A bird.")
+    page.write_text("".join(f"<pre>{one}</pre>" for one in words))
+    assert main(["translate", str(page), *flags, "--output", str(whole)]) == 0
+    keep = LineOutput.keep
+
+    def keep_two(kept: LineOutput, number: int, line: str) -> None:
+        keep(kept, number, line)
+        if kept.num_lines == 2:
+            raise KeyboardInterrupt
+
+    again = ["translate", str(page), *flags, "--output", str(output)]
+    with monkeypatch.context() as patch:
+        patch.setattr(LineOutput, "keep", keep_two)
+        assert main(again) == 130
+    assert f"2 texts are kept beside {output}; the same command goes on" in capfd.readouterr().err
+    assert not output.exists()
+    asked: list[str] = []
+    each = Translator.translate_each
+
+    def counted(own: Translator, texts: list[str], *rest: Any, **options: Any) -> Any:
+        asked.extend(texts)
+        return each(own, texts, *rest, **options)
+
+    monkeypatch.setattr(Translator, "translate_each", counted)
+    assert main(again) == 0
+    assert len(asked) == len(open_document(page.read_bytes(), "html").texts) - 2
+    assert output.read_bytes() == whole.read_bytes()
+    assert sorted(tmp_path.iterdir()) == sorted([page, whole, output])
 
 
 def test_what_cannot_be_read_is_named(
