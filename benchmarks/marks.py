@@ -9,8 +9,6 @@ kept them or were flagged, and chrF against the references, and writes
 benchmarks/results/marks-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
 """
 
-import argparse
-import json
 import random
 import re
 import sys
@@ -23,7 +21,7 @@ from pathlib import Path
 
 from sacrebleu import corpus_chrf
 
-from benchmarks.machine import describe_command, describe_machine
+from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator

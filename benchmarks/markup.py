@@ -11,23 +11,19 @@ translation was written, how many sentences kept their elements, and chrF withou
 benchmarks/results/markup-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
 """
 
-import argparse
 import html
-import json
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from sacrebleu import corpus_chrf
 
-from benchmarks.machine import describe_command, describe_machine
 from benchmarks.marks import dev_pairs
+from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.decode.session import Hypothesis
 from model.documents.html import html_template
@@ -354,28 +350,7 @@ def table(figures: Sequence[Figures]) -> str:
 
 def main() -> None:
     """Measure, write, print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds en-de/ and en-zh/")
-    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    parser.add_argument("--sentences", type=int, default=300, help="a direction (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
-    arguments = parser.parse_args()
-    started = datetime.now(UTC)
-    figures: list[Figures] = []
-    for path in sorted(arguments.checkpoints.glob("*/config.json")):
-        figures += measure(path.parent, arguments.data, arguments.sentences)
-        print(f"{path.parent.name}: done", file=sys.stderr)
-    result = {
-        "benchmark": "markup",
-        "command": describe_command("benchmarks.markup", sys.argv[1:]),
-        "started": started.isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "rows": [asdict(one) for one in figures],
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"markup-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"\n{table(figures)}\n\n{path}")
+    measure_all("markup", (__doc__ or "").splitlines()[0], measure, table)
 
 
 if __name__ == "__main__":

@@ -48,18 +48,27 @@ def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
 
 
-def check_footprint(manifest: Manifest, limits: SessionLimits, limit: int | None) -> int:
+def shortlist_bytes(manifest: Manifest) -> int:
+    """Bytes of the output layer that a shortlist keeps beside the packed one, row by row."""
+    return manifest.network.output_size * manifest.network.d_model
+
+
+def check_footprint(
+    manifest: Manifest, limits: SessionLimits, limit: int | None, *, with_shortlist: bool = False
+) -> int:
     """The bytes that tables and caches take, if they fit.
 
     Args:
         manifest: Of the checkpoint.
         limits: Of its session.
         limit: Bytes that there are; None lets everything pass.
+        with_shortlist: Sentences choose from lists, for which the output layer is kept twice.
 
     Raises:
         ConfigError: They do not; the message names the values, what they need and the limit.
     """
     num_bytes = table_bytes(manifest, limits) + cache_bytes(manifest, limits)
+    num_bytes += shortlist_bytes(manifest) if with_shortlist else 0
     if limit is not None and num_bytes > limit:
         prefix = manifest.max_prefix_length - 1  # without the start token
         raise ConfigError(

@@ -12,7 +12,6 @@ Which marks there are is `model.text.marks`; what is tried after one way failed 
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +19,7 @@ from model.text.casing import Casing, lowered, raised
 from model.text.inline_codes import LOOSE_CODES, OPENING_CODES, is_loose, partners
 from model.text.marks import LOOSE_KINDS, Kind, Mark
 from model.text.placing import placed_marks
+from model.text.scripts import is_one_word
 
 _ORDERED = re.compile(r"%[#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z@]{1,3}|\{\}")
 # Placeholders that a number is filled into, around which a sentence has plurals.
@@ -144,7 +144,7 @@ def carry(
             loose.append(_loose(mark, shown, text[end : end + 1]))
             # Of two spaces, one before it and one behind it, one is left; two words stay two.
             done += not shown[-1:].strip() and text[end : end + 1].isspace()
-            shown += " " if _is_one_word(shown[-1:], text[end : end + 1]) else ""
+            shown += " " if is_one_word(shown[-1:], text[end : end + 1]) else ""
             continue
         is_number = kind == "number" or _COUNTED.fullmatch(mark) is not None
         name = next(free[is_number], None) or next(free[False], None)
@@ -327,19 +327,11 @@ def _beside_words(one: Loose, text: str, place: int, placed: Sequence[_Placed]) 
     if inside is not None:
         place = inside.start if is_opening else inside.end
     step = -1 if is_opening else 1
-    while 0 < place < len(text) and _is_one_word(text[place - 1], text[place]):
+    while 0 < place < len(text) and is_one_word(text[place - 1], text[place]):
         place += step
     if is_opening:
         return place + len(text[place:]) - len(text[place:].lstrip(" "))
     return len(text[:place].rstrip(" "))
-
-
-def _is_one_word(before: str, after: str) -> bool:
-    """Whether two characters, one behind the other, are of one word; nothing is of none."""
-    return all(
-        character.isalnum() and unicodedata.east_asian_width(character) not in {"W", "F"}
-        for character in (before, after)
-    )
 
 
 def _parts(text: str, placed: Sequence[_Placed]) -> Iterator[tuple[str, bool]]:

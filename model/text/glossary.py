@@ -6,11 +6,11 @@ any characters are. It is exact: an inflected form is no term. How a term comes 
 `model.text.tries` and `model.text.carrying`: terms are marks that something else stands for.
 """
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from model.text.marks import Mark
+from model.text.scripts import is_one_word
 
 MAX_ENTRIES = 500
 MAX_TERM_CHARACTERS = 200
@@ -98,6 +98,10 @@ class Glossary:
     def first_hop(self) -> "Glossary":
         """The same where a text goes into another language first: terms are carried there."""
         return Glossary(self.entries, is_carried=True)
+
+    def hops(self) -> "tuple[Glossary, Glossary]":
+        """Those of both hops."""
+        return self.first_hop(), self.second_hop()
 
     def second_hop(self) -> "Glossary":
         """What finds the targets in the language between, and leaves them as they are."""
@@ -199,15 +203,7 @@ def _gaps(text: str, marks: Sequence[Mark]) -> Iterator[tuple[int, int]]:
 
 def _is_edge(text: str, place: int) -> bool:
     """Whether a word may begin or end at a place."""
-    return not 0 < place < len(text) or not _is_one_word(text[place - 1], text[place])
-
-
-def _is_one_word(before: str, after: str) -> bool:
-    return all(
-        (character.isalnum() or character == "_")
-        and unicodedata.east_asian_width(character) not in {"W", "F"}
-        for character in (before, after)
-    )
+    return not 0 < place < len(text) or not is_one_word(text[place - 1], text[place], joining="_")
 
 
 def _place_of(target: str, text: str) -> int:

@@ -1,7 +1,8 @@
 """Scripts: which one a text is written in, and which one a language is written in.
 
 Owns the two tables that detection needs before any statistics: most languages that are loaded
-together are told apart by their letters alone. Where sentences end is `model.text.segmenter`.
+together are told apart by their letters alone; and which characters are of one word. Where
+sentences end is `model.text.segmenter`.
 """
 
 import unicodedata
@@ -75,6 +76,22 @@ _BY_SUBTAG: Mapping[str, str] = MappingProxyType(
     }
 )
 """Scripts as a language tag names them (ISO 15924)."""
+
+
+def is_one_word(before: str, after: str, *, joining: str = "") -> bool:
+    """Whether two characters, one behind the other, are of one word; nothing is of none.
+
+    Args:
+        before: A character, or nothing.
+        after: Likewise.
+        joining: Characters that are of a word beside letters and digits.
+    """
+    return all(
+        character != ""
+        and (character.isalnum() or character in joining)
+        and unicodedata.east_asian_width(character) not in {"W", "F"}
+        for character in (before, after)
+    )
 
 
 def script_of_language(tag: str) -> str:

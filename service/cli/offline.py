@@ -121,7 +121,12 @@ def opened_translator(
 
     limits = session_limits(checkpoint.manifest, max_rows=max_rows, max_slots=max_rows)
     try:
-        check_footprint(checkpoint.manifest, limits, memory_limit(device))
+        check_footprint(
+            checkpoint.manifest,
+            limits,
+            memory_limit(device),
+            with_shortlist=checkpoint.shortlist is not None,
+        )
     except ConfigError as error:
         raise CheckpointError(directory / CONFIG_FILE, str(error)) from error
     return Translator(checkpoint, max_rows=max_rows)

@@ -42,7 +42,7 @@ class Figures:
             EngineCollector(
                 counters=self.counters,
                 num_pending=lambda: sum(one.supervisor.num_pending for one in self._deployments),
-                max_pending=max_pending,
+                max_pending=lambda: max_pending * max(len(self._deployments), 1),
                 ready=lambda: self._routes.ready,
                 engines=self.engines,
                 is_loaded=lambda: self._routes.by_directory,

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from model.request import Hypothesis
-from model.text.glossary import TermUse
+from model.text.glossary import Glossary, TermUse
 from model.text.language import LanguagePair
 from model.text.pipeline import hypotheses_at
 from model.text.rounds import Draft
@@ -34,6 +34,7 @@ from service.models.translator import OnlineTranslator, searched, within
 
 T = TypeVar("T")
 U = TypeVar("U")
+_Glossaries = tuple[Glossary | None, Glossary | None]  # of either hop
 
 
 class Translator(Protocol):
@@ -100,14 +101,15 @@ class TwoHops:
         self, request: TranslationRequest, deadline: float, on_segment: OnSegment | None
     ) -> list[TranslatedText]:
         into, out_of = request.route.hops
-        plain = _first_hop(request)
+        glossaries = await self._glossaries(request)
+        plain = _first_hop(request, glossaries)
         texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
         request = replace(request, priority=priority)
         firsts = [text.translation for text in texts]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
-        between = _second_hop(request, pivots, firsts)
+        between = _second_hop(request, pivots, firsts, glossaries)
         told = None if on_segment is None else _Told(texts, on_segment, self._segment, between)
         found, _ = await self._second.search(
             between,
@@ -128,6 +130,14 @@ class TwoHops:
             return self._finished(prepared, text[1], request)
 
         return await self._map(finish, list(zip(texts, hopped, strict=True)), request)
+
+    async def _glossaries(self, request: TranslationRequest) -> _Glossaries:
+        """Those of both hops, made on the text thread."""
+        if request.glossary is None:
+            return None, None
+        made = self._first.map(Glossary.hops, [request.glossary], [0], request.priority)
+        (glossaries,) = [hops async for hops in made]
+        return glossaries
 
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
@@ -295,34 +305,30 @@ def _starts(prepared: PreparedText) -> list[int]:
     return list(accumulate(len(before) + len(separator) for separator, before in pairs))[:-1]
 
 
-def _first_hop(request: TranslationRequest) -> TranslationRequest:
+def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> TranslationRequest:
     """What is asked of the way into the pivot: terms are there already what they become."""
-    glossary = request.glossary
     return replace(
         request,
         num_alternatives=0,
         max_length=None,
         target_prefixes=(),
         sampling=None,
-        glossary=None if glossary is None else glossary.first_hop(),
+        glossary=glossaries[0],
     )
 
 
 def _second_hop(
-    request: TranslationRequest, pivots: tuple[str, ...], firsts: Sequence[Translation]
+    request: TranslationRequest,
+    pivots: tuple[str, ...],
+    firsts: Sequence[Translation],
+    glossaries: _Glossaries,
 ) -> TranslationRequest:
     """What is asked of the way out of it, of each segment as a text."""
     prefixes: list[str] = []
     for prefix, text in zip(request.target_prefixes, firsts, strict=False):
         num_segments = sum(not segment.is_verbatim for segment in text.segments)
         prefixes += [prefix, *[""] * (num_segments - 1)][:num_segments]
-    glossary = request.glossary
-    return replace(
-        request,
-        texts=pivots,
-        target_prefixes=tuple(prefixes),
-        glossary=None if glossary is None else glossary.second_hop(),
-    )
+    return replace(request, texts=pivots, target_prefixes=tuple(prefixes), glossary=glossaries[1])
 
 
 def _hopped(

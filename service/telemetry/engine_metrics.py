@@ -53,7 +53,7 @@ class EngineCollector(Collector):
     Args:
         counters: The latest counters, of all engines together; zeros before the first.
         num_pending: Segments accepted and not yet answered.
-        max_pending: How many there may be.
+        max_pending: How many there may be, in all engines together.
         ready: What the latest engine said when it was warm, with all checkpoints; None before.
         engines: Those that serve: that of the start, whether it is there or not, and others by a
             checkpoint that each was loaded for.
@@ -65,7 +65,7 @@ class EngineCollector(Collector):
         *,
         counters: Callable[[], EngineCounters],
         num_pending: Callable[[], int],
-        max_pending: int,
+        max_pending: Callable[[], int],
         ready: Callable[[], Ready | None],
         engines: Callable[[], Mapping[str, EngineFacts]],
         is_loaded: Callable[[], Mapping[str, bool]] = dict,
@@ -90,7 +90,7 @@ class EngineCollector(Collector):
         yield _gauge(
             "pending_segments", "Segments accepted and not yet answered.", self._num_pending()
         )
-        yield _gauge("max_pending_segments", "Segments that may be pending.", self._max_pending)
+        yield _gauge("max_pending_segments", "Segments that may be pending.", self._max_pending())
         yield from _gauges(counters)
         yield _waiting(counters)
         yield from _counters(counters)

@@ -137,7 +137,12 @@ def _check_footprints(configure: Configure, limit: int | None) -> None:
         path = Path(directory)
         manifest = read_manifest(path, verify=False)  # loading verifies
         try:
-            num_bytes = check_footprint(manifest, _session_limits(manifest, configure), num_left)
+            num_bytes = check_footprint(
+                manifest,
+                _session_limits(manifest, configure),
+                num_left,
+                with_shortlist=configure.shortlist,
+            )
         except ConfigError as error:
             raise CheckpointError(
                 path / CONFIG_FILE,

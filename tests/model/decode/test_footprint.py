@@ -63,6 +63,9 @@ def test_an_ssru_keeps_as_much_of_a_long_past_as_of_a_short_one(manifest: Manife
 def test_what_fits_to_the_byte_fits_and_more_is_refused(manifest: Manifest) -> None:
     needed = check_footprint(manifest, LIMITS, None)
     assert check_footprint(manifest, LIMITS, needed) == needed
+    second = manifest.network.output_size * manifest.network.d_model
+    listed = check_footprint(manifest, LIMITS, None, with_shortlist=True)
+    assert listed == needed + second
     with pytest.raises(
         ConfigError, match=r"limits.max_source_length 64, .* for 8 rows and 3 slots"
     ):

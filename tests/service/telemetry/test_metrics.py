@@ -52,7 +52,7 @@ def _engine(counters: EngineCounters, **others: EngineFacts) -> EngineCollector:
     return EngineCollector(
         counters=lambda: counters,
         num_pending=lambda: 3,
-        max_pending=8,
+        max_pending=lambda: 8,
         ready=lambda: READY,
         engines=lambda: {START: start} | others,
     )
@@ -241,7 +241,7 @@ def test_what_every_engines_process_takes_is_told_while_there_is_one(
         EngineCollector(
             counters=EngineCounters,
             num_pending=lambda: 0,
-            max_pending=1,
+            max_pending=lambda: 1,
             ready=lambda: None,
             engines=lambda: engines,
         )
