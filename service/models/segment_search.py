@@ -13,7 +13,7 @@ from model.request import Hypothesis
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.messages import Finished
 from service.models.segment_cache import SegmentCache
-from service.models.translation import TranslationRequest
+from service.models.translation import SegmentTally, TranslationRequest
 
 Hypotheses = tuple[Hypothesis, ...]
 SegmentsFinished = Callable[[Sequence[SegmentJob], Sequence[Finished]], None]
@@ -72,6 +72,10 @@ class SegmentSearch:
         self._fingerprint = fingerprint
         self._on_finished = on_finished
         self._on_looked_up = on_looked_up
+
+    def counted(self, number: int, tally: SegmentTally) -> int:
+        """Segments of a request for this engine, with so many that were just found."""
+        return tally.add(self._engine, number)
 
     @property
     def max_request_segments(self) -> int:

@@ -14,6 +14,7 @@ from service.models.routing import Route
 from service.models.translation import (
     DoneSegment,
     OnSegment,
+    SegmentTally,
     TranslatedText,
     TranslationRequest,
 )
@@ -51,6 +52,7 @@ class SeveralRoutes:
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
         """
+        request = replace(request, tally=SegmentTally())
         places: dict[Route, list[int]] = {}
         for place, route in enumerate(self._routes):
             places.setdefault(route, []).append(place)

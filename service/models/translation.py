@@ -35,6 +35,18 @@ class Markup:
     options: DocumentOptions = DocumentOptions()  # noqa: RUF009  # frozen
 
 
+class SegmentTally:
+    """Segments of one request, by the engine that they are for: routes of it can have the same."""
+
+    def __init__(self) -> None:
+        self._num: dict[object, int] = {}
+
+    def add(self, engine: object, number: int) -> int:
+        """How many there are for an engine, with so many more."""
+        self._num[engine] = self._num.get(engine, 0) + number
+        return self._num[engine]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranslationRequest:
     """One request, checked.
@@ -48,6 +60,7 @@ class TranslationRequest:
         max_length: Target tokens of a segment with EOS; None leaves it to the source's length,
             which caps it in any case.
         with_alignment: Also say which source token each target token attended to most.
+        tally: Counts segments of all parts of a request that was parted; None: this is the whole.
         with_attention: Also say how much each target token attended to each source token.
         timeout_seconds: The deadline, from now.
         priority: The class it is in by what is known of it; its segments wait in that one, or as
@@ -85,6 +98,7 @@ class TranslationRequest:
     sampling: Sampling | None = None
     diversity: float = 0.0
     with_attention: bool = False
+    tally: SegmentTally | None = None
 
     @property
     def controls(self) -> list[Control]:

@@ -34,6 +34,7 @@ from service.models.text_work import TextWork
 from service.models.translation import (
     OnSegment,
     SearchedText,
+    SegmentTally,
     TranslatedText,
     TranslationRequest,
 )
@@ -253,12 +254,12 @@ class OnlineTranslator:
 
         limit = self._segment_search.max_request_segments
         drafts: list[Draft[Hypothesis]] = []
-        num_segments = 0
+        tally = request.tally or SegmentTally()
         sizes = [len(text) for text in request.texts]
         asked = list(zip(request.texts, request.controls, strict=True))
         async for text in self.map(draft, asked, sizes, request.priority):
             drafts.append(text)
-            num_segments += len(text.asked)
+            num_segments = self._segment_search.counted(len(text.asked), tally)
             if num_segments > limit:
                 raise too_long(
                     f"the request has at least {num_segments} segments; the limit is {limit}",

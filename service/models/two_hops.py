@@ -101,10 +101,9 @@ class TwoHops:
         self, request: TranslationRequest, deadline: float, on_segment: OnSegment | None
     ) -> list[TranslatedText]:
         into, out_of = request.route.hops
-        glossaries = await self._glossaries(request)
-        plain = _first_hop(request, glossaries)
+        plain = _first_hop(request, glossaries := await self._glossaries(request))
         texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
-        request = replace(request, priority=priority)
+        request = replace(request, priority=priority, tally=None)  # nothing of it is pending
         firsts = [text.translation for text in texts]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim

@@ -2,6 +2,7 @@ import asyncio
 import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from service.engine.messages import Configure, Finished, SegmentTimings
 from service.errors import RequestError
 from service.models.routing import Hop, Route
 from service.models.segment_cache import SegmentCache
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.translation import SegmentTally, TranslatedText, TranslationRequest
 from service.models.translator import OnlineTranslator
 from support.tiny_checkpoint import EN_ZH, TINY_LIMITS, write_tiny_checkpoint
 
@@ -73,8 +74,10 @@ def _request(
     num_alternatives: int = 0,
     max_length: int | None = None,
     timeout_seconds: float = 60.0,
+    tally: SegmentTally | None = None,
 ) -> TranslationRequest:
     return TranslationRequest(
+        tally=tally,
         texts=tuple(texts),
         route=Route(hops=(Hop(checkpoint="tiny", pair=EN_ZH),)),
         beam_size=beam_size,
@@ -246,7 +249,7 @@ def _through(
     text: str,
     *,
     timeout_seconds: float = 60.0,
-    **options: int,
+    **options: Any,
 ) -> TranslatedText:
     translator = OnlineTranslator(
         pipeline=pipeline_of.pipeline,
@@ -289,6 +292,21 @@ def test_a_plain_text_is_submitted_once_with_the_search_that_was_asked_for(
         job.request.source_ids
         == translator.pipeline.prepare("She sells.", EN_ZH).segments[0].source_ids
     )
+
+
+def test_parts_of_a_request_are_counted_together_where_they_have_one_engine(
+    translator: OnlineTranslator,
+) -> None:
+    engine, tally = _Echo(keeps_all=True), SegmentTally()
+    text = "She sells. They run. A cat waits."
+    for _ in range(2):
+        _through(translator, engine, text, tally=tally)
+    _through(translator, _Echo(keeps_all=True), text, tally=tally)
+    num_submits = len(engine.submits)
+    with pytest.raises(RequestError, match="at least 9 segments; the limit is 8") as caught:
+        _through(translator, engine, text, tally=tally)
+    assert caught.value.problem.status == 413
+    assert len(engine.submits) == num_submits
 
 
 @pytest.mark.parametrize(("max_submits", "options"), [(1, {}), (9, {"max_length": 20})])
