@@ -94,7 +94,8 @@ def test_each_text_takes_its_route_and_the_answers_are_in_order() -> None:
         " ",
     ]
     [asked] = english.requests
-    assert asked == replace(request, texts=("one", "four"), by_source=None)
+    assert asked.tally is not None
+    assert asked == replace(request, texts=("one", "four"), by_source=None, tally=asked.tally)
     assert chinese.requests == [replace(asked, texts=("san",), route=ZH_DE)]
 
 
