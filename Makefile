@@ -11,14 +11,14 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 install: $(INSTALLED) ## Make .venv with everything in it
 
-$(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/*)
+$(INSTALLED): pyproject.toml constraints.txt setup.py $(wildcard model/native/src/* model/native/src/simd/*)
 	@echo 'Setting up $(VENV): PyTorch, the dependencies, the compiled kernels. A few minutes, once.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --no-deps --retries 1 --extra-index-url $(TORCH_INDEX) 'torch==$(TORCH_VERSION)'
@@ -81,11 +81,14 @@ test-asan: install ## Run the kernels' tests under AddressSanitizer, then build 
 test-tsan: install ## Run the kernels' tests under ThreadSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-tsan
 
+test-same-bits: ## Compare kernels for NEON (by qemu) and AVX-VNNI with those for AVX2
+	.ci/same-bits
+
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
 	$(BIN)/python -m benchmarks.served
 
-bench-peers: install ## Compare with CTranslate2 and Hugging Face; BENCH_FLAGS=--quick to try it
-	$(BIN)/python -m benchmarks.peers $(BENCH_FLAGS)
+bench-peers: install ## Compare with CTranslate2 and Hugging Face; ISA=avx2 holds both to it; BENCH_FLAGS=--quick to try it
+	$(BIN)/python -m benchmarks.peers $(if $(ISA),--isa $(ISA)) $(BENCH_FLAGS)
 
 bench-report: install ## Write docs/benchmarks.md and the README's table from the latest comparison
 	$(BIN)/python -m benchmarks.peers.report

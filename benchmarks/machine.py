@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from model.native import kernels
+
 _ROOT = Path(__file__).resolve().parents[1]
 _PROC = Path("/proc")
 _PACKAGES = ("torch", "fastapi", "uvicorn", "sentencepiece")
@@ -28,7 +30,16 @@ def _processor() -> str:
 
 def _vector_units() -> list[str]:
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
-    return [unit for unit in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16") if unit in flags]
+    return [
+        unit
+        for unit in ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16")
+        if unit in flags
+    ]
+
+
+def _instruction_set() -> str | None:
+    """What the int8 kernels are compiled for that this process would use; None without kernels."""
+    return kernels.chosen(os.environ)
 
 
 def describe_commit(checkout: Path = _ROOT) -> str:
@@ -149,6 +160,7 @@ def describe_machine() -> dict[str, object]:
     return {
         "processor": _processor(),
         "vector_units": _vector_units(),
+        "instruction_set": _instruction_set(),
         "num_cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory_bytes / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",

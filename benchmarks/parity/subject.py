@@ -168,7 +168,7 @@ def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:
     """Log-probabilities, (B, P + T - 1, V), position after position."""
     fed, lengths = sample.fed.numpy(), [len(ids) for ids in sample.sources]
     num_rows, num_steps = fed.shape
-    session = kernels.load().session(
+    session = kernels.load(network.instruction_set).session(
         network.packed,
         network.team,
         max_rows=num_rows,

@@ -4,6 +4,7 @@ Owns the flags, and one directory of networks for everything that is measured.
 """
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,11 @@ def parse_arguments() -> argparse.Namespace:
         type=int,
         choices=(1, 2),
         help="of every rival (one a core, at most 2); 1 to try things beside other work",
+    )
+    parser.add_argument(
+        "--isa",
+        choices=sorted(results.INSTRUCTION_SETS),
+        help="the instruction set of every rival that can be told; without it each chooses",
     )
     parser.add_argument(
         "--marian",
@@ -71,12 +77,18 @@ def main() -> None:
     arguments = parse_arguments()
     plan = QUICK if arguments.quick else FULL
     directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
+    os.environ.update(results.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:
         wanted = arguments.only or results.BY_DEFAULT
         models = _write_networks(Path(folder), wanted, plan, marian=arguments.marian)
         for benchmark in wanted:
-            found = results.header(benchmark, is_quick=plan.is_quick, num_threads=num_threads)
+            found = results.header(
+                benchmark,
+                is_quick=plan.is_quick,
+                num_threads=num_threads,
+                instruction_set=arguments.isa,
+            )
             if found["busy_percent_before"] > _MAX_BUSY_PERCENT:
                 print(f"others use {found['busy_percent_before']} % of the processors", flush=True)
             started = time.perf_counter()

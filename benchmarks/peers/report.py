@@ -186,11 +186,14 @@ def _runs(results: Mapping[str, Result]) -> str:
                 f"[{name}](../benchmarks/results/{found['file']})",
                 found["started"],
                 f"{machine['processor']}, {machine['num_cores']} cores, {units}",
+                found.get("instruction_set", ""),
                 engines,
                 f"`{machine['commit']}`",
             ]
         )
-    return tables.table(["results", "started", "machine", "versions", "commit"], rows)
+    return tables.table(
+        ["results", "started", "machine", "our kernels", "versions", "commit"], rows
+    )
 
 
 def _reproduce() -> str:

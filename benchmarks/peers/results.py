@@ -1,6 +1,7 @@
 """Results files: what they say of their run, where they go, which is the latest.
 
-Owns the names `peers-<benchmark>-<time>.json` and everything common in them.
+Owns the names `peers-<benchmark>-<time>.json` and everything common in them. Of a run with an
+instruction set that was asked for the name begins with it: such a run is never the latest.
 """
 
 import json
@@ -15,6 +16,7 @@ import psutil
 
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.peers.models import ROOT
+from model.native import kernels
 
 RESULTS = ROOT / "benchmarks" / "results"
 QUICK_RESULTS = ROOT / "build" / "bench-peers"
@@ -22,11 +24,28 @@ BENCHMARKS = ("offline", "served", "memory", "families")
 BY_DEFAULT = BENCHMARKS[:3]
 """Those that a run without `--only` has; the families take as long as all of them."""
 Result = dict[str, Any]  # read from JSON: its readers know its shape
+INSTRUCTION_SETS = {
+    "avx2": "AVX2",
+    "avx2-vnni": "AVX2",
+    "avx512": "AVX512",
+    "avx512-vnni": "AVX512",
+}
+"""Ours by name, and what CTranslate2 calls the same; it uses VNNI wherever AVX512 has it."""
 _LOOK_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
 
 
-def header(benchmark: str, *, is_quick: bool, num_threads: int) -> Result:
+def environment(instruction_set: str | None) -> dict[str, str]:
+    """Variables by which the rivals use an instruction set; none where each chooses."""
+    if instruction_set is None:
+        return {}
+    theirs = INSTRUCTION_SETS[instruction_set]
+    return {kernels.VARIABLE: instruction_set, "CT2_FORCE_CPU_ISA": theirs}
+
+
+def header(
+    benchmark: str, *, is_quick: bool, num_threads: int, instruction_set: str | None = None
+) -> Result:
     """What a results file begins with, taken before anything is measured."""
     machine = describe_machine()
     versions = machine["versions"]
@@ -39,6 +58,8 @@ def header(benchmark: str, *, is_quick: bool, num_threads: int) -> Result:
         "machine": machine | {"versions": versions | {name: version(name) for name in _PACKAGES}},
         "busy_percent_before": psutil.cpu_percent(interval=_LOOK_SECONDS),
         "num_threads": num_threads,
+        "instruction_set": instruction_set or kernels.chosen({}),
+        "is_instruction_set_asked_for": instruction_set is not None,
     }
 
 
@@ -46,7 +67,8 @@ def write(result: Mapping[str, object], directory: Path) -> Path:
     """Write a result under the time it was started."""
     started = datetime.fromisoformat(str(result["started"]))
     directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"{result['benchmark']}-{started:%Y%m%d-%H%M%S}.json"
+    asked = f"{result['instruction_set']}-" if result.get("is_instruction_set_asked_for") else ""
+    path = directory / f"{asked}{result['benchmark']}-{started:%Y%m%d-%H%M%S}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return path
 
