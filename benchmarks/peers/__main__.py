@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.peers import families, marks, memory, offline, results, served
+from benchmarks.peers import families, isa, marks, memory, offline, results, served
 from benchmarks.peers.models import BUNDLED, write_models
 from benchmarks.peers.plan import FULL, QUICK, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
@@ -38,7 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--isa",
-        choices=sorted(results.INSTRUCTION_SETS),
+        choices=sorted(isa.INSTRUCTION_SETS),
         help="the instruction set of every rival that can be told; without it each chooses",
     )
     parser.add_argument(
@@ -77,7 +77,7 @@ def main() -> None:
     arguments = parse_arguments()
     plan = QUICK if arguments.quick else FULL
     directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
-    os.environ.update(results.environment(arguments.isa))  # the rivals' processes inherit it
+    os.environ.update(isa.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:
         wanted = arguments.only or results.BY_DEFAULT

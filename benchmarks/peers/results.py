@@ -24,23 +24,8 @@ BENCHMARKS = ("offline", "served", "memory", "families")
 BY_DEFAULT = BENCHMARKS[:3]
 """Those that a run without `--only` has; the families take as long as all of them."""
 Result = dict[str, Any]  # read from JSON: its readers know its shape
-INSTRUCTION_SETS = {
-    "avx2": "AVX2",
-    "avx2-vnni": "AVX2",
-    "avx512": "AVX512",
-    "avx512-vnni": "AVX512",
-}
-"""Ours by name, and what CTranslate2 calls the same; it uses VNNI wherever AVX512 has it."""
 _LOOK_SECONDS = 1.0  # at what others do while this process sleeps
 _PACKAGES = ("ctranslate2", "transformers", "numpy", "psutil")
-
-
-def environment(instruction_set: str | None) -> dict[str, str]:
-    """Variables by which the rivals use an instruction set; none where each chooses."""
-    if instruction_set is None:
-        return {}
-    theirs = INSTRUCTION_SETS[instruction_set]
-    return {kernels.VARIABLE: instruction_set, "CT2_FORCE_CPU_ISA": theirs}
 
 
 def header(

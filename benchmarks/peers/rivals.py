@@ -16,6 +16,7 @@ from typing import Literal
 
 import psutil
 
+from benchmarks.peers import isa
 from benchmarks.peers.engines import EngineName, Settings
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.work import Work
@@ -183,6 +184,7 @@ def _start(spec: Spec, models: Path, num_threads: int) -> "subprocess.Popen[str]
     # OpenMP's own waiting: threads spin for some milliseconds after their work, then sleep, which
     # is each engine's fastest; whoever waits for its turn is watched, see `offline`.
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "MKL_"))}
+    environment |= isa.held(os.environ)
     environment |= {"OMP_NUM_THREADS": str(num_threads), "MKL_NUM_THREADS": str(num_threads)}
     return subprocess.Popen(
         command,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from benchmarks.peers import isa
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8
 from benchmarks.peers.traffic import Address
@@ -118,4 +119,5 @@ def serving(name: str, models: Path, settings: ServerSettings) -> Iterator[Serve
 def _clean_environment() -> dict[str, str]:
     """Ours without what would change either server."""
     prefixes = ("DRAGOMAN_", "OMP_", "MKL_", "CT2_")
-    return {key: value for key, value in os.environ.items() if not key.startswith(prefixes)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(prefixes)}
+    return kept | isa.held(os.environ)
