@@ -1,7 +1,7 @@
 """Both sides of a comparison held to one instruction set, by variables that their processes read.
 
 Owns what ours are called by the others. CTranslate2's own variable is for its own loops; its
-products are oneDNN's, or MKL's on Intel's processors, and each of them asks the processor by itself.
+products are oneDNN's, or MKL's on Intel's processors, and each of them asks the processor itself.
 """
 
 from collections.abc import Mapping
