@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -124,6 +124,9 @@ image-sbom: install ## Write build/image.cdx.json, the bill of materials of IMAG
 base-image: install ## Pin the present digest of the image's base; asks its registry
 	$(BIN)/python -m tools.base_image Dockerfile -- docker buildx imagetools inspect
 
+wheel: install ## Build a wheel with the kernels in dist/, and translate with it without a compiler
+	PYTHON=$(PYTHON) BIN=$(BIN) .ci/wheel
+
 image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .
 
@@ -135,4 +138,4 @@ manifests: install ## Write what is generated in k8s/, then build and validate a
 	.ci/manifests
 
 clean: ## Remove the environment and all caches
-	rm -rf $(VENV) $(AUDIT_VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(AUDIT_VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

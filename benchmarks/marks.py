@@ -11,11 +11,9 @@ benchmarks/results/marks-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
 
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 
@@ -82,6 +80,7 @@ class Figures:
         kind: Of the marks.
         way: How they were carried.
         num_sentences: How many there were.
+        corpora: How many of them are of which corpus.
         kept: Share of them with the same marks as their source.
         kept_or_flagged: Share of them that kept theirs or are flagged.
         chrf: Of all, against the references.
@@ -91,6 +90,7 @@ class Figures:
     kind: str
     way: str
     num_sentences: int
+    corpora: Mapping[str, int]
     kept: float
     kept_or_flagged: float
     chrf: float
@@ -217,10 +217,8 @@ class Ways:
         ]
 
 
-def measure(
-    directory: Path, data: Path, num_sentences: int
-) -> Iterator[tuple[list[Figures], Mapping[str, int]]]:
-    """Figures of each direction of a checkpoint, and how many sentences are of which corpus.
+def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures]:
+    """Figures of every kind of mark and every way, of each direction of a checkpoint.
 
     Args:
         directory: The checkpoint.
@@ -235,12 +233,8 @@ def measure(
         pairs = dev_pairs(folder, source, target)
         marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
         ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, SearchConfig())
-        figures = [
-            one
-            for way, translated in ways.each.items()
-            for one in _figures(f"{source}-{target}", way, marked, translated)
-        ]
-        yield figures, Counter(f"{source}-{target} {one.corpus}" for one in marked)
+        for way, translated in ways.each.items():
+            yield from _figures(f"{source}-{target}", way, marked, translated)
 
 
 def _figures(
@@ -260,6 +254,7 @@ def _figures(
             kind=kind,
             way=way,
             num_sentences=len(own),
+            corpora=Counter(one.corpus for one, _ in own),
             kept=round(sum(kept) / max(len(own), 1), 4),
             kept_or_flagged=round(sum(told) / max(len(own), 1), 4),
             chrf=round(corpus_chrf([outcome.text for _, outcome in own], references).score, 1),
@@ -293,33 +288,7 @@ def table(figures: Sequence[Figures]) -> str:
 
 def main() -> None:
     """Measure, write, print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds en-de/ and en-zh/")
-    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    parser.add_argument("--sentences", type=int, default=1000, help="a direction (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
-    arguments = parser.parse_args()
-    started = datetime.now(UTC)
-    directories = sorted(path.parent for path in arguments.checkpoints.glob("*/config.json"))
-    figures: list[Figures] = []
-    corpora: dict[str, int] = {}
-    for directory in directories:
-        for own, sentences in measure(directory, arguments.data, arguments.sentences):
-            figures += own
-            corpora |= sentences
-            print(f"{directory.name}: {own[0].pair} done", file=sys.stderr)
-    result = {
-        "benchmark": "marks",
-        "command": describe_command("benchmarks.marks", sys.argv[1:]),
-        "started": started.isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "sentences": corpora,
-        "rows": [asdict(one) for one in figures],
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"marks-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"\n{table(figures)}\n\n{path}")
+    measure_all("marks", (__doc__ or "").splitlines()[0], measure, table)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:
             kind="tags",
             way=way,
             num_sentences=4,
+            corpora={"everyday": 4},
             kept=kept,
             kept_or_flagged=1.0,
             chrf=40.0,
