@@ -1,6 +1,7 @@
 """Entry point of the engine: `python -m service.engine.worker --fd N --front PID`.
 
-Owns the order: what ends the process is settled before torch is loaded, which takes seconds.
+Owns the order: what ends the process is settled before libraries are loaded, which with torch takes
+seconds.
 """
 
 import argparse
@@ -18,7 +19,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if not die_with(arguments.front):
         return 0
-    from service.engine.worker.process import run  # noqa: PLC0415  # loads torch
+    from service.engine.worker.process import run  # noqa: PLC0415  # loads libraries
 
     return run(arguments.fd)
 
