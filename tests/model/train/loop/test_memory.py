@@ -9,6 +9,7 @@ import torch
 from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
+from model.system.host_memory import host_limit
 from model.train.config.experiment import (
     Experiment,
     NetworkConfig,
@@ -18,7 +19,6 @@ from model.train.config.experiment import (
 )
 from model.train.loop.memory import (
     check_memory,
-    host_limit,
     matrix_weights,
     naming_batches,
     naming_dev_loss,
