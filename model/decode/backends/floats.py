@@ -5,6 +5,7 @@ import torch
 from model.config import ModelConfig, SpecialTokens
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.kernels.opening import device_launcher
 from model.decode.backends.cuda.recording import CudaGraphs
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.incremental import EAGER_FIELDS
@@ -41,5 +42,12 @@ def open_float_backend(
                 "a GPU does not decode with a lexical shortlist; a CPU does"
             )
         torch.cuda.empty_cache()  # tables of an earlier session go before the next ones come
-        return GridBackend(transformer, tokens=tokens, limits=limits, recorder=CudaGraphs())
+        weight = transformer.target_embedding.weight
+        return GridBackend(
+            transformer,
+            tokens=tokens,
+            limits=limits,
+            recorder=CudaGraphs(),
+            launcher=device_launcher(weight.device, weight.dtype),
+        )
     return EagerBackend(transformer, tokens=tokens, limits=limits, shortlist=shortlist)

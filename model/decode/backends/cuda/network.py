@@ -232,9 +232,7 @@ class GridNetwork:
         scores = queries @ keys.mT * self.config.attention_scale + self._source_bias(tables, bucket)
         return logits, scores.softmax(dim=-1).mean(dim=1).argmax(dim=-1)
 
-    def _layers_in_torch(
-        self, tables: GridTables, bucket: Bucket
-    ) -> tuple[Tensor, Tensor | None]:
+    def _layers_in_torch(self, tables: GridTables, bucket: Bucket) -> tuple[Tensor, Tensor | None]:
         """(R, D) for the output layer, (S, H, K, d_k) queries of the last attention to sources."""
         view = self._view(tables, bucket)
         hidden = self._embed(view).flatten(0, 1)
@@ -329,11 +327,11 @@ class GridNetwork:
         """What searches by Triton's programs; None without them."""
         if self.kernels is None:
             return None
-        bias = self._transformer.output_bias
-        if bias is None:
-            bias = torch.zeros(self.config.output_size, device=self.device)
+        bias = torch.zeros(self.config.output_size, device=self.device, dtype=self.score_dtype)
+        if self._transformer.output_bias is not None:
+            bias += self._transformer.output_bias.detach()
         return self.kernels.chooser(
-            bias.detach().to(self.score_dtype),
+            bias,
             suppressed_ids=tokens.suppressed_ids,
             eos_id=tokens.eos_id,
         )

@@ -55,14 +55,14 @@ def tree_attention(
     of_value = tl.arange(0, BLOCK_DV)[None, :]
     is_key = is_beam & (of_key < DK)
     is_value = is_beam & (of_value < DV)
-    place = projected_ptr + row * (H * (2 * DK + DV))
-    queries = tl.load(place + head * DK + of_key, mask=is_key, other=0.0)
-    new_keys = tl.load(place + (H + head) * DK + of_key, mask=is_key, other=0.0)
-    new_values = tl.load(place + 2 * H * DK + head * DV + of_value, mask=is_value, other=0.0)
+    own_ptr = projected_ptr + row * (H * (2 * DK + DV))
+    queries = tl.load(own_ptr + head * DK + of_key, mask=is_key, other=0.0)
+    new_keys = tl.load(own_ptr + (H + head) * DK + of_key, mask=is_key, other=0.0)
+    new_values = tl.load(own_ptr + 2 * H * DK + head * DV + of_value, mask=is_value, other=0.0)
     first_node = (slot * H + head) * (T * K)
-    node = first_node + position * K + beam
-    tl.store(keys_ptr + node * DK + of_key, new_keys, mask=is_key)
-    tl.store(values_ptr + node * DV + of_value, new_values, mask=is_value)
+    own_node = first_node + position * K + beam
+    tl.store(keys_ptr + own_node * DK + of_key, new_keys, mask=is_key)
+    tl.store(values_ptr + own_node * DV + of_value, new_values, mask=is_value)
 
     # Every row begins with itself, so that no sum is ever empty.
     highest = tl.sum(queries.to(WIDE) * new_keys.to(WIDE), axis=1, keep_dims=True) * SCALE
@@ -143,8 +143,8 @@ def source_attention(
     row = slot * K + beam
     of_key = tl.arange(0, BLOCK_DK)[None, :]
     of_value = tl.arange(0, BLOCK_DV)[None, :]
-    place = queries_ptr + row * (H * DK) + head * DK + of_key
-    queries = tl.load(place, mask=is_beam & (of_key < DK), other=0.0)
+    own_ptr = queries_ptr + row * (H * DK) + head * DK + of_key
+    queries = tl.load(own_ptr, mask=is_beam & (of_key < DK), other=0.0)
     total = tl.sum(tl.zeros((BLOCK_K, BLOCK_DV), WIDE), axis=1, keep_dims=True)
     highest = total + float("-inf")
     context = tl.zeros((BLOCK_K, BLOCK_DV), WIDE)

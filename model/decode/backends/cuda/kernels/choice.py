@@ -100,6 +100,8 @@ def pick(
     place = row * NUM_CHUNKS + chunk
     maxima = tl.load(maxima_ptr + place, mask=chunk < NUM_CHUNKS, other=float("-inf"))
     within = tl.arange(0, CHUNK)
+    last = tl.max(maxima, axis=0)  # as large as the first pick, which stands behind no token
+    taken = tl.min(chunk, axis=0) - 1
     for index in range(NUM):
         value = tl.max(maxima, axis=0)
         where = tl.argmax(maxima, axis=0)
@@ -107,9 +109,11 @@ def pick(
         is_token = token < V
         raw = tl.load(logits_ptr + row * row_stride + token, mask=is_token, other=0.0).to(WIDE)
         raw += tl.load(choosable_ptr + token, mask=is_token, other=float("-inf"))
-        taken = tl.min(tl.where(raw == value, token, V - 1), axis=0)
+        is_next = (raw == value) & ((raw < last) | (token > taken))
+        taken = tl.min(tl.where(is_next, token, V - 1), axis=0)
         tl.store(log_probs_ptr + row * NUM + index, value - highest - normaliser)
         tl.store(tokens_ptr + row * NUM + index, taken)
         is_left = (raw < value) | ((raw == value) & (token > taken))
         left = tl.max(tl.where(is_left, raw, float("-inf")), axis=0)
         maxima = tl.where(chunk == where, left, maxima)
+        last = value

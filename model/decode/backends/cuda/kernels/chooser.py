@@ -1,8 +1,8 @@
 """The search of a step made of the Triton programs: what runs in place of the search in torch.
 
-Owns the output layer's bias, which it adds itself; which steps it covers is `covering`. The torch form,
-`cuda.search`, is its oracle and serves all other steps: tables are the same for both, so that steps
-of either kind may follow each other.
+Owns the output layer's bias, which it adds itself; which steps it covers is `covering`. The torch
+form, `cuda.search`, is its oracle and serves all other steps: tables are the same for both, so that
+steps of either kind may follow each other.
 """
 
 from collections.abc import Sequence

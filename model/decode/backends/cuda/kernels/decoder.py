@@ -67,7 +67,7 @@ def _linear(*layers: torch.nn.Linear) -> Linear:
     """One product of several that read the same."""
     if len(layers) == 1:
         return Linear(weight=layers[0].weight, bias=layers[0].bias)
-    biases = [layer.bias for layer in layers if layer.bias is not None]
+    biases: list[Tensor] = [layer.bias for layer in layers if layer.bias is not None]
     return Linear(
         weight=torch.cat([layer.weight for layer in layers]),
         bias=torch.cat(biases) if biases else None,
@@ -192,9 +192,7 @@ class KernelDecoder:
         gate = self._enter(stream, layer.gate, self._activation)
         return gate * self._enter(stream, layer.up)
 
-    def _leave(
-        self, inner: Tensor, linear: Linear, stream: _Stream, norm: NormWeights
-    ) -> _Stream:
+    def _leave(self, inner: Tensor, linear: Linear, stream: _Stream, norm: NormWeights) -> _Stream:
         """The product that ends a sub-layer, and the residual connection around it."""
         if len(inner) <= MAX_FEW_ROWS:
             total = self._ops.product(

@@ -21,7 +21,6 @@ _DEFAULT_SHARED_BYTES = 48 * 1024
 """More than that a kernel has to ask for."""
 _NUM_SCRATCH = 2
 """Pointers behind the arguments of every kernel of Triton, null in those that need no memory."""
-_TYPES = {"pointer": ctypes.c_uint64, "i32": ctypes.c_int32, "fp32": ctypes.c_float}
 
 
 class Driver(Protocol):
@@ -122,7 +121,14 @@ def packed(
     Returns:
         The values, and their addresses, which are good while the values are kept.
     """
-    kinds = [*arguments, *[("pointer", 0)] * _NUM_SCRATCH]
-    values: list[Value] = [_TYPES[kind](value) for kind, value in kinds]
+    values = [_value(kind, value) for kind, value in arguments]
+    values += [_value("pointer", 0) for _ in range(_NUM_SCRATCH)]
     addresses = [ctypes.addressof(value) for value in values]
     return values, (ctypes.c_void_p * len(addresses))(*addresses)
+
+
+def _value(kind: str, value: int | float) -> Value:
+    """A number as C has it."""
+    if kind == "fp32":
+        return ctypes.c_float(value)
+    return ctypes.c_uint64(int(value)) if kind == "pointer" else ctypes.c_int32(int(value))

@@ -146,7 +146,9 @@ def compile_program(
         attrs=aligned,
     )
     kernel = triton.compile(
-        source, target=GPUTarget("cuda", capability, 32), options={"num_warps": num_warps}
+        source,
+        target=GPUTarget("cuda", capability, 32),
+        options={"num_warps": num_warps, "enable_fp_fusion": True},
     )
     assert not kernel.metadata.global_scratch_size  # no program asks for it
     return Compiled(
@@ -155,8 +157,7 @@ def compile_program(
         shared_bytes=kernel.metadata.shared,
         num_warps=num_warps,
         takes=tuple(
-            None if kind == "constexpr" else "pointer" if "*" in kind else kind
-            for kind in kinds
+            None if kind == "constexpr" else "pointer" if "*" in kind else kind for kind in kinds
         ),
     )
 

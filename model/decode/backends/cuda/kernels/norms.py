@@ -1,7 +1,6 @@
 """Triton programs around the norms: what enters the first layer, and a residual connection.
 
-Owns LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019) of rows, for the other programs
-too. Sums are made in `WIDE`, and rounded to the network's precision where torch rounds them.
+Owns LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019) of whole rows. Sums are made in `WIDE`, and rounded to the network's precision where torch rounds them.
 Program arguments end in `_ptr` where they are tensors; capitals are known at compile time.
 """
 
@@ -10,7 +9,9 @@ import triton.language as tl
 
 
 @triton.jit
-def normalise(values, is_there, gain, offset, EPSILON: tl.constexpr, SIZE: tl.constexpr, IS_RMS: tl.constexpr):
+def normalise(
+    values, is_there, gain, offset, EPSILON: tl.constexpr, SIZE: tl.constexpr, IS_RMS: tl.constexpr
+):
     """Norm of rows that are in registers.
 
     Args:

@@ -1,4 +1,4 @@
-"""What a step's network is made of, each a launch: the shapes and block sizes of the Triton programs.
+"""The launches of a step's network: shapes and block sizes of their programs.
 
 Owns the way from tensors to launches. Tensors are contiguous unless said otherwise. Which programs
 a step needs, and in which order, is `decoder`.
@@ -61,7 +61,7 @@ def wide_of(dtype: torch.dtype) -> tl.dtype:
 
 def block_of(size: int, *, minimum: int = 1) -> int:
     """The power of two that holds so many."""
-    return max(triton.next_power_of_2(size), minimum)
+    return max(1 << (size - 1).bit_length(), minimum)
 
 
 class KernelOps:
@@ -126,7 +126,7 @@ class KernelOps:
     def add_norm(
         self, hidden: Tensor, change: Tensor | None, norm: NormWeights, *, keeps_total: bool
     ) -> tuple[Tensor, Tensor]:
-        """hidden + change, and its norm, (R, D) each; the sum is `hidden` itself unless it is kept.
+        """The sum of both and its norm, (R, D) each; the sum is `hidden` itself unless it is kept.
 
         Args:
             hidden: (R, D).

@@ -1,4 +1,4 @@
-"""A Triton program for one step of beam search: from the best tokens of its rows to their next ones.
+"""A Triton program for one step of beam search: from the best tokens of rows to their next ones.
 
 Owns the step of one sentence as `model.decode.beam_search` and `cuda.search` define it, which are
 its oracles: what is forced, the best candidates, who ended, who goes on in which row, and the
@@ -167,7 +167,7 @@ def search(
     tokens = tl.where((forced >= 0) & (index == 0), forced, tokens)
     before = tl.load(scores_ptr + slot * K + beam, mask=beam < K, other=float("-inf"))
     sums = tl.where(is_there & (beam < width), before + log_probs, float("-inf"))
-    is_poisoned = tl.max((sums != sums).to(tl.int32), axis=0)
+    is_poisoned = tl.max((sums != sums).to(tl.int32), axis=0)  # noqa: PLR0124  # is NaN
     scores, places = candidates_of(sums, C, BLOCK_K * BLOCK_M, BLOCK_C, WIDE)
 
     is_of = places[:, None] == flat[None, :]  # (C, K·M)
