@@ -1,0 +1,70 @@
+"""A whole grid whose steps are the programs, in float64 against the plain search."""
+
+import random
+from functools import partial
+
+import pytest
+import torch
+
+pytest.importorskip("triton", reason="Triton is not installed: pip install 'dragoman[kernels]'")
+
+from model.config import SearchConfig
+from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.kernels import decoder as decoder_module
+from model.decode.backends.cuda.kernels.launching import InterpretedLauncher
+from model.decode.backends.cuda.recording import Rerun
+from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from support.search_cases import (
+    FAMILIES,
+    TOKENS,
+    assert_equals_reference,
+    small_transformer,
+    with_suppressed,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are compiled here"),
+]
+LIMITS = SessionLimits(max_rows=4, max_slots=2, max_source_length=16, max_target_length=12)
+
+
+def request(source: tuple[int, ...], prefix: tuple[int, ...], max_length: int) -> DecodeRequest:
+    search = SearchConfig(
+        beam_size=2, num_hypotheses=2, max_length=max_length, with_alignment=True
+    )
+    return DecodeRequest(source_ids=(*source, TOKENS.eos_id), prefix_ids=prefix, search=search)
+
+
+@pytest.mark.parametrize(
+    ("family", "max_few_rows"),
+    [("default", 64), ("t5", 64), ("default", 0), ("mbart", 0), ("student", 64)],
+    ids=["few rows", "t5, few rows", "many rows", "pre-norm, many rows", "ssru"],
+)
+def test_hypotheses_are_those_of_the_plain_search(
+    monkeypatch: pytest.MonkeyPatch, family: str, max_few_rows: int
+) -> None:
+    """One joins while another runs; while one has suppressed tokens the search is torch's."""
+    monkeypatch.setattr(decoder_module, "MAX_FEW_ROWS", max_few_rows)
+    shape = FAMILIES.get(family, {})
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1, **shape)
+    session = DecodingSession(
+        transformer,
+        tokens=TOKENS,
+        limits=LIMITS,
+        opener=partial(GridBackend, recorder=Rerun(), launcher=InterpretedLauncher()),
+    )
+    first, last = request((5, 6), (0,), 4), request((7, 8, 9), (0, 11), 3)
+    rng = random.Random(1)
+    while not last.suppressed_ids:
+        last = with_suppressed(rng, last)
+    running = {session.admit([first])[0]: first}
+    for _ in range(2):
+        session.step()
+    running[session.admit([last])[0]] = last
+    while not session.is_idle:
+        for finished in session.step():
+            one = running.pop(finished.slot_id)
+            assert_equals_reference(transformer, one, finished.hypotheses)
+            assert all(hypothesis.alignment for hypothesis in finished.hypotheses)
+    assert not running
