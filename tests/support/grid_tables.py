@@ -19,7 +19,7 @@ FAR = 70
 def grown_tables(
     noise: Callable[..., Tensor], dtype: torch.dtype, *, device: torch.device
 ) -> GridTables:
-    """One layer of two heads of six, 80 columns, 80 source positions, of which 3 and 70 are used."""
+    """One layer of two heads of six; two sentences of two beams, one at its start and one far on."""
     config = ModelConfig(
         vocab_size=23, d_model=12, num_heads=2, d_ff=8, num_encoder_layers=1, num_decoder_layers=1
     )
@@ -29,9 +29,7 @@ def grown_tables(
         (state, state),
         width=2,
         num_slots=2,
-        limits=SessionLimits(
-            max_rows=4, max_slots=2, max_source_length=80, max_target_length=78
-        ),
+        limits=SessionLimits(max_rows=4, max_slots=2, max_source_length=80, max_target_length=78),
         device=device,
         dtype=dtype,
         score_dtype=torch.float32,
@@ -49,7 +47,7 @@ def grown_tables(
 
 
 def searching_tables(rng: random.Random, device: torch.device) -> GridTables:
-    """Five sentences of up to four beams: in the prefix, forced, at the cap, and two that are free."""
+    """Five sentences of up to four beams: in the prefix, forced, at the cap, two that are free."""
     config = ModelConfig(
         vocab_size=8, d_model=4, num_heads=1, d_ff=4, num_encoder_layers=1, num_decoder_layers=1
     )

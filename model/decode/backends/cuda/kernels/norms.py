@@ -1,7 +1,8 @@
 """Triton programs around the norms: what enters the first layer, and a residual connection.
 
-Owns LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019) of whole rows. Sums are made in `WIDE`, and rounded to the network's precision where torch rounds them.
-Program arguments end in `_ptr` where they are tensors; capitals are known at compile time.
+Owns LayerNorm (Ba et al. 2016) and RMSNorm (Zhang and Sennrich 2019) of whole rows. Sums are made
+in `WIDE`, and rounded to the network's precision where torch rounds them. Arguments end in `_ptr`
+where they are tensors; capitals are known when a program is compiled.
 """
 
 import triton

@@ -108,9 +108,7 @@ def test_a_search_writes_and_reports_what_the_search_in_torch_does(
         with_sampling=False,
     )
     twin = copied_tables(tables)
-    expected = unpack(
-        step_in_torch(monkeypatch, found, twin, bucket).cpu().numpy(), tables.width
-    )
+    expected = unpack(step_in_torch(monkeypatch, found, twin, bucket).cpu().numpy(), tables.width)
     got = unpack(
         ops.search(found, tables, bucket, sources=None, eos_id=EOS).cpu().numpy(), tables.width
     )

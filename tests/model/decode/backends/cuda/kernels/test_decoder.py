@@ -26,13 +26,24 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning"),
     pytest.mark.skipif(torch.cuda.is_available(), reason="kernels are compiled here"),
 ]
+
+
+class NotedLauncher(InterpretedLauncher):
+    """Interprets, and knows which programs it has run."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def launch(self, program, grid, arguments, constants, *, num_warps=4) -> None:  # type: ignore[no-untyped-def]
+        self.names.add(program.fn.__name__)
+        super().launch(program, grid, arguments, constants, num_warps=num_warps)
+
+
 LIMITS = SessionLimits(max_rows=4, max_slots=2, max_source_length=16, max_target_length=12)
 
 
 def request(source: tuple[int, ...], prefix: tuple[int, ...], max_length: int) -> DecodeRequest:
-    search = SearchConfig(
-        beam_size=2, num_hypotheses=2, max_length=max_length, with_alignment=True
-    )
+    search = SearchConfig(beam_size=2, num_hypotheses=2, max_length=max_length, with_alignment=True)
     return DecodeRequest(source_ids=(*source, TOKENS.eos_id), prefix_ids=prefix, search=search)
 
 
@@ -48,11 +59,12 @@ def test_hypotheses_are_those_of_the_plain_search(
     monkeypatch.setattr(decoder_module, "MAX_FEW_ROWS", max_few_rows)
     shape = FAMILIES.get(family, {})
     transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1, **shape)
+    launcher = NotedLauncher()
     session = DecodingSession(
         transformer,
         tokens=TOKENS,
         limits=LIMITS,
-        opener=partial(GridBackend, recorder=Rerun(), launcher=InterpretedLauncher()),
+        opener=partial(GridBackend, recorder=Rerun(), launcher=launcher),
     )
     first, last = request((5, 6), (0,), 4), request((7, 8, 9), (0, 11), 3)
     rng = random.Random(1)
@@ -68,3 +80,7 @@ def test_hypotheses_are_those_of_the_plain_search(
             assert_equals_reference(transformer, one, finished.hypotheses)
             assert all(hypothesis.alignment for hypothesis in finished.hypotheses)
     assert not running
+    layers = set() if family == "student" else {"embed", "tree_attention", "source_attention"}
+    if family != "student":
+        layers.add("product" if max_few_rows else "add_norm")
+    assert launcher.names >= {"measure", "pick", "search"} | layers

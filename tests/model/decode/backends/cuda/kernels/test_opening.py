@@ -18,9 +18,7 @@ def test_torch_serves_and_the_log_says_why_where_a_kernel_cannot_be_run(
         assert device_launcher(device, torch.bfloat16) is None
         assert device_launcher(device, torch.float64) is None
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-        monkeypatch.setattr(
-            "model.decode.backends.cuda.kernels.driver.ctypes.CDLL", _no_driver
-        )
+        monkeypatch.setattr("model.decode.backends.cuda.kernels.driver.ctypes.CDLL", _no_driver)
         assert device_launcher(device, torch.bfloat16) is None
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
     messages = [record.getMessage() for record in caplog.records]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 pytest.importorskip("triton", reason="Triton is not installed: pip install 'dragoman[kernels]'")
@@ -138,7 +138,7 @@ def test_every_row_attends_to_its_ancestors_and_writes_its_node(
     dtype: torch.dtype,
     has_bias: bool,
 ) -> None:
-    """A first step, and a past of more than one block; what is nobody's ancestor is not a number."""
+    """A first step, and a past of several blocks; what is nobody's ancestor is not a number."""
     tables = grown_tables(noise, dtype, device=device)
     alive = tables.ancestors.any(dim=1)[None, :, None, :, :, None]  # (1, S, 1, T, K, 1)
     for table in tables.growing:
