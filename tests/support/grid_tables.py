@@ -19,7 +19,7 @@ FAR = 70
 def grown_tables(
     noise: Callable[..., Tensor], dtype: torch.dtype, *, device: torch.device
 ) -> GridTables:
-    """One layer of two heads of six; two sentences of two beams, one at its start and one far on."""
+    """One layer of two heads of six; two sentences of two beams, one at its start, one far on."""
     config = ModelConfig(
         vocab_size=23, d_model=12, num_heads=2, d_ff=8, num_encoder_layers=1, num_decoder_layers=1
     )
