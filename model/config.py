@@ -345,6 +345,14 @@ class SearchConfig:
         return max(own, 1 << (self.sampling.top_k - 1).bit_length())  # few shapes of a step
 
     @property
+    def can_hold_phrases(self) -> bool:
+        """Whether what a translation has to contain leaves a choice of the place.
+
+        One row alone would write it at once, and rows that are drawn are held to nothing.
+        """
+        return self.beam_size > 1 and self.sampling is None
+
+    @property
     def num_starts(self) -> int:
         """Rows that begin: one, whose children become the others, or all that are drawn."""
         return 1 if self.sampling is None else self.beam_size

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from model.config import SearchConfig
+from model.phrases import Alternatives
 
 MAX_ATTENTION_WEIGHTS = 16_384
 """Of one hypothesis: 128 tokens of either side, 32 KiB."""
@@ -30,6 +31,8 @@ class DecodeRequest(
             (the prefix, EOS at the cap) comes all the same.
         forced_ids: What the translation begins with, behind the prefix and a forced first token:
             tokens of every hypothesis that cost nothing, and count in its length.
+        phrases: What the translation has to contain, in any order: of each phrase one of its
+            alternatives. No hypothesis ends before all are met, or the cap is reached.
     """
 
     source_ids: tuple[int, ...]
@@ -37,6 +40,7 @@ class DecodeRequest(
     search: SearchConfig
     suppressed_ids: tuple[int, ...] = ()
     forced_ids: tuple[int, ...] = ()
+    phrases: tuple[Alternatives, ...] = ()
 
 
 class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +55,7 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         attention: (T, S) as float16, row by row, little-endian: how much each token attended to
             each source token in the last layer, on the average of heads; if asked for, and within
             `MAX_ATTENTION_WEIGHTS`.
+        num_missed: Phrases of the request that are not in it; whoever misses fewer goes first.
     """
 
     token_ids: tuple[int, ...]
@@ -59,6 +64,7 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     is_truncated: bool
     alignment: tuple[int, ...] | None = None
     attention: bytes | None = None
+    num_missed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,8 @@ def tokens_of_request(
         vocab_size: Target tokens.
     """
     forced = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    also = (tokens.eos_id, *forced, *request.prefix_ids[1:], *request.forced_ids)
+    words = (token for phrase in request.phrases for path in phrase for token in path)
+    also = (tokens.eos_id, *forced, *request.prefix_ids[1:], *request.forced_ids, *words)
     return shortlist.tokens(request.source_ids, also, vocab_size=vocab_size)
 
 

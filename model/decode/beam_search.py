@@ -5,7 +5,7 @@ requests: `model.decode.session` does. Sentences of different beam sizes share a
 tensors are (S, K) with K the widest beam present and a mask for the rest.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -46,10 +46,12 @@ class RowContinuations:
     Attributes:
         log_probs: (R, M) log probabilities, best first.
         tokens: (R, M) int64.
+        wanted: (R, W) log probabilities of tokens that were asked for; None if none were.
     """
 
     log_probs: Tensor
     tokens: Tensor
+    wanted: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,12 @@ class Decision:
 
 
 def row_continuations(
-    logits: Tensor, num: int, suppressed: Tensor | None, mask: Tensor | None = None
+    logits: Tensor,
+    num: int,
+    suppressed: Tensor | None,
+    mask: Tensor | None = None,
+    *,
+    words: Tensor | None = None,
 ) -> RowContinuations:
     """The `num` likeliest next tokens of every row.
 
@@ -103,28 +110,36 @@ def row_continuations(
         suppressed: (N,) int64 tokens never generated; their probability mass stays theirs.
         mask: (R, V) bool, tokens that single rows may not choose either; None where no sentence
             has any.
+        words: (R, W) int64, tokens whose log probabilities are wanted besides; None: none.
     """
     num_rows, size = logits.shape
     at_once = max(1, _MAX_AT_ONCE // size)
     if num_rows <= at_once:
-        return _continuations(logits, num, suppressed, mask)
+        return _continuations(logits, num, suppressed, mask, words)
     parts = [
         _continuations(
             logits[first : first + at_once],
             num,
             suppressed,
             None if mask is None else mask[first : first + at_once],
+            None if words is None else words[first : first + at_once],
         )
         for first in range(0, num_rows, at_once)
     ]
+    wanted = [part.wanted for part in parts if part.wanted is not None]
     return RowContinuations(
         log_probs=torch.cat([part.log_probs for part in parts]),
         tokens=torch.cat([part.tokens for part in parts]),
+        wanted=torch.cat(wanted) if wanted else None,
     )
 
 
 def _continuations(
-    logits: Tensor, num: int, suppressed: Tensor | None, mask: Tensor | None
+    logits: Tensor,
+    num: int,
+    suppressed: Tensor | None,
+    mask: Tensor | None,
+    words: Tensor | None,
 ) -> RowContinuations:
     """`row_continuations` of rows whose log probabilities fit beside their logits."""
     log_probs = logits.log_softmax(dim=-1)
@@ -133,7 +148,8 @@ def _continuations(
     if mask is not None:
         suppress(log_probs, mask)
     best, tokens = wide_topk(log_probs, min(num, logits.shape[-1]))
-    return RowContinuations(log_probs=best, tokens=tokens)
+    wanted = None if words is None else log_probs.gather(1, words)
+    return RowContinuations(log_probs=best, tokens=tokens, wanted=wanted)
 
 
 def wide_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
@@ -169,7 +185,8 @@ def force(continuations: RowContinuations, tokens: Tensor) -> RowContinuations:
     is_forced = (tokens >= 0).unsqueeze(1)
     is_first = torch.arange(continuations.tokens.shape[1], device=tokens.device) == 0
     alone = torch.zeros_like(continuations.log_probs).masked_fill_(~is_first, _IMPOSSIBLE)
-    return RowContinuations(
+    return replace(
+        continuations,
         log_probs=torch.where(is_forced, alone, continuations.log_probs),
         tokens=torch.where(is_forced & is_first, tokens.unsqueeze(1), continuations.tokens),
     )

@@ -5,7 +5,7 @@ of the vocabulary; and which token is forced at a step. The first mask exists on
 that runs has such ids, the second only with a shortlist, so a search without them pays nothing.
 What is suppressed keeps its probability; what is outside a list has none. No work is saved here:
 the int8 kernels multiply by a list alone. How a token is forced on a row is
-`model.decode.beam_search.force`; the int8 kernels have masks and forced tokens of their own
+`model.decode.beam_search.force`, what a hypothesis has to contain `model.decode.lexical`; the int8 kernels have masks and forced tokens of their own
 (`src/session.h`, `src/search.h`).
 """
 
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.errors import InputError
+from model.phrases import check_phrases
 from model.request import DecodeRequest
 
 
@@ -42,11 +43,13 @@ def forced_token(request: DecodeRequest, tokens: SpecialTokens, num_generated: i
     return request.forced_ids[place] if place < len(request.forced_ids) else None
 
 
-def check_tokens(requests: Sequence[DecodeRequest], *, vocab_size: int) -> None:
-    """Return if every suppressed and every forced id is one of the target vocabulary's.
+def check_tokens(
+    requests: Sequence[DecodeRequest], *, vocab_size: int, tokens: SpecialTokens
+) -> None:
+    """Return if every id that requests name is one of the target vocabulary's.
 
     Raises:
-        InputError: One is not.
+        InputError: One is not; or phrases are such as no search can be held to.
     """
     for request in requests:
         for name in ("suppressed", "forced"):
@@ -57,6 +60,19 @@ def check_tokens(requests: Sequence[DecodeRequest], *, vocab_size: int) -> None:
                         value=token,
                         limit=vocab_size,
                     )
+        if request.phrases:
+            _check_phrases(request, vocab_size=vocab_size, tokens=tokens)
+
+
+def _check_phrases(request: DecodeRequest, *, vocab_size: int, tokens: SpecialTokens) -> None:
+    if request.search.sampling is not None:
+        raise InputError(
+            f"a sentence that is drawn has {len(request.phrases)} phrases; it may have 0",
+            value=len(request.phrases),
+            limit=0,
+        )
+    never = frozenset((tokens.eos_id, *tokens.suppressed_ids, *request.suppressed_ids))
+    check_phrases(request.phrases, vocab_size=vocab_size, never=never)
 
 
 def suppressed_mask(

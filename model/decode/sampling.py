@@ -9,7 +9,7 @@ up and returned is the network's own log p. The same in C++ is `native/src/sampl
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -129,7 +129,8 @@ def sample(
     drawn = noisy.argmax(dim=1, keepdim=True)
     is_first = rank == 0
     alone = log_probs.gather(1, drawn).masked_fill(~is_first, _IMPOSSIBLE)
-    return RowContinuations(
+    return replace(
+        continuations,
         log_probs=torch.where(is_drawn, alone, log_probs),
         tokens=torch.where(is_drawn & is_first, tokens.gather(1, drawn), tokens),
     )

@@ -161,7 +161,7 @@ class Translator:
         while waiting:
             again: dict[int, Draft[Hypothesis]] = {}
             for index, draft in self._answered(waiting, pair, search, on_finished):
-                reviewed = self.pipeline.review(draft)
+                reviewed = self.pipeline.review(draft, can_hold=search.can_hold_phrases)
                 if reviewed.asked:
                     again[index] = reviewed
                 else:
@@ -208,6 +208,7 @@ class Translator:
             prefix_ids=self.pipeline.prefix_ids(pair),
             search=segment.searched(replace(search, max_length=cap)),
             forced_ids=segment.forced_ids,
+            phrases=segment.required_phrases,
         )
 
     def search(

@@ -32,12 +32,14 @@ from typing import TypeVar
 
 from model.config import LengthLimits
 from model.errors import InputError
+from model.phrases import Alternatives
 from model.text.carrying import Carried, Restored, hidden, restore, without_marks_of
 from model.text.checks import ALL_CHECKS, PLAIN_CHECKS, Compared, Quality, failed_checks
 from model.text.control import Beginning, Control
-from model.text.glossary import Glossary, inside, uses_of, with_targets
+from model.text.glossary import Glossary, Term, inside, uses_of, with_targets
 from model.text.language import LanguagePair
 from model.text.marks import Mark, find_inner_marks, find_marks
+from model.text.required import phrases_of
 from model.text.rounds import Draft, Piece, best_of, started
 from model.text.segmenter import LINE_BREAKS
 from model.text.segments import (
@@ -173,7 +175,18 @@ class TextPipeline:
             placed = list(self._tries.first(text, marks, pair))
         if len(placed) != 1:  # a cut could go through a term
             placed = list(self._tries.first(text, carried, pair))
+        else:
+            phrases = self._phrases(placed[0][0], terms, pair)
+            placed = [(replace(placed[0][0], phrases=phrases), placed[0][1])]
         return [(replace(one, terms=inside(terms, *span)), span) for one, span in placed]
+
+    def _phrases(
+        self, segment: Segment, terms: Sequence[Term], pair: LanguagePair
+    ) -> tuple[Alternatives, ...]:
+        """The terms of a segment as tokens; none if not all can be written by the network."""
+        if segment.carried is not None and segment.carried.casing is not None:
+            return ()
+        return phrases_of(terms, self._tokenizer, pair)
 
     def _begun(self, segments: Sequence[Segment], prefix: str) -> list[Segment]:
         """Segments of which the first that the network sees has to begin in a certain way."""
@@ -218,19 +231,23 @@ class TextPipeline:
         )
         return joined(prepared, segments)
 
-    def review(self, draft: Draft[OutputT], *, is_last: bool = False) -> Draft[OutputT]:
+    def review(
+        self, draft: Draft[OutputT], *, can_hold: bool = False, is_last: bool = False
+    ) -> Draft[OutputT]:
         """A draft whose hypotheses were handed in: judged, with other tries of what is not sound.
 
         Args:
             draft: Every piece of it has hypotheses, at least one where the network was asked.
+            can_hold: Its searches can be held to phrases (`SearchConfig.can_hold_phrases`).
             is_last: Nothing is tried again, because there is no room for it.
         """
         return draft.with_parts(
-            self._reviewed(piece, draft.pair, is_last=is_last) for piece in draft.pieces
+            self._reviewed(piece, draft.pair, can_hold=can_hold, is_last=is_last)
+            for piece in draft.pieces
         )
 
     def _reviewed(
-        self, piece: Piece[OutputT], pair: LanguagePair, *, is_last: bool
+        self, piece: Piece[OutputT], pair: LanguagePair, *, can_hold: bool, is_last: bool
     ) -> tuple[list[Piece[OutputT]], list[str]]:
         """What a piece becomes, with what of its source stands before, between and after."""
         segment = piece.segment
@@ -242,7 +259,7 @@ class TextPipeline:
         tries = []
         if failed and not is_last:
             marks = merged(find_inner_marks(segment.text), [term.mark for term in segment.terms])
-            tries = self._tries.next(segment, marks, failed, pair)
+            tries = self._tries.next(segment, marks, failed, pair, can_hold=can_hold)
         is_whole = [span for _, span in tries] == [(0, len(segment.text))]
         if not tries or (segment.beginning is not None and not is_whole):
             return [best_of(piece)], ["", ""]
@@ -254,7 +271,10 @@ class TextPipeline:
         earlier = piece if is_whole else None
         others = [
             replace(
-                other, is_cut=other.is_cut or segment.is_cut, terms=inside(segment.terms, *span)
+                other,
+                is_cut=other.is_cut or segment.is_cut,
+                terms=inside(segment.terms, *span),
+                phrases=segment.phrases if is_whole else (),
             )
             for other, span in tries
         ]

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from model.config import SearchConfig
+from model.phrases import Alternatives
 from model.text.carrying import Carried
 from model.text.checks import Quality
 from model.text.control import Beginning
@@ -33,6 +34,9 @@ class Segment:
         terms: Of a glossary, in the text.
         copy: What it is copied as, if not as its text.
         beginning: What its translation has to begin with.
+        phrases: Its terms as tokens, which its search can be held to; none where it cannot be.
+        is_held: The search is held to them.
+        was_held: An earlier try was.
     """
 
     text: str
@@ -43,6 +47,9 @@ class Segment:
     terms: tuple[Term, ...] = ()
     copy: str | None = None
     beginning: Beginning | None = None
+    phrases: tuple[Alternatives, ...] = ()
+    is_held: bool = False
+    was_held: bool = False
 
     @property
     def is_verbatim(self) -> bool:
@@ -58,6 +65,11 @@ class Segment:
     def forced_ids(self) -> tuple[int, ...]:
         """Target tokens that its translation has to begin with."""
         return () if self.beginning is None else self.beginning.token_ids
+
+    @property
+    def required_phrases(self) -> tuple[Alternatives, ...]:
+        """What the search is asked to contain."""
+        return self.phrases if self.is_held else ()
 
     def searched(self, search: SearchConfig) -> SearchConfig:
         """How it is searched: as a plain segment is, but for what its marks need to come back.

@@ -149,6 +149,7 @@ class Tokenizer:
             for prefix in {pair.target_prefix for pair in pairs}
         }
         specials = {tokens.pad_id, tokens.eos_id, tokens.unk_id, tokens.start_id}
+        self._unwritable = specials.union(tokens.suppressed_ids)
         tags = {source_table[piece] for pair in pairs for piece in pair.source_prefix}
         source_specials = specials | tags
         target_specials = specials.union(*self._target_prefixes.values())
@@ -185,6 +186,10 @@ class Tokenizer:
     def encode_target(self, text: str) -> list[int]:
         """Target ids of a reference, with EOS and without start token and prefix."""
         return [*self._target.ids(text, unknown=self._tokens.unk_id), self._tokens.eos_id]
+
+    def is_writable(self, target_ids: Iterable[int]) -> bool:
+        """Whether a search can choose all of these ids inside a translation."""
+        return self._unwritable.isdisjoint(target_ids)
 
     def target_prefix(self, pair: LanguagePair) -> list[int]:
         """What the decoder is given before the first generated token: start, then tags."""

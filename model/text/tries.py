@@ -28,7 +28,7 @@ Placed = tuple[Segment, Span]
 """A segment, and where it stands in its stretch."""
 
 MAX_TRIES = 2
-"""Tries of a stretch after the first one."""
+"""Tries of a stretch after the first one, a search that is held to phrases aside."""
 
 STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
 """Codes that networks copy in most languages, and that a sentence treats like names."""
@@ -85,20 +85,58 @@ class Tries:
         marks: Sequence[Mark],
         failed: Sequence[CheckName],
         pair: LanguagePair,
+        *,
+        can_hold: bool = False,
     ) -> list[Placed]:
         """What is tried after a segment has failed checks; nothing if there is no other way.
 
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
-        every number, and of all that the search finds the best that is sound stands; then it is
-        split around its marks. One that loops or ends too soon is cut.
+        every number, and of all that the search finds the best that is sound stands. A term that
+        is still missing is asked of the search itself, which is a try beside the others; then the
+        sentence is split around its marks. One that loops or ends too soon is cut.
 
         Args:
             segment: It.
             marks: The marks of its text.
             failed: What it failed.
             pair: A pair of the checkpoint.
+            can_hold: The search can be held to phrases.
         """
         num_tries = segment.num_tries + 1
+        if segment.is_held or segment.was_held:
+            # What else a search that was held has failed may come of its terms.
+            failed = (*failed, "terms") if segment.is_held else failed
+            return [
+                (replace(other, was_held=True, num_tries=num_tries), span)
+                for other, span in self._next(segment, marks, failed, pair, num_tries - 1)
+            ]
+        if can_hold and num_tries == MAX_TRIES and not {"marks", "terms"}.isdisjoint(failed):
+            held = self._held(segment, marks, pair, num_tries=num_tries)
+            if held is not None:
+                return [(held, (0, len(segment.text)))]
+        return self._next(segment, marks, failed, pair, num_tries)
+
+    def _held(
+        self, segment: Segment, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int
+    ) -> Segment | None:
+        """A segment whose terms the network reads, and its search has to write; None without."""
+        if not segment.phrases:
+            return None
+        others = [mark for mark in marks if mark.kind != "term"]
+        placed = list(self.first(segment.text, others, pair, num_tries=num_tries))
+        if len(placed) != 1 or not placed[0][0].source_ids:
+            return None
+        return replace(placed[0][0], phrases=segment.phrases, is_held=True)
+
+    def _next(
+        self,
+        segment: Segment,
+        marks: Sequence[Mark],
+        failed: Sequence[CheckName],
+        pair: LanguagePair,
+        num_tries: int,
+    ) -> list[Placed]:
+        """The way with so many before it, not counting a search that was held to phrases."""
         if num_tries > MAX_TRIES:
             return []
         if num_tries == 1 and not _is_hopeless(failed):

@@ -199,8 +199,10 @@ class OnlineTranslator:
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
             return self.pipeline.review(draft, is_last=True)
 
+        can_hold = _search(request, cap=1).can_hold_phrases
+        review = partial(self.pipeline.review, can_hold=can_hold)
         while request.max_length is None:  # with a cap nothing is whole, nor is it wanted to be
-            drafts = await self._map(self.pipeline.review, answered, request)
+            drafts = await self._map(review, answered, request)
             jobs = self._jobs(drafts, request, pair)
             if not jobs:
                 return drafts
@@ -290,6 +292,7 @@ class OnlineTranslator:
                         prefix_ids=prefix_ids,
                         search=segment.searched(search),
                         forced_ids=segment.forced_ids,
+                        phrases=segment.required_phrases,
                     ),
                     priority=priority,
                     checkpoint=self._checkpoint,

@@ -7,6 +7,7 @@ the whole prefix goes through the network at every step. Give it a float64 netwo
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import torch
 
@@ -20,6 +21,7 @@ class ReferenceHypothesis:
     score: float
     log_probs: list[float]
     is_truncated: bool
+    num_missed: int = 0
 
 
 NextLogProbs = Callable[[list[int], list[int]], list[float]]
@@ -53,6 +55,58 @@ def _may_stop(
     return running_sum / far**alpha <= finished[-1].score
 
 
+Phrases = Sequence[Sequence[Sequence[int]]]
+
+
+def phrases_met(phrases: Phrases, generated: list[int]) -> tuple[int, bool]:
+    """How many phrases are in a hypothesis, a token counting once, and whether one is begun."""
+    order = sorted(range(len(phrases)), key=lambda i: -max(map(len, phrases[i])))
+    missing, seen = order, list[int]()
+    for token in generated:
+        seen.append(token)
+        while seen and not any(seen == list(path[: len(seen)]) for own in phrases for path in own):
+            del seen[0]
+        for phrase in missing:
+            if any(seen[-len(path) :] == list(path) for path in phrases[phrase]):
+                missing = [other for other in missing if other != phrase]
+                seen = []
+                break
+    ends = [seen[start:] for start in range(len(seen))]
+    is_begun = any(
+        end == list(path[: len(end)]) and len(end) < len(path)
+        for phrase in missing
+        for path in phrases[phrase]
+        for end in ends
+    )
+    return len(phrases) - len(missing), is_begun
+
+
+def _held(
+    candidates: list[tuple[float, list[int], list[float]]], phrases: Phrases
+) -> list[tuple[float, list[int], list[float]]]:
+    """Candidates, best first, in the order in which banks of phrases take turns."""
+    banks: dict[int, list[tuple[float, list[int], list[float]]]] = {}
+    for candidate in candidates:
+        banks.setdefault(sum(phrases_met(phrases, candidate[1])), []).append(candidate)
+    by_rank = zip_longest(*(banks[bank] for bank in sorted(banks, reverse=True)))
+    return [candidate for turn in by_rank for candidate in turn if candidate is not None]
+
+
+def _may_choose(
+    values: dict[int, float], generated: list[int], phrases: Phrases, num_best: int, eos_id: int
+) -> dict[int, float]:
+    """The best tokens, and those that a phrase wants; EOS only behind all phrases."""
+    if not phrases:
+        return values
+    best = sorted(values, key=lambda token: -values[token])[:num_best]
+    met, _ = phrases_met(phrases, generated)
+    for token in {token for phrase in phrases for path in phrase for token in path}:
+        num, is_begun = phrases_met(phrases, [*generated, token])
+        if token not in best and (num > met or is_begun):
+            best.append(token)
+    return {token: values[token] for token in best if token != eos_id or met == len(phrases)}
+
+
 @torch.inference_mode()
 def reference_search(
     network: Transformer | NextLogProbs,
@@ -63,28 +117,33 @@ def reference_search(
     *,
     suppressed_ids: Sequence[int] = (),
     forced_ids: Sequence[int] = (),
+    phrases: Phrases = (),
 ) -> list[ReferenceHypothesis]:
     next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
     first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    forced = [*first, *forced_ids]
+    forced, never = [*first, *forced_ids], {*tokens.suppressed_ids, *suppressed_ids}
     running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
     finished: list[ReferenceHypothesis] = []
     while True:
         length = len(running[0][1]) + 1
         candidates = []
         for total, generated, history in running:
-            log_probs = next_log_probs(source, prefix + generated)
             if length == search.max_length:
                 allowed = {tokens.eos_id: 0.0}
             elif length <= len(forced):
                 allowed = {forced[length - 1]: 0.0}
             else:
-                allowed = {t: value for t, value in enumerate(log_probs) if value > -math.inf}
-                for token in {*tokens.suppressed_ids, *suppressed_ids}:
-                    allowed.pop(token, None)
+                allowed = {
+                    token: value
+                    for token, value in enumerate(next_log_probs(source, prefix + generated))
+                    if value > -math.inf and token not in never
+                }
+                allowed = _may_choose(allowed, generated, phrases, search.candidates, tokens.eos_id)
             for token, log_prob in allowed.items():
                 candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))
         candidates.sort(key=lambda candidate: -candidate[0])
+        if phrases:
+            candidates = _held(candidates, phrases)
         running = []
         for rank, candidate in enumerate(candidates[: search.candidates]):
             total, generated, history = candidate
@@ -98,9 +157,11 @@ def reference_search(
                         score=total / length**search.length_penalty,
                         log_probs=history,
                         is_truncated=length == search.max_length,
+                        num_missed=len(phrases) - phrases_met(phrases, generated[:-1])[0],
                     )
                 )
-        finished.sort(key=lambda hypothesis: -hypothesis.score)
+        running.sort(key=lambda hypothesis: -hypothesis[0])
+        finished.sort(key=lambda hypothesis: (hypothesis.num_missed, -hypothesis.score))
         del finished[search.beam_size :]
         if not running or _may_stop(search, finished, running[0][0], length):
             return finished[: search.num_hypotheses]

@@ -1,7 +1,7 @@
 """Small networks with peaked distributions, random searches over them, and crowds of them."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,7 +13,12 @@ from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
-from support.reference_search import reference_sample, reference_search
+from support.reference_search import (
+    NextLogProbs,
+    ReferenceHypothesis,
+    reference_sample,
+    reference_search,
+)
 
 TOKENS = SpecialTokens(pad_id=0, eos_id=1, unk_id=2, start_id=0, suppressed_ids=(0,))
 LIMITS = SessionLimits(max_rows=24, max_slots=6, max_source_length=16, max_target_length=24)
@@ -129,6 +134,20 @@ def with_forced(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
     return structs.replace(request, forced_ids=tuple(tokens))
 
 
+def with_phrases(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """One in three the same, else with phrases, now and then behind a forced beginning."""
+    if rng.random() < 0.33:
+        return request
+
+    def path() -> tuple[int, ...]:
+        return tuple(rng.randrange(_FIRST_WORD, 12) for _ in range(rng.randint(1, 3)))
+
+    phrases = tuple(
+        tuple(path() for _ in range(rng.choice([1, 1, 2]))) for _ in range(rng.randint(1, 3))
+    )
+    return with_forced(rng, structs.replace(request, phrases=phrases))
+
+
 def with_sampling(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
     """One in three the same, else drawn; now and then with a forced beginning too."""
     if rng.random() < 0.33:
@@ -184,22 +203,28 @@ def run_in_a_crowd(
     return done
 
 
+def expected_of(
+    network: Transformer | NextLogProbs, request: DecodeRequest, tokens: SpecialTokens
+) -> list[ReferenceHypothesis]:
+    """What the plain search finds, or draws, for a request."""
+    asked = (network, tokens, list(request.source_ids), list(request.prefix_ids), request.search)
+    forced: dict[str, Sequence[int]] = {
+        "suppressed_ids": request.suppressed_ids,
+        "forced_ids": request.forced_ids,
+    }
+    if request.search.sampling is not None:
+        return reference_sample(*asked, **forced)
+    return reference_search(*asked, **forced, phrases=request.phrases)
+
+
 def assert_equals_reference(
     transformer: Transformer, request: DecodeRequest, hypotheses: tuple[Hypothesis, ...]
 ) -> None:
     """The same hypotheses and numbers as the plain search."""
-    search = reference_search if request.search.sampling is None else reference_sample
-    expected = search(
-        transformer,
-        TOKENS,
-        list(request.source_ids),
-        list(request.prefix_ids),
-        request.search,
-        suppressed_ids=request.suppressed_ids,
-        forced_ids=request.forced_ids,
-    )
+    expected = expected_of(transformer, request, TOKENS)
     assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
     for hypothesis, reference in zip(hypotheses, expected, strict=True):
         assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
         assert hypothesis.token_log_probs == pytest.approx(reference.log_probs, abs=1e-10)
         assert hypothesis.is_truncated == reference.is_truncated
+        assert hypothesis.num_missed == reference.num_missed

@@ -12,6 +12,7 @@ import numpy as np
 
 from model.config import SpecialTokens
 from model.decode.attention import FloatArray, fed_tokens
+from model.decode.constraints import check_tokens
 from model.decode.timing import STEP_PARTS, StepPart
 from model.native import kernels
 from model.native.network import Int8Network
@@ -53,6 +54,8 @@ class Int8Backend:
             forced_first_id=-1 if forced is None else forced,
             shortlist=None if shortlist is None else _packed(module, network, shortlist),
         )
+        self._tokens = tokens
+        self._vocab_size = network.config.output_size
         self._max_rows = limits.max_rows
         self._free_rows = list(range(limits.max_rows))
         self._free_slots = list(range(limits.max_slots))
@@ -90,6 +93,8 @@ class Int8Backend:
 
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences laid end to end, without padding; see `Backend.admit`."""
+        with_phrases = [request for request in requests if request.phrases]
+        check_tokens(with_phrases, vocab_size=self._vocab_size, tokens=self._tokens)
         all_rows, slots = [], []
         for slot_id, request in zip(slot_ids, requests, strict=True):
             rows = [heappop(self._free_rows) for _ in range(request.search.beam_size)]

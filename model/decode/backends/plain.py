@@ -25,11 +25,13 @@ from model.decode.constraints import (
     restrict,
     suppressed_mask,
 )
+from model.decode.lexical import LexicalStep, automata_of
 from model.decode.sampling import row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.masks import lengths_mask
 from model.nn.transformer import Transformer
+from model.phrases import num_missed
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 from model.shortlist import Shortlist, tokens_of_request
 
@@ -49,6 +51,7 @@ class _Sentence:
         log_probs: (K, t − 1) log probability of each of them but the first.
         sources: (K, t − 1) int64, the source position most attended to when it was chosen.
         scores: (K,) sums of log probabilities; -inf marks a beam without hypothesis.
+        phrases: (2, K) int64, how far each beam has come with its phrases: nodes, and those met.
         finished: Kept hypotheses, best first, at most K.
     """
 
@@ -59,6 +62,7 @@ class _Sentence:
     log_probs: Tensor
     sources: Tensor
     scores: Tensor
+    phrases: Tensor
     finished: list[Hypothesis] = field(default_factory=list)
 
     @property
@@ -78,7 +82,7 @@ class _Sentence:
 
     def keep(self, hypothesis: Hypothesis) -> None:
         """Add a finished hypothesis if it is among the K best."""
-        insort(self.finished, hypothesis, key=lambda kept: -kept.score)
+        insort(self.finished, hypothesis, key=lambda kept: (kept.num_missed, -kept.score))
         del self.finished[self.search.beam_size :]
 
 
@@ -120,7 +124,7 @@ class PlainBackend:
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
-        check_tokens(requests, vocab_size=self._transformer.config.output_size)
+        check_tokens(requests, vocab_size=self._transformer.config.output_size, tokens=self._tokens)
         lengths = [len(request.source_ids) for request in requests]
         pad_id = self._transformer.config.pad_id
         padded = pad_sequence(
@@ -146,6 +150,7 @@ class PlainBackend:
             log_probs=scores.new_zeros(beam_size, 0),
             sources=self._ids([]).expand(beam_size, 0),
             scores=scores,
+            phrases=self._ids([0] * beam_size).expand(2, -1),
         )
 
     @torch.inference_mode()
@@ -182,27 +187,30 @@ class PlainBackend:
         groups = self._groups(sentences)
         logits, sources = self._run_network(sentences)
         self._watch.lap("output")
+        lexical = self._lexical(sentences)
         continuations = beam_search.row_continuations(
             restrict(logits.to(self._score_dtype), self._outside(sentences)),
             groups.max_candidates,
             self._suppressed,
             self._mask(sentences),
+            words=None if lexical is None else lexical.automata.words_of(groups),
         )
-        continuations = beam_search.force(
-            self._drawn(continuations, sentences), self._forced_tokens(sentences)
+        forced = self._forced_tokens(sentences)
+        continuations = beam_search.force(self._drawn(continuations, sentences), forced)
+        in_prefix = torch.tensor(
+            [sentence.num_generated < 0 for sentence in sentences], device=self._device
         )
-        in_prefix = [sentence.num_generated < 0 for sentence in sentences]
-        candidates = beam_search.best_candidates(
-            torch.cat([sentence.scores for sentence in sentences]), continuations, groups
-        )
-        decision = beam_search.decide(
-            candidates,
-            groups,
-            eos_id=self._tokens.eos_id,
-            endless=torch.tensor(in_prefix, device=self._device),
-        )
+        scores, eos_id = torch.cat([one.scores for one in sentences]), self._tokens.eos_id
+        candidates = beam_search.best_candidates(scores, continuations, groups)
+        if lexical is not None:
+            candidates = lexical.candidates(
+                candidates, scores, continuations, groups, forced=forced, eos_id=eos_id
+            )
+        decision = beam_search.decide(candidates, groups, eos_id=eos_id, endless=in_prefix)
         self._collect(sentences, candidates, decision)
         self._extend(sentences, decision, sources)
+        if lexical is not None:
+            self._follow(sentences, lexical.after(decision, groups, in_prefix=in_prefix))
         finished = self._leave(sentences, decision)
         self._watch.lap("search")
         return finished
@@ -218,6 +226,21 @@ class PlainBackend:
             return None
         size = self._transformer.config.output_size
         return suppressed_mask(by_row, vocab_size=size, device=self._device)
+
+    def _lexical(self, sentences: Sequence[_Sentence]) -> LexicalStep | None:
+        """What phrases do in the step; None where no sentence has any."""
+        if not any(sentence.request.phrases for sentence in sentences):
+            return None
+        nodes, met = torch.cat([sentence.phrases for sentence in sentences], dim=1)
+        automata = automata_of([one.request.phrases for one in sentences], self._device)
+        return LexicalStep(automata=automata, nodes=nodes, met=met)
+
+    @staticmethod
+    def _follow(sentences: Sequence[_Sentence], states: tuple[Tensor, Tensor]) -> None:
+        """Take note of how far every row has come with its phrases."""
+        widths = [sentence.search.beam_size for sentence in sentences]
+        for sentence, own in zip(sentences, torch.stack(states).split(widths, 1), strict=True):
+            sentence.phrases = own
 
     def _outside(self, sentences: Sequence[_Sentence]) -> Tensor | None:
         """(R, V) bool, what is not in the list of a row; None without a shortlist."""
@@ -380,10 +403,12 @@ def _hypothesis(sentence: _Sentence, beam: int, score: float, log_prob: float) -
     alignment = None
     if sentence.search.with_alignment:
         alignment = tuple(sentence.sources[beam, prefix - 1 :].tolist())
+    token_ids = tuple(sentence.tokens[beam, prefix:].tolist())
     return Hypothesis(
-        token_ids=tuple(sentence.tokens[beam, prefix:].tolist()),
+        token_ids=token_ids,
         score=score,
         token_log_probs=(*sentence.log_probs[beam, prefix - 1 :].tolist(), log_prob),
         is_truncated=sentence.num_generated == sentence.search.max_length - 1,
         alignment=alignment,
+        num_missed=num_missed(sentence.request.phrases, token_ids),
     )

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "phrases.h"
 #include "network.h"
 #include "search.h"
 #include "shortlist.h"
@@ -38,6 +39,7 @@ struct Request {
   std::vector<std::int64_t> prefix;
   std::vector<std::int32_t> suppressed;  // tokens that its search never chooses
   std::vector<std::int64_t> forced;      // what its translation begins with
+  std::vector<Alternatives> phrases;     // what its translation contains
   SearchSettings settings;
 };
 

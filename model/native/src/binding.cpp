@@ -204,6 +204,7 @@ class CheckedSession {
     require_range(all_within(request.forced, num_targets), "a forced id is out of range");
     require_range(all_within(request.suppressed, network_->output->num_outputs()),
                   "a suppressed id is out of range");
+    check_phrases(request);
     require_range(settings.max_length >= 1 &&
                       request.prefix.size() + settings.max_length <=
                           std::size_t(limits_.max_target_length),
@@ -214,6 +215,26 @@ class CheckedSession {
     require(settings.num_candidates >= 2 * settings.beam_size && settings.num_hypotheses >= 1 &&
                 settings.num_hypotheses <= settings.beam_size,
             "a search is impossible");
+  }
+
+  void check_phrases(const Request& request) const {
+    const int num_targets = network_->target_table->num_outputs();
+    const int limit = std::min(num_targets, network_->output->num_outputs());
+    std::size_t num_tokens = 0;
+    for (const Alternatives& phrase : request.phrases) {
+      require(!phrase.empty(), "a phrase has no alternatives");
+      for (const Path& path : phrase) {
+        require(!path.empty(), "a phrase has no tokens");
+        num_tokens += path.size();
+        for (const std::int64_t token : path) {
+          require_range(token >= 0 && token < limit, "a phrase's id is out of range");
+        }
+      }
+    }
+    require(request.phrases.size() <= Phrases::kMaxPhrases && num_tokens <= Phrases::kMaxTokens,
+            "a sentence has too many phrases");
+    require(request.phrases.empty() || request.settings.sampling.temperature == 0,
+            "what is drawn cannot have phrases");
   }
 
   RequestTypes types_;

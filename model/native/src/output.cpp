@@ -129,6 +129,28 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
   merge(0, num_rows, num_rows, num_candidates, num_panels, log_probs, tokens);
 }
 
+void OutputLayer::log_probs_of(const QuantisedRows& rows, int row, const List* list,
+                               const std::int64_t* tokens, int num, float* log_probs) const {
+  const int num_panels = list != nullptr ? list->num_panels() : network_.output->num_panels();
+  const float normaliser = log_normaliser(row, num_panels);
+  for (int i = 0; i < num; ++i) log_probs[i] = logit(rows, row, tokens[i]) - normaliser;
+}
+
+// One product alone: the same exact sum, scaled by the same operations as a panel's.
+float OutputLayer::logit(const QuantisedRows& rows, int row, std::int64_t token) const {
+  const Matrix& matrix = *network_.output;
+  const int panel = static_cast<int>(token / kPanel), column = static_cast<int>(token % kPanel);
+  const std::uint8_t* weights = matrix.panel(panel) + std::size_t(column) * 4;
+  const std::int8_t* activations = rows.row(row);
+  std::int32_t sum = 0;
+  for (int quad = 0; quad < matrix.num_quads(); ++quad) {
+    for (int i = 0; i < 4; ++i) sum += std::int32_t(weights[i]) * activations[quad * 4 + i];
+    weights += 4 * kPanel;
+  }
+  const float factor = rows.scale[row] * matrix.scale(panel)[column];
+  return std::fma(static_cast<float>(sum - rows.excess[row]), factor, matrix.bias(panel)[column]);
+}
+
 // Puts together what the threads have found for rows `begin` to `end` in so many panels.
 void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, int num_panels,
                         float* log_probs, std::int64_t* tokens) {

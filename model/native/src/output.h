@@ -32,11 +32,17 @@ class OutputLayer {
             const std::uint8_t* const* masks, const ListedStep* step,
             float* log_probs, std::int64_t* tokens);
 
+  // The log probabilities of `num` tokens for one of the rows that `best` had last, bit for bit as it
+  // has them. `list` is what the row chose from, all of the tokens among it; null: from all.
+  void log_probs_of(const QuantisedRows& rows, int row, const List* list,
+                    const std::int64_t* tokens, int num, float* log_probs) const;
+
  private:
   Ranking ranking(int thread, int row, int num_rows, int num_candidates);
   void merge(int begin, int end, int num_rows, int num_candidates, int num_panels,
              float* log_probs, std::int64_t* tokens);
   float log_normaliser(int row, int num_panels) const;
+  float logit(const QuantisedRows& rows, int row, std::int64_t token) const;
 
   const Network& network_;
   Team& team_;

@@ -69,6 +69,7 @@ class RequestTypes {
     request.prefix = prefix_ids_.of<std::vector<std::int64_t>>(asked);
     request.suppressed = suppressed_ids_.of<std::vector<std::int32_t>>(asked);
     request.forced = forced_ids_.of<std::vector<std::int64_t>>(asked);
+    request.phrases = phrases_.of<std::vector<Alternatives>>(asked);
     request.settings = settings;
     return request;
   }
@@ -83,7 +84,8 @@ class RequestTypes {
           "token_log_probs"_a = tuple_of(found.trail.log_probs),
           "is_truncated"_a = found.is_truncated,
           "alignment"_a = sentence.with_alignment ? py::object(tuple_of(found.trail.sources))
-                                                  : py::object(py::none()));
+                                                  : py::object(py::none()),
+          "num_missed"_a = found.num_missed);
     }
     return finished_("slot_id"_a = sentence.name, "hypotheses"_a = hypotheses);
   }
@@ -99,7 +101,7 @@ class RequestTypes {
   Name source_ids_{"source_ids"}, prefix_ids_{"prefix_ids"}, suppressed_ids_{"suppressed_ids"},
       search_{"search"}, candidates_{"candidates"}, num_hypotheses_{"num_hypotheses"},
       max_length_{"max_length"}, length_penalty_{"length_penalty"}, stopping_{"stopping"},
-      with_alignment_{"with_alignment"}, forced_ids_{"forced_ids"}, sampling_{"sampling"},
+      with_alignment_{"with_alignment"}, forced_ids_{"forced_ids"}, phrases_{"phrases"}, sampling_{"sampling"},
       temperature_{"temperature"}, top_k_{"top_k"}, top_p_{"top_p"}, seed_{"seed"};
   py::module_ module_ = py::module_::import("model.request");
   py::object hypothesis_ = module_.attr("Hypothesis"), finished_ = module_.attr("FinishedSentence");

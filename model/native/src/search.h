@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "phrases.h"
 #include "sampling.h"
 
 namespace dragoman {
@@ -37,6 +38,7 @@ struct Hypothesis {
   Trail trail;  // EOS's log probability is the last
   double score;
   bool is_truncated;
+  int num_missed;  // phrases that it does not contain
 };
 
 // Where the pasts of rows are kept.
@@ -59,18 +61,23 @@ class Search {
     double score;    // minus infinity: there is no hypothesis here
   };
 
-  // `forced` is what is chosen behind the prefix and a forced first token.
+  // `forced` is what is chosen behind the prefix and a forced first token. No hypothesis ends before
+  // it has met all `phrases`, or the cap is reached.
   Search(SearchSettings settings, SpecialTokens tokens, const std::vector<std::int64_t>& prefix,
-         const std::vector<std::int64_t>& forced, const std::vector<int>& rows);
+         const std::vector<std::int64_t>& forced, Phrases phrases, const std::vector<int>& rows);
 
   // The beams to feed, at this position; those without a hypothesis are left out by the caller.
   const std::vector<Beam>& beams() const { return beams_; }
   int position() const { return position_; }
   const SearchSettings& settings() const { return settings_; }
+  // The tokens whose log probabilities `advance` wants besides.
+  const Path& words() const { return phrases_.words(); }
 
   // Takes the likeliest next tokens of every live beam, in the order of `beams`, `num` of each,
-  // best first. Returns whether the search is over.
-  bool advance(const float* log_probs, const std::int64_t* tokens, int num, Pasts& pasts);
+  // best first, and the log probabilities of `words`, (beams, words); null if there are none.
+  // Returns whether the search is over.
+  bool advance(const float* log_probs, const std::int64_t* tokens, int num, const float* wanted,
+               Pasts& pasts);
 
   // Best first, at most `num_hypotheses`; none when no score was finite.
   std::vector<Hypothesis> take_hypotheses();
@@ -87,6 +94,10 @@ class Search {
   bool is_sampled() const { return settings_.sampling.temperature > 0.0; }
   std::int64_t forced_token() const;
   void gather(const float* log_probs, const std::int64_t* tokens, int num);
+  void gather_held(const float* log_probs, const std::int64_t* tokens, int num,
+                   const float* wanted);
+  void take_turns();
+  void rank(std::size_t limit);
   void finish(const Candidate& candidate, const Pasts& pasts);
   void seat(const std::vector<Candidate>& survivors, Pasts& pasts);
   double threshold() const;
@@ -99,6 +110,8 @@ class Search {
   std::vector<Beam> beams_;
   std::vector<Hypothesis> finished_;
   std::vector<Candidate> candidates_, survivors_, movers_;  // kept for their memory
+  Phrases phrases_;
+  std::vector<PhraseState> states_;  // by beam; none without phrases
   int position_ = 0;
 };
 

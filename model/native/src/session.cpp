@@ -86,7 +86,8 @@ void Session::admit(const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     running_.insert({request.name,
                      {request.slot,
-                      Search(request.settings, tokens_, request.prefix, request.forced, request.rows),
+                      Search(request.settings, tokens_, request.prefix, request.forced,
+                             Phrases(request.phrases), request.rows),
                       mask_of(request)}});
   }
 }
@@ -96,6 +97,9 @@ void Session::list(const std::vector<Request>& requests) {
   for (const Request& request : requests) {
     std::vector<std::int64_t> also(request.prefix.begin() + 1, request.prefix.end());
     also.insert(also.end(), request.forced.begin(), request.forced.end());
+    for (const Alternatives& phrase : request.phrases) {
+      for (const Path& path : phrase) also.insert(also.end(), path.begin(), path.end());
+    }
     also.push_back(tokens_.eos);
     if (tokens_.forced_first >= 0) also.push_back(tokens_.forced_first);
     List& list = lists_[request.slot];
@@ -195,10 +199,11 @@ std::vector<Finished> Session::step() {
   std::vector<Finished> finished;
   std::size_t row = 0;
   for (auto& [name, running] : running_) {
-    const std::size_t first = row * num;
+    const std::size_t first_row = row, first = row * num;
     while (row < num_rows && step_rows_[row].slot == running.slot) ++row;
+    const float* wanted = find_wanted(running.search, running.slot, first_row, row);
     if (running.search.advance(step_log_probs_.data() + first, step_tokens_.data() + first, num,
-                               *this)) {
+                               wanted, *this)) {
       finished.push_back({name, running.search.settings().with_alignment,
                           running.search.take_hypotheses()});
     }
@@ -206,6 +211,21 @@ std::vector<Finished> Session::step() {
   for (const Finished& sentence : finished) release(sentence.name);
   watch.add_to(seconds_.search);
   return finished;
+}
+
+// The log probabilities of a sentence's words for its rows of the step, (rows, words).
+const float* Session::find_wanted(const Search& search, int slot, std::size_t first_row,
+                                  std::size_t end_row) {
+  const Path& words = search.words();
+  if (words.empty()) return nullptr;
+  wanted_.resize((end_row - first_row) * words.size());
+  float* to = wanted_.data();
+  for (std::size_t row = first_row; row < end_row; ++row, to += words.size()) {
+    output_.log_probs_of(stack_.input, static_cast<int>(row),
+                         shortlist_ ? &lists_[slot] : nullptr, words.data(),
+                         static_cast<int>(words.size()), to);
+  }
+  return wanted_.data();
 }
 
 void Session::copy(int from, int to, int length) {

@@ -49,6 +49,8 @@ class Session : public AnySession, private Pasts {
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
   const ListedStep* lay_out_lists();
+  const float* find_wanted(const Search& search, int slot, std::size_t first_row,
+                           std::size_t end_row);
   Sentence source(int slot, int layer) const;
   std::size_t scratch_stride() const;
   void group(const StepRow* rows, int num_rows);
@@ -88,6 +90,7 @@ class Session : public AnySession, private Pasts {
   ListedStep step_lists_;
   std::vector<std::int64_t> step_tokens_, step_attended_;
   std::vector<float> step_log_probs_;
+  std::vector<float> wanted_;  // of a sentence's rows, by row and word
 };
 
 }  // namespace dragoman

@@ -2,11 +2,14 @@
 
 import pytest
 import torch
+from msgspec import structs
 
-from model.config import SearchConfig
+from model.config import Sampling, SearchConfig
 from model.decode.constraints import check_tokens, suppress, suppressed_mask
 from model.errors import InputError
+from model.phrases import Alternatives
 from model.request import DecodeRequest
+from support.search_cases import TOKENS
 
 CPU = torch.device("cpu")
 
@@ -33,8 +36,36 @@ def test_what_is_suppressed_is_impossible_and_the_others_keep_their_probability(
 
 
 def test_every_token_of_the_vocabulary_may_be_suppressed_and_none_beyond_it() -> None:
-    check_tokens([asking(), asking(0, 6)], vocab_size=7)
+    check_tokens([asking(), asking(0, 6)], vocab_size=7, tokens=TOKENS)
     for token in (-1, 7):
         with pytest.raises(InputError, match=f"is {token}; the vocabulary has 7") as refusal:
-            check_tokens([asking(0), asking(1, token)], vocab_size=7)
+            check_tokens([asking(0), asking(1, token)], vocab_size=7, tokens=TOKENS)
         assert (refusal.value.value, refusal.value.limit) == (token, 7)
+
+
+@pytest.mark.parametrize(
+    ("phrases", "message"),
+    [
+        ((((3,),),) * 17, "has 17 phrases; it may have 16"),
+        ((((3,) * 65,),), "has 65 tokens of phrases; it may have 64"),
+        (((),), "a phrase has no tokens"),
+        ((((3,), ()),), "a phrase has no tokens"),
+        ((((3, 23),),), "token 23, which the search cannot choose of 23 tokens"),
+        ((((TOKENS.eos_id,),),), "token 1, which the search cannot choose"),
+        ((((TOKENS.pad_id, 3),),), "token 0, which the search cannot choose"),
+        ((((5, 4),),), "token 5, which the search cannot choose"),
+    ],
+)
+def test_phrases_that_no_search_can_be_held_to_are_refused_by_name(
+    phrases: tuple[Alternatives, ...], message: str
+) -> None:
+    request = structs.replace(asking(5), phrases=phrases)
+    with pytest.raises(InputError, match=message):
+        check_tokens([asking(), request], vocab_size=23, tokens=TOKENS)
+
+
+def test_what_is_drawn_is_held_to_no_phrase() -> None:
+    drawn = SearchConfig(beam_size=2, sampling=Sampling())
+    request = structs.replace(asking(), search=drawn, phrases=(((3,),),))
+    with pytest.raises(InputError, match="is drawn has 1 phrases; it may have 0"):
+        check_tokens([request], vocab_size=23, tokens=TOKENS)

@@ -29,6 +29,7 @@ REQUEST: dict[str, object] = {
     "prefix_ids": (0,),
     "suppressed_ids": (),
     "forced_ids": (),
+    "phrases": (),
 }
 
 
@@ -97,6 +98,12 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         ({"prefix_ids": (-1,)}, "a prefix id is out"),
         ({"forced_ids": (23,)}, "a forced id is out"),
         ({"forced_ids": (5, -1)}, "a forced id is out"),
+        ({"phrases": (((5, 23),),)}, "a phrase's id is out"),
+        ({"phrases": ((),)}, "a phrase has no alternatives"),
+        ({"phrases": (((5,), ()),)}, "a phrase has no tokens"),
+        ({"phrases": (((5,),),) * 17}, "too many phrases"),
+        ({"phrases": (((5,) * 65,),)}, "too many phrases"),
+        ({"phrases": (((5,),),), "sampling": drawn()}, "what is drawn cannot have phrases"),
         ({"sampling": drawn(temperature=-1.0)}, "nothing can be drawn so"),
         ({"sampling": drawn(top_k=0)}, "nothing can be drawn so"),
         ({"suppressed_ids": (23,)}, "a suppressed id is out"),

@@ -17,14 +17,16 @@ from support.int8_cases import SHAPE, SHAPES, random_network
 from support.int8_cases import packed as packed_weights
 from support.plain_kernels import plain_network
 from support.random_weights import random_weights
-from support.reference_search import reference_sample, reference_search
+from support.reference_search import reference_search
 from support.search_cases import (
     LIMITS,
     TOKENS,
+    expected_of,
     random_request,
     run_in_a_crowd,
     small_transformer,
     with_forced,
+    with_phrases,
     with_sampling,
 )
 
@@ -305,8 +307,8 @@ def test_a_loop_of_more_than_a_million_tasks_is_done_whole() -> None:
 
 @pytest.mark.parametrize("cell", ["self-attention", "ssru"])
 @pytest.mark.parametrize("forced_first_id", [None, 7])
-@pytest.mark.parametrize("vary", [with_forced, with_sampling])
-def test_what_is_forced_and_drawn_is_that_of_the_plain_search_over_the_same_numbers(
+@pytest.mark.parametrize("vary", [with_forced, with_sampling, with_phrases])
+def test_what_is_forced_drawn_and_contained_is_that_of_the_plain_search_over_the_same_numbers(
     cell: str,
     forced_first_id: int | None,
     vary: Callable[[random.Random, DecodeRequest], DecodeRequest],
@@ -317,17 +319,10 @@ def test_what_is_forced_and_drawn_is_that_of_the_plain_search_over_the_same_numb
     for request, hypotheses in run_in_a_crowd(
         network, random.Random(19), 16, tokens=tokens, vary=vary
     ):
-        search = reference_search if request.search.sampling is None else reference_sample
-        expected = search(
-            next_log_probs,
-            tokens,
-            list(request.source_ids),
-            list(request.prefix_ids),
-            request.search,
-            forced_ids=request.forced_ids,
-        )
+        expected = expected_of(next_log_probs, request, tokens)
         assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
         for hypothesis, reference in zip(hypotheses, expected, strict=True):
             assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
             assert list(hypothesis.token_log_probs) == reference.log_probs
             assert hypothesis.is_truncated == reference.is_truncated
+            assert hypothesis.num_missed == reference.num_missed

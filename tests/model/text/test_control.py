@@ -62,13 +62,19 @@ def pipeline(tokenizer: Tokenizer) -> TextPipeline:
 
 
 def driven(
-    pipeline: TextPipeline, text: str, network: Network, control: Control
+    pipeline: TextPipeline,
+    text: str,
+    network: Network,
+    control: Control,
+    *,
+    can_hold: bool = False,
 ) -> tuple[Translation, list[Segment]]:
     draft: Draft[Output] = pipeline.draft(text, EN_DE, control)
     asked: list[Segment] = []
-    for _ in range(MAX_TRIES + 2):
+    for _ in range(MAX_TRIES + 3):
         asked += draft.asked
-        draft = pipeline.review(draft.answered([network(segment) for segment in draft.asked]))
+        answered = draft.answered([network(segment) for segment in draft.asked])
+        draft = pipeline.review(answered, can_hold=can_hold)
         if not draft.asked:
             break
     assert not draft.asked
@@ -203,6 +209,35 @@ def test_a_term_that_it_does_not_write_is_carried(
     assert translation.segments[0].terms[0].is_hit
     assert translation.segments[0].quality.failed == ()
     assert asked[1].carried is not None
+
+
+def test_a_term_that_is_not_carried_through_is_asked_of_the_search(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    network = going_on(tokenizer, "My friend waits.", "My friend waits.", "The river sees Rhein 4.")
+    control = terms(("cat", "Rhein 4"))
+    translation, asked = driven(pipeline, "The cat sees it.", network, control, can_hold=True)
+    assert translation.text == "The river sees Rhein 4."
+    assert translation.segments[0].quality.failed == ()
+    assert translation.segments[0].quality.num_tries == 2
+    plain, carried, held = asked
+    assert carried.carried is not None
+    assert plain.source_ids == held.source_ids != carried.source_ids
+    phrases = ((tuple(tokenizer.encode_target("Rhein 4")[:-1]),),)
+    assert [one.required_phrases for one in asked] == [(), (), phrases]
+
+
+def test_what_the_search_cannot_write_either_is_copied(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    text, control = "She sees the cat and waits.", terms(("cat", "Kater"))
+    network = going_on(tokenizer, "My friend waits.")
+    translation, asked = driven(pipeline, text, network, control, can_hold=True)
+    assert " Kater " in translation.text
+    assert all(use.is_hit for segment in translation.segments for use in segment.terms)
+    assert [one.is_held for one in asked[:3]] == [False, False, True]
+    assert all(one.was_held for one in asked[3:])
+    assert max(segment.quality.num_tries for segment in translation.segments) == MAX_TRIES + 1
 
 
 def test_a_term_that_is_lost_again_and_again_is_copied_between_what_stands_around_it(

@@ -63,7 +63,7 @@ class GridBackend:
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences, sorted by length; see `Backend.admit`."""
-        check_tokens(requests, vocab_size=self._network.config.output_size)
+        check_tokens(requests, vocab_size=self._network.config.output_size, tokens=self._tokens)
         pairs = list(zip(slot_ids, requests, strict=True))
         done: list[int] = []
         try:

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypedDict
 
 import torch
 from torch import Tensor
@@ -19,13 +20,26 @@ from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder, Step
 from model.decode.backends.cuda.search import GridSearch, unpack
 from model.decode.backends.cuda.tables import Bucket, GridTables, rounded_up
+from model.phrases import MAX_PHRASE_TOKENS
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 
 _MIN_COLUMNS = 32
 _MIN_SOURCE = 32
+_MIN_PHRASE_TOKENS = 8
 _MAX_ENCODED_TOKENS = 16_384
 _RECORD_AT = 2
 """A bucket's first step runs as written, which also warms it up; from here on it is recorded."""
+
+
+class _Needs(TypedDict):
+    """What a bucket has of the sentences that run, beside how far they are."""
+
+    source_length: int
+    num_candidates: int
+    with_sources: bool
+    with_suppressed: bool
+    with_sampling: bool
+    num_phrase_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +99,7 @@ class Grid:
         )
         self._recordings: dict[Bucket, _Recording] = {}
         self._sent: deque[_Sent] = deque()
-        self._needed: tuple[int, int, bool, bool, bool] | None = None
+        self._needed: _Needs | None = None
         self._is_last = False
 
     @property
@@ -174,30 +188,28 @@ class Grid:
     def _bucket(self) -> Bucket:
         """The smallest bucket that holds everybody."""
         tables = self._tables
-        source_length, num_candidates, with_sources, with_suppressed, with_sampling = self._needs()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
                 self._ledger.longest_past(), minimum=_MIN_COLUMNS, maximum=tables.num_columns
             ),
-            source_length=source_length,
-            num_candidates=num_candidates,
-            with_sources=with_sources,
-            with_suppressed=with_suppressed,
-            with_sampling=with_sampling,
+            **self._needs(),
         )
 
-    def _needs(self) -> tuple[int, int, bool, bool, bool]:
+    def _needs(self) -> _Needs:
         """What the sentences that run need, which changes only when one joins or leaves."""
         if self._needed is None:
             running = self._ledger.running
-            self._needed = (
-                max(map(self._source_length, running)),
-                max(2 * self._tables.width, *(item.search.candidates for item in running)),
-                any(item.search.with_alignment for item in running),
-                any(item.suppressed_ids for item in running),
-                any(item.search.sampling is not None for item in running),
-            )
+            self._needed = {
+                "source_length": max(map(self._source_length, running)),
+                "num_candidates": max(
+                    2 * self._tables.width, *(item.search.candidates for item in running)
+                ),
+                "with_sources": any(item.search.with_alignment for item in running),
+                "with_suppressed": any(item.suppressed_ids for item in running),
+                "with_sampling": any(item.search.sampling is not None for item in running),
+                "num_phrase_tokens": max(map(_num_phrase_tokens, running)),
+            }
         return self._needed
 
     def _step(self, bucket: Bucket) -> Step:
@@ -243,3 +255,11 @@ class Grid:
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
         self._ledger.check_integrity()
+
+
+def _num_phrase_tokens(request: DecodeRequest) -> int:
+    """Room for a sentence's phrases, one of few sizes; 0 without any."""
+    if not request.phrases:
+        return 0
+    num_tokens = sum(len(path) for phrase in request.phrases for path in phrase)
+    return rounded_up(num_tokens, minimum=_MIN_PHRASE_TOKENS, maximum=MAX_PHRASE_TOKENS)

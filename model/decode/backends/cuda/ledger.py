@@ -6,13 +6,14 @@ tensor.
 """
 
 from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.decode.backends.cuda.search import Report
 from model.decode.scoring import bound_line, hypothesis_score, running_bounds, stop_threshold
+from model.phrases import num_missed
 from model.request import DecodeRequest, Hypothesis
 
 EMPTY = -1
@@ -33,12 +34,13 @@ class Launched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A finished hypothesis as a leaf of the sentence's tree."""
+    """A finished hypothesis as a leaf of the sentence's tree, and the phrases that it misses."""
 
     score: float
     position: int
     row: int
     log_prob: float
+    num_missed: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -178,10 +180,13 @@ class Ledger:
         length = position - len(sentence.request.prefix_ids) + 2
         score = hypothesis_score(score, length, search.length_penalty)
         ends = sentence.ends
-        if len(ends) == search.beam_size and score <= ends[-1].score:
+        is_full = len(ends) == search.beam_size
+        if is_full and score <= ends[-1].score and not ends[-1].num_missed:
             return
         end = _End(score=score, position=position, row=row, log_prob=log_prob)
-        insort(ends, end, key=lambda kept: -kept.score)
+        if length == search.max_length and sentence.request.phrases:
+            end = replace(end, num_missed=self._hypothesis(sentence, end).num_missed)
+        insort(ends, end, key=lambda kept: (kept.num_missed, -kept.score))
         del ends[search.beam_size :]
         self._thresholds[slot] = stop_threshold(search, [kept.score for kept in ends])
 
@@ -213,12 +218,14 @@ class Ledger:
             log_probs.append(of_log_probs[row])
             row = of_parents[row]
             sources.append(of_sources[row])
+        token_ids = tuple(reversed(tokens))
         return Hypothesis(
-            token_ids=tuple(reversed(tokens)),
+            token_ids=token_ids,
             score=end.score,
             token_log_probs=tuple(reversed(log_probs)),
             is_truncated=len(tokens) == search.max_length - 1,
             alignment=tuple(reversed(sources)) if search.with_alignment else None,
+            num_missed=num_missed(sentence.request.phrases, token_ids),
         )
 
     def check_integrity(self) -> None:

@@ -16,6 +16,7 @@ from model.config import SpecialTokens
 from model.decode import beam_search
 from model.decode.backends.cuda.kernels.covering import covers
 from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.lexical import LexicalStep
 from model.decode.sampling import RowSampling, mixed, sample
 
 if TYPE_CHECKING:
@@ -90,23 +91,30 @@ class GridSearch:
         num_slots, width = bucket.num_slots, tables.width
         groups = _groups(tables, bucket)
         num_generated = tables.positions[:num_slots] - tables.prefix_lengths[:num_slots] + 1
-        mask = _suppressed(tables, bucket)
+        lexical = _lexical(tables, bucket)
         continuations = beam_search.row_continuations(
-            logits, bucket.num_candidates, self._suppressed, mask
+            logits,
+            bucket.num_candidates,
+            self._suppressed,
+            _suppressed(tables, bucket),
+            words=None if lexical is None else lexical.automata.words_of(groups),
         )
         if (sampling := _sampling(tables, bucket)) is not None:
             steps = num_generated.repeat_interleave(width)
             continuations = sample(continuations, sampling, steps)
-        continuations = beam_search.force(
-            continuations, self._forced(tables, num_generated).repeat_interleave(width)
-        )
-        candidates = beam_search.best_candidates(
-            tables.scores[:num_slots].flatten(), continuations, groups
-        )
-        decision = beam_search.decide(
-            candidates, groups, eos_id=self._eos_id, endless=num_generated < 0
-        )
+        forced = self._forced(tables, num_generated).repeat_interleave(width)
+        continuations = beam_search.force(continuations, forced)
+        scores, in_prefix = tables.scores[:num_slots].flatten(), num_generated < 0
+        candidates = beam_search.best_candidates(scores, continuations, groups)
+        if lexical is not None:
+            candidates = lexical.candidates(
+                candidates, scores, continuations, groups, forced=forced, eos_id=self._eos_id
+            )
+        decision = beam_search.decide(candidates, groups, eos_id=self._eos_id, endless=in_prefix)
         _apply(tables, bucket, decision)
+        if lexical is not None:
+            states = lexical.after(decision, groups, in_prefix=in_prefix)
+            tables.phrase_states[:, :num_slots] = torch.stack(states).view(2, num_slots, width)
         return _pack(candidates, decision, sources, (num_slots, width))
 
     def _forced(self, tables: GridTables, num_generated: Tensor) -> Tensor:
@@ -135,6 +143,16 @@ def _sampling(tables: GridTables, bucket: Bucket) -> RowSampling | None:
         top_ks=rows(slots.top_ks),
         top_ps=rows(slots.top_ps),
     )
+
+
+def _lexical(tables: GridTables, bucket: Bucket) -> LexicalStep | None:
+    """What phrases do in the step; None where no sentence has any."""
+    if not bucket.num_phrase_tokens:
+        return None
+    assert tables.automata is not None
+    nodes, met = tables.phrase_states[:, : bucket.num_slots].flatten(1)
+    automata = tables.automata.first(bucket.num_slots, bucket.num_phrase_tokens)
+    return LexicalStep(automata=automata, nodes=nodes, met=met)
 
 
 def _suppressed(tables: GridTables, bucket: Bucket) -> Tensor | None:

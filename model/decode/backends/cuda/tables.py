@@ -20,8 +20,10 @@ from torch import Tensor
 
 from model.config import ModelConfig
 from model.decode.constraints import suppressed_mask
+from model.decode.lexical import Automata, automata_of
 from model.decode.sampling import RowSampling, numbers_of
 from model.nn.cells import StateShape
+from model.phrases import MAX_PHRASE_TOKENS, Alternatives
 from model.request import DecodeRequest, SessionLimits
 
 _ALIGNMENT = 16
@@ -40,6 +42,7 @@ class Bucket:
         with_sources: Also say which source position each row attended to most.
         with_suppressed: Some sentence has tokens that it may not choose.
         with_sampling: Some sentence is drawn.
+        num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
     """
 
     num_slots: int
@@ -49,6 +52,7 @@ class Bucket:
     with_sources: bool
     with_suppressed: bool
     with_sampling: bool
+    num_phrase_tokens: int
 
 
 def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
@@ -81,6 +85,8 @@ class GridTables:
             translation has to begin with; −1 where nothing is.
         sampling: How slots are drawn, (S,) each, without rows in the seeds; None until one is.
         suppressed: (S, V) bool, the tokens that a sentence may not choose; None until one has any.
+        automata: Of the slots' phrases, as large as they can be; None until one has any.
+        phrase_states: (2, S, K) int64, how far each row has come with them.
     """
 
     def __init__(
@@ -132,6 +138,8 @@ class GridTables:
         self.source_lengths = torch.ones(num_slots, device=device, dtype=torch.int64)
         self.suppressed: Tensor | None = None
         self.sampling: RowSampling | None = None
+        self.automata: Automata | None = None
+        self.phrase_states = zeros(2, num_slots, width, kind=torch.int64)
         self._forced_first_id = forced_first_id
         self._vocab_size = config.output_size
 
@@ -185,6 +193,7 @@ class GridTables:
         self.ancestors.index_fill_(0, index, value=False)
         self._write_suppressed(index, requests)
         self._write_sampling(index, requests)
+        self._write_phrases(index, requests)
 
     def _plan(self, request: DecodeRequest) -> tuple[int, ...]:
         """What is forced at the first positions, whatever the network says."""
@@ -224,6 +233,18 @@ class GridTables:
         if self.suppressed is not None:
             mask = suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self.device)
             self.suppressed.index_copy_(0, index, mask)
+
+    def _write_phrases(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
+        """Whoever joins has its own phrases, of which nothing is met."""
+        phrases = [request.phrases for request in requests]
+        if self.automata is None and any(phrases):
+            self.automata = self._automata([()] * self.num_slots)
+        if self.automata is not None:
+            self.automata.write(index, self._automata(phrases))
+            self.phrase_states.index_fill_(1, index, 0)
+
+    def _automata(self, phrases: Sequence[Sequence[Alternatives]]) -> Automata:
+        return automata_of(phrases, self.device, num_tokens=MAX_PHRASE_TOKENS)
 
     def clear(self, slot: int) -> None:
         """Zero what a sentence left, which may not be finite: what is masked must be."""

@@ -22,10 +22,12 @@ from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
 from model.decode.constraints import check_tokens, forced_token
+from model.decode.lexical import Automata, LexicalStep, automata_of
 from model.decode.sampling import RowSampling, row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
 from model.nn.transformer import Transformer
+from model.phrases import num_missed
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits
 from model.shortlist import Shortlist, tokens_of_request
 
@@ -62,6 +64,7 @@ class EagerBackend:
         self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
         self._scores = torch.zeros_like(self._history.log_probs[:, 0])
         self._next_tokens = torch.zeros_like(self._history.tokens[:, 0])
+        self._phrases: Tensor | None = None  # (rows, 2), nodes and phrases met, once there are any
         self._layout: Layout | None = None
         self._step = 0
         self._num_encoded_tokens = 0
@@ -73,7 +76,7 @@ class EagerBackend:
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
         """Encode sentences as one padded batch; see `Backend.admit`."""
-        check_tokens(requests, vocab_size=self._network.vocab_size)
+        check_tokens(requests, vocab_size=self._network.vocab_size, tokens=self._tokens)
         slots = [
             self._table.add(slot_id, request, step=self._step)
             for slot_id, request in zip(slot_ids, requests, strict=True)
@@ -96,6 +99,10 @@ class EagerBackend:
             self._ids(starts) == 0, float("-inf")
         )
         self._next_tokens[rows] = start
+        if self._phrases is None and any(request.phrases for request in requests):
+            self._phrases = torch.zeros_like(self._history.tokens[:, :2])
+        if self._phrases is not None:
+            self._phrases[rows] = 0
 
     @torch.inference_mode()
     def release(self, slot_id: int) -> None:
@@ -141,15 +148,20 @@ class EagerBackend:
         if most_attended is not None:
             self._history.sources[torch.arange(self._table.num_rows), positions] = most_attended
         continuations = self._drawn(continuations, layout)
-        continuations, endless = self._force(continuations, layout)
-        candidates = beam_search.best_candidates(
-            self._scores[: self._table.num_rows], continuations, layout.groups
-        )
-        decision = beam_search.decide(
-            candidates, layout.groups, eos_id=self._tokens.eos_id, endless=endless
-        )
+        continuations, forced, endless = self._force(continuations, layout)
+        scores, eos_id = self._scores[: self._table.num_rows], self._tokens.eos_id
+        candidates = beam_search.best_candidates(scores, continuations, layout.groups)
+        lexical = self._lexical(layout)
+        if lexical is not None:
+            candidates = lexical.candidates(
+                candidates, scores, continuations, layout.groups, forced=forced, eos_id=eos_id
+            )
+        decision = beam_search.decide(candidates, layout.groups, eos_id=eos_id, endless=endless)
         self._collect(candidates, decision, layout)
         self._apply(decision, positions, layout)
+        if lexical is not None and self._phrases is not None:
+            states = lexical.after(decision, layout.groups, in_prefix=endless)
+            self._phrases[: self._table.num_rows] = torch.stack(states, dim=1)
         self._step += 1
         finished = self._leave(decision, layout)
         self._watch.lap("search")
@@ -164,6 +176,8 @@ class EagerBackend:
             self._history.copy_rows(source_rows, rows, max(pasts))
             self._scores[rows] = self._scores[source_rows]
             self._next_tokens[rows] = self._next_tokens[source_rows]
+            if self._phrases is not None:
+                self._phrases[rows] = self._phrases[source_rows]
         self._network.move(moves)
 
     def _make_layout(self) -> Layout:
@@ -182,7 +196,14 @@ class EagerBackend:
             with_attention=any(slot.search.with_alignment for slot in slots),
             allowed=None if self._shortlist is None else self._allowed(slots, self._shortlist),
             sampling=self._sampling(slots),
+            automata=self._automata(slots),
         )
+
+    def _automata(self, slots: list[Slot]) -> Automata | None:
+        """What sentences have to contain; None where none has phrases."""
+        if not any(slot.request.phrases for slot in slots):
+            return None
+        return automata_of([slot.request.phrases for slot in slots], self._device)
 
     def _sampling(self, slots: list[Slot]) -> RowSampling | None:
         """How rows are drawn; None where no sentence asks for it."""
@@ -236,24 +257,33 @@ class EagerBackend:
 
     def _force(
         self, continuations: beam_search.RowContinuations, layout: Layout
-    ) -> tuple[beam_search.RowContinuations, Tensor | None]:
+    ) -> tuple[beam_search.RowContinuations, Tensor | None, Tensor | None]:
         """Leave no choice where a token is forced.
 
         Returns:
-            The continuations, and which sentences are within their prefix, (S,) bool, or None if
-            none is.
+            The continuations; what each row is forced to add, (R,) int64, −1 where it is free, or
+            None if no row is forced; and which sentences are within their prefix, (S,) bool, or
+            None if none is.
         """
-        forced = [-1] * self._table.num_rows
+        tokens = [-1] * self._table.num_rows
         for slot in layout.slots:
             token = forced_token(slot.request, self._tokens, slot.num_generated(self._step))
             if token is not None:
                 for row in slot.rows:
-                    forced[row] = token
-        if max(forced) >= 0:
-            continuations = beam_search.force(continuations, self._ids(forced))
+                    tokens[row] = token
+        forced = self._ids(tokens) if max(tokens) >= 0 else None
+        if forced is not None:
+            continuations = beam_search.force(continuations, forced)
         in_prefix = [slot.num_generated(self._step) < 0 for slot in layout.slots]
         endless = torch.tensor(in_prefix, device=self._device) if any(in_prefix) else None
-        return continuations, endless
+        return continuations, forced, endless
+
+    def _lexical(self, layout: Layout) -> LexicalStep | None:
+        """What phrases do in the step; None where no sentence has any."""
+        if layout.automata is None or self._phrases is None:
+            return None
+        nodes, met = self._phrases[: self._table.num_rows].unbind(1)
+        return LexicalStep(automata=layout.automata, nodes=nodes, met=met)
 
     def _collect(
         self, candidates: beam_search.Candidates, decision: beam_search.Decision, layout: Layout
@@ -283,12 +313,14 @@ class EagerBackend:
         alignment = None
         if slot.search.with_alignment:
             alignment = tuple(self._history.sources[row, past].tolist())
+        token_ids = tuple(self._history.tokens[row, past].tolist())
         return Hypothesis(
-            token_ids=tuple(self._history.tokens[row, past].tolist()),
+            token_ids=token_ids,
             score=score,
             token_log_probs=(*self._history.log_probs[row, past].tolist(), log_prob),
             is_truncated=num_generated == slot.search.max_length - 1,
             alignment=alignment,
+            num_missed=num_missed(slot.request.phrases, token_ids),
         )
 
     def _apply(self, decision: beam_search.Decision, positions: Tensor, layout: Layout) -> None:

@@ -18,6 +18,7 @@ from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
 from model.decode.constraints import outside_mask, restrict, suppressed_mask
+from model.decode.lexical import Automata
 from model.decode.sampling import RowSampling
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
@@ -35,6 +36,7 @@ class Layout:
         with_attention: Some sentence asks for an alignment.
         allowed: The tokens that each row may choose, R lists; None without a shortlist.
         sampling: How rows are drawn; None where no sentence asks for it.
+        automata: What sentences have to contain; None where none has phrases.
     """
 
     slots: list[Slot]
@@ -43,6 +45,7 @@ class Layout:
     with_attention: bool
     allowed: list[npt.NDArray[np.int64]] | None = None
     sampling: RowSampling | None = None
+    automata: Automata | None = None
 
 
 class CachedNetwork:
@@ -189,6 +192,7 @@ class CachedNetwork:
             layout.groups.max_candidates,
             self._suppressed,
             self._suppressed_mask,
+            words=None if layout.automata is None else layout.automata.words_of(layout.groups),
         )
         watch.lap("output")
         return continuations, None if weights is None else weights.argmax(dim=-1)

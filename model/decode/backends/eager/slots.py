@@ -51,13 +51,14 @@ class Slot:
 
     def keep(self, hypothesis: Hypothesis) -> None:
         """Add a finished hypothesis if it is among the K best."""
-        insort(self.finished, hypothesis, key=lambda kept: -kept.score)
+        insort(self.finished, hypothesis, key=lambda kept: (kept.num_missed, -kept.score))
         del self.finished[self.search.beam_size :]
         self.threshold = stop_threshold(self.search, [kept.score for kept in self.finished])
 
     def can_keep(self, score: float) -> bool:
-        """Whether `keep` would keep a hypothesis of this score."""
-        return len(self.finished) < self.search.beam_size or score > self.finished[-1].score
+        """Whether `keep` might keep a hypothesis of this score; it has met all phrases, or none."""
+        is_full = len(self.finished) >= self.search.beam_size
+        return not is_full or score > self.finished[-1].score or self.finished[-1].num_missed > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
