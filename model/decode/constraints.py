@@ -5,8 +5,8 @@ of the vocabulary; and which token is forced at a step. The first mask exists on
 that runs has such ids, the second only with a shortlist, so a search without them pays nothing.
 What is suppressed keeps its probability; what is outside a list has none. No work is saved here:
 the int8 kernels multiply by a list alone. How a token is forced on a row is
-`model.decode.beam_search.force`, what a hypothesis has to contain `model.decode.lexical`; the int8 kernels have masks and forced tokens of their own
-(`src/session.h`, `src/search.h`).
+`model.decode.beam_search.force`, what a hypothesis has to contain is `model.decode.lexical`; the
+int8 kernels have masks and forced tokens of their own (`src/session.h`, `src/search.h`).
 """
 
 from collections.abc import Sequence

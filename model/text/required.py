@@ -31,7 +31,9 @@ def phrases_of(
         None at all if one of them cannot be written, or they are too many for a search.
     """
     is_unspaced = primary_language(pair.target) in UNSPACED_LANGUAGES
-    every = [tuple(dict.fromkeys(_spellings(term, tokenizer, is_unspaced))) for term in terms]
+    every = [
+        tuple(dict.fromkeys(_spellings(term, tokenizer, is_unspaced=is_unspaced))) for term in terms
+    ]
     writable = tokenizer.is_writable
     if len(every) > MAX_PHRASES or not all(own and all(map(writable, own)) for own in every):
         return ()
@@ -41,7 +43,7 @@ def phrases_of(
     return ()
 
 
-def _spellings(term: Term, tokenizer: Tokenizer, is_unspaced: bool) -> Iterator[tuple[int, ...]]:
+def _spellings(term: Term, tokenizer: Tokenizer, *, is_unspaced: bool) -> Iterator[tuple[int, ...]]:
     """The tokens of what stands for a term, the likeliest first; some may be alike."""
     if is_unspaced:
         for anchor in _ANCHORS:

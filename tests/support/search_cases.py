@@ -1,7 +1,7 @@
 """Small networks with peaked distributions, random searches over them, and crowds of them."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -207,14 +207,28 @@ def expected_of(
     network: Transformer | NextLogProbs, request: DecodeRequest, tokens: SpecialTokens
 ) -> list[ReferenceHypothesis]:
     """What the plain search finds, or draws, for a request."""
-    asked = (network, tokens, list(request.source_ids), list(request.prefix_ids), request.search)
-    forced: dict[str, Sequence[int]] = {
-        "suppressed_ids": request.suppressed_ids,
-        "forced_ids": request.forced_ids,
-    }
+    source, prefix = list(request.source_ids), list(request.prefix_ids)
+    suppressed_ids, forced_ids = request.suppressed_ids, request.forced_ids
     if request.search.sampling is not None:
-        return reference_sample(*asked, **forced)
-    return reference_search(*asked, **forced, phrases=request.phrases)
+        return reference_sample(
+            network,
+            tokens,
+            source,
+            prefix,
+            request.search,
+            suppressed_ids=suppressed_ids,
+            forced_ids=forced_ids,
+        )
+    return reference_search(
+        network,
+        tokens,
+        source,
+        prefix,
+        request.search,
+        suppressed_ids=suppressed_ids,
+        forced_ids=forced_ids,
+        phrases=request.phrases,
+    )
 
 
 def assert_equals_reference(

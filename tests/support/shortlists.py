@@ -92,6 +92,8 @@ def check_searches(
             list(request.prefix_ids),
             request.search,
             suppressed_ids=request.suppressed_ids,
+            forced_ids=request.forced_ids,
+            phrases=request.phrases,
         )
         assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
         for hypothesis, reference in zip(hypotheses, expected, strict=True):

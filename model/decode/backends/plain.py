@@ -112,8 +112,7 @@ class PlainBackend:
         self._limits = limits
         self._device = weight.device
         self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
-        suppressed = tokens.suppressed_ids
-        self._suppressed = self._ids(suppressed) if suppressed else None
+        self._suppressed = self._ids(tokens.suppressed_ids) if tokens.suppressed_ids else None
         self._sentences: dict[int, _Sentence] = {}
         self._num_encoded_tokens = 0
         self._watch = Stopwatch(time.perf_counter)
@@ -197,9 +196,7 @@ class PlainBackend:
         )
         forced = self._forced_tokens(sentences)
         continuations = beam_search.force(self._drawn(continuations, sentences), forced)
-        in_prefix = torch.tensor(
-            [sentence.num_generated < 0 for sentence in sentences], device=self._device
-        )
+        in_prefix = self._ids([sentence.num_generated < 0 for sentence in sentences]) > 0
         scores, eos_id = torch.cat([one.scores for one in sentences]), self._tokens.eos_id
         candidates = beam_search.best_candidates(scores, continuations, groups)
         if lexical is not None:
@@ -210,7 +207,10 @@ class PlainBackend:
         self._collect(sentences, candidates, decision)
         self._extend(sentences, decision, sources)
         if lexical is not None:
-            self._follow(sentences, lexical.after(decision, groups, in_prefix=in_prefix))
+            states = torch.stack(lexical.after(decision, groups, in_prefix=in_prefix))
+            beams = groups.widths.tolist()
+            for sentence, own in zip(sentences, torch.split(states, beams, dim=1), strict=True):
+                sentence.phrases = own
         finished = self._leave(sentences, decision)
         self._watch.lap("search")
         return finished
@@ -234,13 +234,6 @@ class PlainBackend:
         nodes, met = torch.cat([sentence.phrases for sentence in sentences], dim=1)
         automata = automata_of([one.request.phrases for one in sentences], self._device)
         return LexicalStep(automata=automata, nodes=nodes, met=met)
-
-    @staticmethod
-    def _follow(sentences: Sequence[_Sentence], states: tuple[Tensor, Tensor]) -> None:
-        """Take note of how far every row has come with its phrases."""
-        widths = [sentence.search.beam_size for sentence in sentences]
-        for sentence, own in zip(sentences, torch.stack(states).split(widths, 1), strict=True):
-            sentence.phrases = own
 
     def _outside(self, sentences: Sequence[_Sentence]) -> Tensor | None:
         """(R, V) bool, what is not in the list of a row; None without a shortlist."""

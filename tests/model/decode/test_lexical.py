@@ -6,17 +6,23 @@ from functools import partial
 
 import pytest
 
+from model.config import SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.plain import PlainBackend
+from model.decode.lexical import Automata, LexicalStep
+from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence
 from support.search_cases import (
+    LIMITS,
+    TOKENS,
     assert_equals_reference,
     run_in_a_crowd,
     small_transformer,
     with_phrases,
 )
+from support.traced_steps import TracedSteps
 
 BACKENDS: dict[str, Callable[..., Backend]] = {
     "plain": PlainBackend,
@@ -38,3 +44,34 @@ def test_phrases_are_in_every_hypothesis_that_ended_by_itself(
             assert one.is_truncated or one.num_missed == 0
     assert 8 < sum(bool(request.phrases) for request, _ in crowd) < 24
     assert any(one.num_missed for _, hypotheses in crowd for one in hypotheses)
+
+
+def test_recorded_steps_hold_sentences_that_come_later() -> None:
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    recorder = TracedSteps()
+    session = DecodingSession(
+        transformer, tokens=TOKENS, limits=LIMITS, opener=partial(GridBackend, recorder=recorder)
+    )
+    search = SearchConfig(beam_size=2, max_length=3)
+    for phrases in ((((7, 5),),), (((9,), (4, 4)), ((3,),))):
+        request = DecodeRequest(
+            source_ids=(4, 9, 1), prefix_ids=(0,), search=search, phrases=phrases
+        )
+        session.admit([request])
+        finished: list[FinishedSentence] = []
+        while not finished:
+            finished = session.step()
+        assert_equals_reference(transformer, request, finished[0].hypotheses)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_plain_search_makes_no_automaton(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("phrases were looked at")
+
+    for function in ("_pool", "after"):
+        monkeypatch.setattr(LexicalStep, function, refuse)
+    monkeypatch.setattr(Automata, "step", refuse)
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    crowd = run_in_a_crowd(transformer, random.Random(2), 4, opener=BACKENDS[name])
+    assert len(crowd) >= 4

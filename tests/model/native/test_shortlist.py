@@ -15,7 +15,7 @@ from model.native.network import Int8Network
 from model.shortlist import Shortlist
 from support.int8_cases import SHAPES, random_network
 from support.plain_kernels import plain_network
-from support.search_cases import LIMITS, TOKENS, random_request, run_in_a_crowd
+from support.search_cases import LIMITS, TOKENS, random_request, run_in_a_crowd, with_phrases
 from support.shortlists import check_searches, random_shortlist, shortlist_of
 
 pytestmark = pytest.mark.skipif(
@@ -64,6 +64,16 @@ def test_the_search_is_the_plain_search_over_the_list_alone(
         network, random.Random(13), num_sentences, tokens=tokens, has_suppressed=True, opener=opener
     )
     check_searches(crowd, next_log_probs, shortlist, tokens, tolerance=1e-5)
+
+
+def test_what_a_search_has_to_contain_is_in_its_list() -> None:
+    network, _ = random_network(SHAPES["ssru"], num_threads=2)
+    shortlist = _CASES["ssru"]
+    opener = partial(open_backend, shortlist=shortlist)
+    crowd = run_in_a_crowd(network, random.Random(17), 14, opener=opener, vary=with_phrases)
+    next_log_probs = plain_network(replace_suppressed(network, "ssru"))
+    check_searches(crowd, next_log_probs, shortlist, TOKENS, tolerance=1e-5)
+    assert any(request.phrases for request, _ in crowd)
 
 
 def replace_suppressed(network: Int8Network, name: str) -> Int8Network:
