@@ -1,5 +1,6 @@
 """The offline driver: order, sharing of one session, and the same answers as alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import LengthLimits, SearchConfig
 from model.errors import InputError
 from model.offline.translator import Translator
+from model.text.control import Control
+from model.text.glossary import Entry, Glossary
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 
@@ -69,3 +72,20 @@ def test_a_long_segment_may_become_as_long_as_the_checkpoint_allows(tmp_path: Pa
     (request,) = translator.requests(prepared, EN_ZH, SearchConfig())
     assert len(request.source_ids) > 150
     assert request.search.max_length == min(700, 2 * len(request.source_ids) + 16)
+
+
+def test_a_search_that_is_held_to_terms_writes_them(directory: Path) -> None:
+    translator = Translator(load_checkpoint(directory), max_rows=8)
+    ((source, target),) = generated_pairs(1)
+    glossary = Glossary([Entry(source=source.split()[0], target=target[:2])])
+    prepared = translator.pipeline.prepare(source, EN_ZH, Control(glossary=glossary))
+    (segment,) = prepared.segments
+    held = replace(prepared, segments=(replace(segment, is_held=True),))
+    (asked,) = translator.requests(prepared, EN_ZH, SearchConfig())
+    (request,) = translator.requests(held, EN_ZH, SearchConfig(beam_size=8))
+    assert (asked.phrases, request.phrases) == ((), segment.phrases)
+    assert len(segment.phrases) == 1
+    ((best, *_),) = translator.search([request])
+    assert best.num_missed == 0
+    translation = translator.pipeline.finish(held, [best])
+    assert target[:2] in translation.text
