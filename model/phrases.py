@@ -31,6 +31,8 @@ class PhraseAutomaton:
         go: (N, W + 1), where a token leads from a node; the last column is any other token.
         ends: (N,), the phrases that end at a node, as bits; the longest phrase is bit 0.
         goals: (N,), the phrases that are begun at a node.
+        depths: (N,), tokens from the root to a node.
+        weights: Of each phrase by its bit, the tokens of its longest alternative.
         full: All phrases.
     """
 
@@ -38,6 +40,8 @@ class PhraseAutomaton:
     go: tuple[tuple[int, ...], ...]
     ends: tuple[int, ...]
     goals: tuple[int, ...]
+    depths: tuple[int, ...]
+    weights: tuple[int, ...]
     full: int
 
     def step(self, node: int, met: int, token: int) -> tuple[int, int]:
@@ -70,6 +74,8 @@ def automaton_of(phrases: Sequence[Alternatives]) -> PhraseAutomaton:
             _bits(bit for bit, path in paths if any(_begins(path, end) for end in _ends_of(node)))
             for node in nodes
         ),
+        depths=tuple(map(len, nodes)),
+        weights=tuple(max(map(len, phrase)) for phrase in ordered),
         full=(1 << len(ordered)) - 1,
     )
 

@@ -4,11 +4,9 @@ Owns the automata of a step's sentences as tensors, the states of hypotheses, an
 continuations go on where a sentence has phrases. It is dynamic beam allocation (Post and Vilar
 2018, section 3) in the vectorised form of Hu et al. 2019 (section 4): of every row the best tokens
 and all tokens that its phrases want are candidates; these are banked, and the beam takes the best
-of each bank in turn, the bank that has come furthest first. Two things differ. A bank is a number
-of phrases and not of tokens, and one that is begun counts like one that is met (the open hypotheses
-of Hokamp and Liu 2017): so there are as few banks as a small beam has room for, and a phrase that
-is begun is not dropped for costing more than none. And what follows a phrase are the transitions
-of `model.phrases`. The same search in C++ is `native/src/search.cpp`.
+of each bank in turn, the bank that has come furthest first. A bank is a number of tokens of phrases
+that are met or begun, so whatever a phrase costs, the hypothesis that goes on with it is not
+dropped for one that has just begun it. The same search in C++ is `native/src/search.cpp`.
 """
 
 from collections.abc import Sequence
@@ -18,7 +16,7 @@ import torch
 from torch import Tensor
 
 from model.decode.beam_search import Candidates, Decision, RowContinuations, RowGroups
-from model.phrases import MAX_PHRASES, Alternatives, automaton_of
+from model.phrases import MAX_PHRASE_TOKENS, MAX_PHRASES, Alternatives, automaton_of
 
 _IMPOSSIBLE = float("-inf")
 _NO_TOKEN = -1
@@ -33,6 +31,8 @@ class Automata:
         go: (S, N, W + 1) int64.
         ends: (S, N) int64 of bits.
         goals: (S, N) int64 of bits.
+        depths: (S, N) int64, tokens from the root.
+        weights: (S, P) int64, tokens of the longest alternative of each phrase.
         full: (S,) int64 of bits; 0 where a sentence has no phrases.
     """
 
@@ -40,6 +40,8 @@ class Automata:
     go: Tensor
     ends: Tensor
     goals: Tensor
+    depths: Tensor
+    weights: Tensor
     full: Tensor
 
     def first(self, num_sentences: int, num_tokens: int) -> "Automata":
@@ -49,12 +51,14 @@ class Automata:
             go=self.go[:num_sentences, : num_tokens + 1, : num_tokens + 1],
             ends=self.ends[:num_sentences, : num_tokens + 1],
             goals=self.goals[:num_sentences, : num_tokens + 1],
+            depths=self.depths[:num_sentences, : num_tokens + 1],
+            weights=self.weights[:num_sentences],
             full=self.full[:num_sentences],
         )
 
     def write(self, index: Tensor, others: "Automata") -> None:
         """Put others, as large as these, in the place of some; `index` is (N,) int64."""
-        for name in ("words", "go", "ends", "goals", "full"):
+        for name in ("words", "go", "ends", "goals", "depths", "weights", "full"):
             getattr(self, name).index_copy_(0, index, getattr(others, name))
 
     def words_of(self, groups: RowGroups) -> Tensor:
@@ -75,6 +79,13 @@ class Automata:
         """Where a phrase is begun that is not met: (S, X) bool."""
         return (self.goals.gather(1, nodes) & ~met) != 0
 
+    def banks(self, nodes: Tensor, met: Tensor) -> Tensor:
+        """Tokens of phrases that are met or begun, (S, X) int64; fewer than twice the limit."""
+        bits = torch.arange(MAX_PHRASES, device=met.device)
+        is_met = (met.unsqueeze(2) >> bits) & 1  # (S, X, P)
+        of_begun = self.depths.gather(1, nodes) * self.is_begun(nodes, met)
+        return (is_met * self.weights.unsqueeze(1)).sum(2) + of_begun
+
 
 def automata_of(
     phrases: Sequence[Sequence[Alternatives]], device: torch.device, *, num_tokens: int = 1
@@ -92,7 +103,8 @@ def automata_of(
     size = len(every)
     words = torch.full((size, num_words), _NO_TOKEN, dtype=torch.int64)
     go = torch.zeros(size, num_nodes, num_words + 1, dtype=torch.int64)
-    ends, goals = torch.zeros(2, size, num_nodes, dtype=torch.int64)
+    ends, goals, depths = torch.zeros(3, size, num_nodes, dtype=torch.int64)
+    weights = torch.zeros(size, MAX_PHRASES, dtype=torch.int64)
     full = torch.tensor([one.full for one in every], dtype=torch.int64)
     for index, one in enumerate(every):
         own = len(one.words)
@@ -100,13 +112,20 @@ def automata_of(
         go[index, : len(one.go), :own] = torch.tensor(one.go, dtype=torch.int64)[:, :own]
         ends[index, : len(one.ends)] = torch.tensor(one.ends, dtype=torch.int64)
         goals[index, : len(one.goals)] = torch.tensor(one.goals, dtype=torch.int64)
+        depths[index, : len(one.depths)] = torch.tensor(one.depths, dtype=torch.int64)
+        weights[index, : len(one.weights)] = torch.tensor(one.weights, dtype=torch.int64)
     return Automata(
         words=words.to(device),
         go=go.to(device),
         ends=ends.to(device),
         goals=goals.to(device),
+        depths=depths.to(device),
+        weights=weights.to(device),
         full=full.to(device),
     )
+
+
+_NUM_BANKS = 2 * MAX_PHRASE_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +239,7 @@ class LexicalStep:
             log_probs=log_probs.flatten(1),
             beams=beams,
             tokens=tokens.flatten(1),
-            banks=_num_bits(to_met) + is_begun,
+            banks=self.automata.banks(to_nodes, to_met),
         )
 
     def _tokens(
@@ -248,15 +267,9 @@ def _in_turn(sums: Tensor, banks: Tensor) -> Tensor:
     """Places of (S, X) in the order in which banks take turns; impossible ones at the end."""
     order = sums.argsort(dim=1, descending=True, stable=True)
     banks = banks.gather(1, order)
-    every = torch.arange(MAX_PHRASES + 1, device=banks.device)
+    every = torch.arange(_NUM_BANKS, device=banks.device)
     members = banks.unsqueeze(2) == every  # (S, X, banks)
     turn = members.cumsum(1).gather(2, banks.unsqueeze(2)).squeeze(2)
-    key = turn * (MAX_PHRASES + 1) - banks
+    key = turn * _NUM_BANKS - banks
     key = key.masked_fill(sums.gather(1, order) == _IMPOSSIBLE, torch.iinfo(key.dtype).max)
     return order.gather(1, key.argsort(dim=1, stable=True))
-
-
-def _num_bits(values: Tensor) -> Tensor:
-    """How many bits are set, of integers below 2 to the number of phrases."""
-    bits = torch.arange(MAX_PHRASES, device=values.device)
-    return ((values.unsqueeze(-1) >> bits) & 1).sum(-1)

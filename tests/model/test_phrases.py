@@ -22,7 +22,7 @@ def test_every_sequence_has_met_and_begun_what_a_plain_count_finds() -> None:
             tokens.append(rng.randrange(5))
             node, met = automaton.step(node, met, tokens[-1])
             is_begun = bool(automaton.goals[node] & ~met)
-            assert (met.bit_count(), is_begun) == phrases_met(phrases, tokens)
+            assert (met.bit_count(), is_begun) == phrases_met(phrases, tokens)[:2]
         assert num_missed(phrases, tokens) == len(phrases) - met.bit_count()
 
 

@@ -58,8 +58,8 @@ def _may_stop(
 Phrases = Sequence[Sequence[Sequence[int]]]
 
 
-def phrases_met(phrases: Phrases, generated: list[int]) -> tuple[int, bool]:
-    """How many phrases are in a hypothesis, a token counting once, and whether one is begun."""
+def phrases_met(phrases: Phrases, generated: list[int]) -> tuple[int, bool, int]:
+    """Phrases that are in a hypothesis, a token counting once; whether one is begun; its bank."""
     order = sorted(range(len(phrases)), key=lambda i: -max(map(len, phrases[i])))
     missing, seen = order, list[int]()
     for token in generated:
@@ -78,7 +78,9 @@ def phrases_met(phrases: Phrases, generated: list[int]) -> tuple[int, bool]:
         for path in phrases[phrase]
         for end in ends
     )
-    return len(phrases) - len(missing), is_begun
+    weights = [max(map(len, phrases[i])) for i in order if i not in missing]
+    bank = sum(weights) + (len(seen) if is_begun else 0)
+    return len(phrases) - len(missing), is_begun, bank
 
 
 def _held(
@@ -87,7 +89,7 @@ def _held(
     """Candidates, best first, in the order in which banks of phrases take turns."""
     banks: dict[int, list[tuple[float, list[int], list[float]]]] = {}
     for candidate in candidates:
-        banks.setdefault(sum(phrases_met(phrases, candidate[1])), []).append(candidate)
+        banks.setdefault(phrases_met(phrases, candidate[1])[2], []).append(candidate)
     by_rank = zip_longest(*(banks[bank] for bank in sorted(banks, reverse=True)))
     return [candidate for turn in by_rank for candidate in turn if candidate is not None]
 
@@ -99,9 +101,9 @@ def _may_choose(
     if not phrases:
         return values
     best = sorted(values, key=lambda token: -values[token])[:num_best]
-    met, _ = phrases_met(phrases, generated)
+    met, _, _ = phrases_met(phrases, generated)
     for token in {token for phrase in phrases for path in phrase for token in path}:
-        num, is_begun = phrases_met(phrases, [*generated, token])
+        num, is_begun, _ = phrases_met(phrases, [*generated, token])
         if token not in best and (num > met or is_begun):
             best.append(token)
     return {token: values[token] for token in best if token != eos_id or met == len(phrases)}

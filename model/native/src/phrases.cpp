@@ -40,6 +40,7 @@ Phrases::Phrases(std::vector<Alternatives> phrases) : nodes_{{}} {
   for (std::size_t i = 0; i < phrases.size(); ++i) {
     for (const Path& path : phrases[i]) add(1u << i, path);
     full_ |= 1u << i;
+    weights_.push_back(static_cast<int>(longest(phrases[i])));
   }
   for (const Path& node : nodes_) {
     std::vector<int>& go = go_.emplace_back();
@@ -81,7 +82,13 @@ PhraseState Phrases::after(PhraseState state, std::int64_t token) const {
   return {0, state.met | (fresh & -fresh)};
 }
 
-int Phrases::bank(PhraseState state) const { return std::popcount(state.met) + is_begun(state); }
+int Phrases::bank(PhraseState state) const {
+  int num_tokens = is_begun(state) ? static_cast<int>(nodes_[state.node].size()) : 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    if (state.met >> i & 1) num_tokens += weights_[i];
+  }
+  return num_tokens;
+}
 
 int Phrases::num_missed(PhraseState state) const { return std::popcount(full_ & ~state.met); }
 

@@ -33,7 +33,7 @@ class Phrases {
   PhraseState after(PhraseState state, std::int64_t token) const;
   bool is_full(PhraseState state) const { return state.met == full_; }
   bool is_begun(PhraseState state) const { return (goals_[state.node] & ~state.met) != 0; }
-  // Phrases that are met or begun.
+  // Tokens of phrases that are met or begun, below 2 * kMaxTokens.
   int bank(PhraseState state) const;
   int num_missed(PhraseState state) const;
 
@@ -45,6 +45,7 @@ class Phrases {
   Path words_;
   std::vector<std::vector<int>> go_;  // by node and word
   std::vector<std::uint32_t> ends_, goals_;
+  std::vector<int> weights_;  // by phrase: tokens of its longest alternative
   std::uint32_t full_ = 0;
 };
 

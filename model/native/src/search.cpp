@@ -114,7 +114,7 @@ void Search::take_turns() {
     Candidate candidate;
   };
   std::vector<Turn> turns;
-  int num_before[Phrases::kMaxPhrases + 1] = {};
+  int num_before[2 * Phrases::kMaxTokens] = {};
   for (const Candidate& candidate : candidates_) {
     const int bank = phrases_.bank(phrases_.after(states_[candidate.beam], candidate.token));
     turns.push_back({num_before[bank]++, bank, candidate});

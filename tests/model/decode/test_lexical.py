@@ -42,7 +42,7 @@ def test_phrases_are_in_every_hypothesis_that_ended_by_itself(
         assert_equals_reference(transformer, request, hypotheses)
         for one in hypotheses:
             assert one.is_truncated or one.num_missed == 0
-    assert 6 < sum(bool(request.phrases) for request, _ in crowd) < 18
+    assert sum(bool(request.phrases) for request, _ in crowd) > 6
     assert any(one.num_missed for _, hypotheses in crowd for one in hypotheses)
 
 
