@@ -12,11 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
-
 from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.config_file import format_manifest
-from model.checkpoint.consistency import manifest_problems, size_problems
+from model.checkpoint.consistency import manifest_problems
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
 from model.checkpoint.replacement import publish
 from model.checkpoint.safetensors_file import file_layout, opened_weight_file
@@ -25,6 +23,7 @@ from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
+from model.exchange.imports.completeness import misshapen, network_shapes, unread
 from model.exchange.imports.imported import (
     FamilyImporter,
     ImportedModel,
@@ -38,7 +37,6 @@ from model.exchange.imports.unfinished import (
     read_done,
     unfinished_folder,
 )
-from model.nn.transformer import Transformer
 from model.system.host_memory import gibibytes
 from model.system.paths import exists
 
@@ -204,27 +202,17 @@ def _planned(
 
 
 def _network_shapes(source: Path, imported: ImportedModel) -> dict[str, tuple[int, ...]]:
-    problems = size_problems(imported.network)
-    if problems:
-        raise ForeignModelError(source, problems)
     try:
-        with torch.device("meta"):
-            state = Transformer(imported.network).state_dict()
+        return network_shapes(imported.network)
     except ConfigError as error:
         raise ForeignModelError(source, [str(error)]) from error
-    return {name: tuple(value.shape) for name, value in state.items()}
 
 
 def _tensor_problems(imported: ImportedModel, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    found = {name: tensor.shape for name, tensor in imported.tensors.items()}
+    found = imported.tensors
     problems = [f"{name} is missing" for name in shapes if name not in found]
     problems += [f"{name} is no tensor of the network" for name in found if name not in shapes]
-    problems += [
-        f"{name} has shape {list(found[name])}, expected {list(shape)}"
-        for name, shape in shapes.items()
-        if name in found and found[name] != shape
-    ]
-    return problems + [f"{name} is in the source and nothing reads it" for name in imported.unused]
+    return [*problems, *misshapen(found, shapes), *unread(imported.unused)]
 
 
 def _entry(name: str, shape: tuple[int, ...], compute: StoredType) -> TensorEntry:

@@ -40,16 +40,15 @@ _PARTS: Mapping[str, str] = {
 """Linear layers and norms of a layer, by our names; cross-attention is the decoder's alone."""
 
 
-def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
+def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig | None:
     """The shape in config.json; what a family adds is for it to replace.
 
     Args:
         folder: Takes the problems.
         activation: The family's, where config.json does not say.
 
-    Raises:
-        ForeignModelError: With what is wrong in config.json.
-        ConfigError: The parts of the shape contradict each other.
+    Returns:
+        None, and problems, where config.json describes no network.
     """
     num_heads = equal_heads(folder)
     d_ff = folder.integer("encoder_ffn_dim")
@@ -59,22 +58,23 @@ def bart_network(folder: HuggingFaceFolder, *, activation: str) -> ModelConfig:
     encoder_layers, decoder_layers = map(folder.integer, ("encoder_layers", "decoder_layers"))
     chosen = folder.choice("activation_function", ACTIVATIONS, activation)
     scale = folder.flag("scale_embedding", default=False)
-    folder.raise_problems()
-    network = ModelConfig(
-        vocab_size=vocab_size,
-        d_model=d_model,
-        num_heads=num_heads,
-        d_ff=d_ff,
-        decoder_d_ff=None if decoder_d_ff == d_ff else decoder_d_ff,
-        activation=chosen,
-        scale_embedding=scale,
-        num_encoder_layers=encoder_layers,
-        num_decoder_layers=decoder_layers,
-        pad_id=pad_id,
+    network = folder.described(
+        lambda: ModelConfig(
+            vocab_size=vocab_size,
+            d_model=d_model,
+            num_heads=num_heads,
+            d_ff=d_ff,
+            decoder_d_ff=None if decoder_d_ff == d_ff else decoder_d_ff,
+            activation=chosen,
+            scale_embedding=scale,
+            num_encoder_layers=encoder_layers,
+            num_decoder_layers=decoder_layers,
+            pad_id=pad_id,
+        )
     )
-    folder.problems += size_problems(network)
-    folder.raise_problems()
-    return network
+    problems = [] if network is None else size_problems(network)
+    folder.problems += problems
+    return None if problems else network
 
 
 def equal_heads(folder: HuggingFaceFolder, default: int | None = None) -> int:

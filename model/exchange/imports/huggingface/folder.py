@@ -57,6 +57,8 @@ class HuggingFaceFolder:
     Attributes:
         path: The folder.
         problems: What is wrong so far; families add theirs, and `raise_problems` tells all.
+        has_all_sizes: Whether every integer that was asked for is there; where one is not, another
+            number stands in for it, and shapes mean nothing.
         config: config.json.
         generation: generation_config.json, or nothing.
         tokenizer: tokenizer_config.json, or nothing.
@@ -68,6 +70,7 @@ class HuggingFaceFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problems: list[str] = []
+        self.has_all_sizes = True
         self.config = self.json("config.json")
         self.generation = self.json("generation_config.json", is_needed=False)
         self.tokenizer = self.json("tokenizer_config.json", is_needed=False)
@@ -138,6 +141,7 @@ class HuggingFaceFolder:
         if type(value) is int:
             return value
         self.problems.append(f"config.json: {name} {_state(value)}; it must be an integer")
+        self.has_all_sizes = False
         return 1
 
     def size(self, name: str, default: int | None = None) -> int:
@@ -235,6 +239,7 @@ class HuggingFaceFolder:
         if 1 <= value <= most:
             return value
         self.problems.append(f"config.json: {name} is {value}; it must be from 1 to {most}")
+        self.has_all_sizes = False
         return 1
 
     @property

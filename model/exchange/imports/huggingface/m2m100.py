@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.checkpoint.weights import TokenizerParts
+from model.config import ModelConfig
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.bart import (
     bart_layers,
@@ -20,8 +21,8 @@ from model.exchange.imports.huggingface.bart import (
     with_nameless,
 )
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
-from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
-from model.exchange.imports.huggingface.whole import whole_model
+from model.exchange.imports.huggingface.weights import TensorMap, opened_weights
+from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, TokenFamily, chosen_directions
 from model.exchange.imports.languages import FLORES_CODES, flores_tag
@@ -74,18 +75,7 @@ class HuggingFaceM2M100:
         folder = HuggingFaceFolder(source)
         if folder.config["model_type"] == "nllb-moe":
             raise ForeignModelError(source, ["is a mixture of experts; only dense networks are"])
-        network = replace(
-            bart_network(folder, activation="relu"),
-            norm_placement="pre",
-            position="sinusoidal-m2m100",
-        )
-        network = replace(network, position_offset=network.pad_id + 1)
-        weights = HuggingFaceWeights(source)
-        tensors = TensorMap(weights)
-        is_tied = folder.flag("tie_word_embeddings", default=True)
-        network = bart_tables(network, weights, tensors, is_shared=True, is_tied=is_tied)
-        bart_layers(network, tensors)
-        tensors.drop(*(name for name in weights if ".embed_positions." in name))
+        found = _network(folder)
         spm, pieces = folder.pieces(SPM_FILE)
         vocabulary = _vocabulary(folder, pieces)
         languages, pairs, problems = chosen_directions(
@@ -93,6 +83,8 @@ class HuggingFaceM2M100:
         )
         folder.problems += problems
         tokens = bart_tokens(folder, unk_id=vocabulary.table.get("<unk>", 3))
+        limits = bart_limits(folder)
+        network, tensors = complete(folder, found)
         target_table = vocabulary.table if languages else _written(vocabulary, pairs)
         return whole_model(
             folder,
@@ -102,13 +94,32 @@ class HuggingFaceM2M100:
             network=network,
             tokens=with_nameless(tokens, target_table, network.output_size),
             pairs=pairs,
-            limits=bart_limits(folder),
+            limits=limits,
             tokenizer=TokenizerParts(
                 source_pieces=spm, source_table=vocabulary.table, target_table=target_table
             ),
             notes=_NOTES,
             languages=languages,
         )
+
+
+def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
+    """The network and its tensors; None, and problems, where it or its files cannot be read."""
+    shape, weights = bart_network(folder, activation="relu"), opened_weights(folder)
+    is_tied = folder.flag("tie_word_embeddings", default=True)
+    if shape is None or weights is None:
+        return None
+    shape = replace(
+        shape,
+        norm_placement="pre",
+        position="sinusoidal-m2m100",
+        position_offset=shape.pad_id + 1,
+    )
+    tensors = TensorMap(weights)
+    network = bart_tables(shape, weights, tensors, is_shared=True, is_tied=is_tied)
+    bart_layers(network, tensors)
+    tensors.drop(*(name for name in weights if ".embed_positions." in name))
+    return network, tensors
 
 
 def _written(vocabulary: _Vocabulary, pairs: Sequence[LanguagePair]) -> dict[str, int]:

@@ -23,8 +23,12 @@ from model.exchange.imports.huggingface.bart import (
     with_nameless,
 )
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder, model_type
-from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
-from model.exchange.imports.huggingface.whole import whole_model
+from model.exchange.imports.huggingface.weights import (
+    HuggingFaceWeights,
+    TensorMap,
+    opened_weights,
+)
+from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import opus_directions, opus_name_pairs, opus_pairs
 from model.nn.positions import sinusoidal_table
@@ -56,17 +60,14 @@ class HuggingFaceMarian:
             ForeignModelError: With every problem.
         """
         folder = HuggingFaceFolder(source)
-        network = replace(bart_network(folder, activation="gelu"), position="sinusoidal-marian")
         _refuse_flags(folder)
-        weights = HuggingFaceWeights(source)
-        tensors = TensorMap(weights)
-        network = _tables(folder, network, weights, tensors)
-        bart_layers(network, tensors)
-        _check_positions(folder, network, weights, tensors)
+        found = _network(folder)
         tokenizer, vocabulary, target = _tokenizer(folder)
         tokens = bart_tokens(folder, unk_id=vocabulary.get("<unk>", 0))
         _check_specials(folder, tokens.eos_id, vocabulary, target)
         pairs = _pairs(folder, sorted(vocabulary, key=vocabulary.__getitem__), options)
+        limits = bart_limits(folder)
+        network, tensors = complete(folder, found)
         return whole_model(
             folder,
             tensors,
@@ -75,10 +76,23 @@ class HuggingFaceMarian:
             network=network,
             tokens=with_nameless(tokens, target, network.output_size),
             pairs=pairs,
-            limits=bart_limits(folder),
+            limits=limits,
             tokenizer=tokenizer,
             notes=_NOTES,
         )
+
+
+def _network(folder: HuggingFaceFolder) -> tuple[ModelConfig, TensorMap] | None:
+    """The network and its tensors; None, and problems, where it or its files cannot be read."""
+    shape, weights = bart_network(folder, activation="gelu"), opened_weights(folder)
+    if shape is None or weights is None:
+        return None
+    tensors = TensorMap(weights)
+    shape = replace(shape, position="sinusoidal-marian")
+    network = _tables(folder, shape, weights, tensors)
+    bart_layers(network, tensors)
+    _check_positions(folder, network, weights, tensors)
+    return network, tensors
 
 
 def _refuse_flags(folder: HuggingFaceFolder) -> None:

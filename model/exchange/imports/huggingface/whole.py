@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
+from model.errors import ConfigError
+from model.exchange.imports.completeness import misshapen, network_shapes, unread
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
 from model.exchange.imports.imported import ImportedModel
@@ -31,14 +33,34 @@ def checked_tensors(
     Raises:
         ForeignModelError: With every problem.
     """
-    tensors = None
-    if weights is not None and network is not None:
-        tensors = take(weights, network)
+    if weights is None or network is None:
+        return complete(folder, None)
+    return complete(folder, (network, take(weights, network)))
+
+
+def complete(
+    folder: HuggingFaceFolder, found: tuple[ModelConfig, TensorMap] | None
+) -> tuple[ModelConfig, TensorMap]:
+    """The network and its tensors, if nothing is wrong with either, nor with the folder.
+
+    Tensors that nothing reads are told beside other problems; alone they fail the conversion.
+
+    Args:
+        folder: Has the problems so far.
+        found: None where it has a problem that says why.
+
+    Raises:
+        ForeignModelError: With every problem.
+    """
+    if found is not None:
+        network, tensors = found
         folder.problems += tensors.problems
+        if folder.has_all_sizes:
+            folder.problems += _misshapen(network, tensors)
+            folder.problems += unread(tensors.unused) if folder.problems else ()
     folder.raise_problems()
-    assert network is not None
-    assert tensors is not None
-    return network, tensors
+    assert found is not None
+    return found
 
 
 def whole_model(
@@ -58,9 +80,8 @@ def whole_model(
     """What an importer gives, with what the folder says of itself.
 
     Raises:
-        ForeignModelError: With every problem of the folder and of the tensors.
+        ForeignModelError: With every problem of the folder.
     """
-    folder.problems += tensors.problems
     folder.raise_problems()
     return ImportedModel(
         family=family,
@@ -79,3 +100,10 @@ def whole_model(
         notes=notes,
         languages=languages,
     )
+
+
+def _misshapen(network: ModelConfig, tensors: TensorMap) -> list[str]:
+    try:
+        return list(misshapen(tensors.tensors, network_shapes(network)))
+    except ConfigError as error:
+        return [f"config.json: {error}"]

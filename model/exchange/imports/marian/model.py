@@ -12,6 +12,7 @@ from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError, ForeignModelError
+from model.exchange.imports.completeness import unread
 from model.exchange.imports.imported import ImportedModel
 from model.exchange.imports.marian.bin import is_bin, open_bin
 from model.exchange.imports.marian.files import MarianFile, read_small
@@ -121,7 +122,8 @@ def build_model(source: Path, files: MarianSources, facts: MarianFacts) -> Impor
         problems += found
     problems += [] if facts.pairs else ["no file says which languages it translates; name a pair"]
     if problems or network is None:
-        raise ForeignModelError(source, problems)
+        unused = () if network is None else network.unused
+        raise ForeignModelError(source, [*problems, *unread(unused)])
     notes = (*facts.notes, *([_ALPHAS_NOTE] if network.has_alphas else []))
     return ImportedModel(
         family="marian",

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from model.config import ModelConfig
+from model.exchange.imports.completeness import unread
 from model.exchange.imports.imported import ForeignTensor, QuantisedRows
 from model.exchange.imports.marian.files import MarianFile, MarianTensor
 from model.exchange.imports.marian.options import LAYER_NORM_EPSILON, MarianShape
@@ -59,14 +60,15 @@ def build_network(file: MarianFile, shape: MarianShape) -> tuple[MarianNetwork |
     placed.add_tables(source_name, target_name, target_size)
     placed.add_stacks()
     alphas = {name for name in file.tensors if name.endswith(ALPHAS_SUFFIX)}
+    unused = tuple(sorted(file.tensors.keys() - placed.read - alphas))
     if placed.problems:
-        return None, placed.problems
+        return None, [*placed.problems, *unread(unused)]
     network = MarianNetwork(
         config=config,
         source_size=source_size,
         target_size=target_size,
         tensors=placed.tensors,
-        unused=tuple(sorted(file.tensors.keys() - placed.read - alphas)),
+        unused=unused,
         has_alphas=bool(alphas),
     )
     return network, []

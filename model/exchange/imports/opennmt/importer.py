@@ -16,6 +16,7 @@ from torch import Tensor
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig
 from model.errors import ForeignModelError, shown
+from model.exchange.imports.completeness import unread
 from model.exchange.imports.imported import (
     ForeignTensor,
     ImportedModel,
@@ -110,7 +111,8 @@ class OpenNMTImporter:
             network = attempted(problems, lambda: _Network(file, numbering))
             problems += network.problems if network is not None else ()
         if problems or pieces is None or numbering is None or network is None:
-            raise ForeignModelError(path, problems)
+            unused = () if network is None else network.unused
+            raise ForeignModelError(path, [*problems, *unread(unused)])
         return _imported(file, options, pieces, numbering, network)
 
 

@@ -232,3 +232,36 @@ def test_several_problems_are_told_at_once(tmp_path: Path) -> None:
     edit_json("config.json", normalize_before=True)(folder)
     edit_weights(lambda tensors: tensors.pop("model.encoder.layers.1.fc1.bias"))(folder)
     assert len(problems_of(folder)) == 3
+
+
+def test_tensors_and_options_that_are_in_the_way_are_told_together(tmp_path: Path) -> None:
+    folder = marian_folder(tmp_path / "m")
+
+    def change(tensors: dict[str, torch.Tensor]) -> None:
+        layer = "model.encoder.layers.1"
+        tensors[f"{layer}.renamed"] = tensors.pop(f"{layer}.fc1.bias")
+        tensors[f"{layer}.fc2.bias"] = torch.zeros(7)
+
+    edit_weights(change)(folder)
+    edit_json("config.json", activation_function="prelu")(folder)
+    found = problems_of(folder)
+    assert len(found) == 4
+    for part in (
+        "activation_function is 'prelu'",
+        "model.encoder.layers.1.fc1.bias is missing",
+        "encoder.layers.1.feed_forward.down_proj.bias has shape [7], expected [32]",
+        "model.encoder.layers.1.renamed is in the source and nothing reads it",
+    ):
+        assert any(part in problem for problem in found), part
+
+
+def test_weights_that_cannot_be_read_hide_no_other_problem(tmp_path: Path) -> None:
+    folder = marian_folder(tmp_path / "m")
+    (folder / "model.safetensors").write_bytes(b"no tensors")
+    (folder / "source.spm").unlink()
+    edit_json("config.json", encoder_layers="two")(folder)
+    assert [problem.split()[0] for problem in problems_of(folder)] == [
+        "config.json:",
+        "model.safetensors:",
+        "source.spm",
+    ]

@@ -173,5 +173,9 @@ def test_everything_that_is_missing_or_misshapen_is_told() -> None:
     assert network is None
     assert "encoder_l1_ffn_W1 has shape (32, 65); the options need (32, 64)" in problems
     assert sum("is missing" in problem for problem in problems) == 6
+    file = with_tensors({"decoder_l2_context_V": tensor(32, 32)}, without="decoder_l2_context_Wo")
+    problems = build_network(file, shape_of(file))[1]
+    assert "decoder_l2_context_V is in the source and nothing reads it" in problems
+    assert "decoder_l2_context_Wo is missing" in problems
     network, problems = build_network(with_tensors({}, without="Wemb"), shape_of(STUDENT))
     assert (network, problems) == (None, ["Wemb is missing"])

@@ -272,6 +272,16 @@ def test_a_tensor_that_nothing_reads_stops_the_conversion(tmp_path: Path) -> Non
     assert not (tmp_path / "ours").exists()
 
 
+def test_a_tensor_that_nothing_reads_is_told_beside_those_that_are_missing(tmp_path: Path) -> None:
+    parts = random_parts()
+    norm = parts["model"].pop("encoder.layer_norm.weight")
+    parts["model"]["encoder.renamed.weight"] = norm
+    found = problems_of(saved(tmp_path, parts), ImportOptions())
+    assert "it lacks encoder.layer_norm.weight" in found
+    assert "encoder.renamed.weight is in the source and nothing reads it" in found
+    assert "its files do not say which languages it translates; name them" in found
+
+
 def test_a_checkpoint_is_recognised_by_its_content(tmp_path: Path) -> None:
     importer = OpenNMTImporter()
     path = saved(tmp_path / "opennmt", random_parts())
