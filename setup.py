@@ -23,6 +23,7 @@ SHARED = (
     "heads",
     "matrix",
     "norm",
+    "phrases",
     "sampling",
     "search",
     "shortlist",

@@ -1,9 +1,10 @@
 """Cross-attention of finished hypotheses, target × source, for whoever asks for it.
 
-Owns the forced pass that recomputes it where the network is PyTorch's, its bound and its form in a
-`Hypothesis`. A search keeps of each token only the source token that it attended to most; whole
-rows would have to be copied with beams, in tables that every sentence pays for. So a search costs
-nothing for it, and a sentence that asks goes through the decoder once more, alone.
+Owns its bound and its form in a `Hypothesis`; the forced pass that recomputes it is the backend's
+(`model.decode.forced_attention` where the network is PyTorch's). A search keeps of each token only
+the source token that it attended to most; whole rows would have to be copied with beams, in tables
+that every sentence pays for. So a search costs nothing for it, and a sentence that asks goes
+through the decoder once more, alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,9 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from model.nn.transformer import Transformer
 from model.request import MAX_ATTENTION_WEIGHTS, DecodeRequest, FinishedSentence, Hypothesis
 
 FloatArray = npt.NDArray[np.float32]
@@ -25,26 +24,6 @@ Attention = Callable[[DecodeRequest, Sequence[int]], FloatArray]
 def fed_tokens(request: DecodeRequest, token_ids: Sequence[int]) -> list[int]:
     """What the decoder is fed while the tokens are chosen: the prefix, and all but the last."""
     return [*request.prefix_ids, *token_ids[:-1]]
-
-
-def forced_attention(
-    transformer: Transformer, request: DecodeRequest, token_ids: Sequence[int]
-) -> FloatArray:
-    """Weights (T, S) of the last layer, on the average of heads; see `Attention`.
-
-    Args:
-        transformer: In evaluation mode.
-        request: The sentence.
-        token_ids: At least one.
-    """
-    device = transformer.target_embedding.weight.device
-    source = torch.tensor([request.source_ids], device=device)
-    target = torch.tensor([fed_tokens(request, token_ids)], device=device)
-    maps = transformer.attention_maps(source, target).cross
-    if not maps:
-        return np.zeros((len(token_ids), len(request.source_ids)), dtype=np.float32)
-    weights: FloatArray = maps[-1][0].float().mean(dim=0).cpu().numpy()
-    return weights[-len(token_ids) :]
 
 
 def with_attention(

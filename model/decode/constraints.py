@@ -17,8 +17,6 @@ import torch
 from torch import Tensor
 
 from model.config import SpecialTokens
-from model.errors import InputError
-from model.phrases import check_phrases
 from model.request import DecodeRequest
 
 
@@ -41,38 +39,6 @@ def forced_token(request: DecodeRequest, tokens: SpecialTokens, num_generated: i
         return tokens.forced_first_id
     place = num_generated - (tokens.forced_first_id is not None)
     return request.forced_ids[place] if place < len(request.forced_ids) else None
-
-
-def check_tokens(
-    requests: Sequence[DecodeRequest], *, vocab_size: int, tokens: SpecialTokens
-) -> None:
-    """Return if every id that requests name is one of the target vocabulary's.
-
-    Raises:
-        InputError: One is not; or phrases are such as no search can be held to.
-    """
-    for request in requests:
-        for name in ("suppressed", "forced"):
-            for token in getattr(request, f"{name}_ids"):
-                if not 0 <= token < vocab_size:
-                    raise InputError(
-                        f"a {name} id is {token}; the vocabulary has {vocab_size} tokens",
-                        value=token,
-                        limit=vocab_size,
-                    )
-        if request.phrases:
-            _check_phrases(request, vocab_size=vocab_size, tokens=tokens)
-
-
-def _check_phrases(request: DecodeRequest, *, vocab_size: int, tokens: SpecialTokens) -> None:
-    if request.search.sampling is not None:
-        raise InputError(
-            f"a sentence that is drawn has {len(request.phrases)} phrases; it may have 0",
-            value=len(request.phrases),
-            limit=0,
-        )
-    never = frozenset((tokens.eos_id, *tokens.suppressed_ids, *request.suppressed_ids))
-    check_phrases(request.phrases, vocab_size=vocab_size, never=never)
 
 
 def suppressed_mask(

@@ -12,8 +12,8 @@ import numpy as np
 
 from model.config import SpecialTokens
 from model.decode.attention import FloatArray, fed_tokens
-from model.decode.constraints import check_tokens
 from model.decode.timing import STEP_PARTS, StepPart
+from model.decode.token_checks import check_tokens
 from model.native import kernels
 from model.native.network import Int8Network
 from model.request import DecodeRequest, FinishedSentence, SessionLimits

@@ -17,18 +17,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SearchConfig, SpecialTokens
 from model.decode import beam_search
-from model.decode.attention import FloatArray, forced_attention
-from model.decode.constraints import (
-    check_tokens,
-    forced_token,
-    outside_mask,
-    restrict,
-    suppressed_mask,
-)
+from model.decode.attention import FloatArray
+from model.decode.constraints import forced_token, outside_mask, restrict, suppressed_mask
+from model.decode.forced_attention import forced_attention
 from model.decode.lexical import LexicalStep, automata_of
 from model.decode.sampling import row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
 from model.decode.timing import StepPart, Stopwatch
+from model.decode.token_checks import check_tokens
 from model.nn.masks import lengths_mask
 from model.nn.transformer import Transformer
 from model.phrases import num_missed

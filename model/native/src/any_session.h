@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "phrases.h"
 #include "network.h"
+#include "phrases.h"
 #include "search.h"
 #include "shortlist.h"
 #include "team.h"

@@ -5,7 +5,8 @@ import torch
 from msgspec import structs
 
 from model.config import Sampling, SearchConfig
-from model.decode.constraints import check_tokens, suppress, suppressed_mask
+from model.decode.constraints import suppress, suppressed_mask
+from model.decode.token_checks import check_tokens
 from model.errors import InputError
 from model.phrases import Alternatives
 from model.request import DecodeRequest

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from model.config import SpecialTokens
-from model.decode.attention import FloatArray, forced_attention
+from model.decode.attention import FloatArray
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.kernels.opening import open_kernels
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder
-from model.decode.constraints import check_tokens
+from model.decode.forced_attention import forced_attention
 from model.decode.timing import StepPart, Stopwatch
+from model.decode.token_checks import check_tokens
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 

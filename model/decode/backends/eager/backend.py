@@ -17,15 +17,17 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.decode import beam_search
-from model.decode.attention import FloatArray, forced_attention
+from model.decode.attention import FloatArray
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
-from model.decode.constraints import check_tokens, forced_token
+from model.decode.constraints import forced_token
+from model.decode.forced_attention import forced_attention
 from model.decode.lexical import Automata, LexicalStep, automata_of
 from model.decode.sampling import RowSampling, row_sampling, sample
 from model.decode.scoring import hypothesis_score, running_bound
 from model.decode.timing import StepPart, Stopwatch
+from model.decode.token_checks import check_tokens
 from model.nn.transformer import Transformer
 from model.phrases import num_missed
 from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLimits

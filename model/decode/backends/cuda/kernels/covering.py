@@ -17,5 +17,5 @@ def covers(bucket: Bucket, *, width: int) -> bool:
         bucket: The step's.
         width: Rows of a slot.
     """
-    is_plain = not (bucket.with_suppressed or bucket.with_sampling)
+    is_plain = not (bucket.with_suppressed or bucket.with_sampling or bucket.num_phrase_tokens)
     return is_plain and width <= _MAX_WIDTH and bucket.num_candidates <= _MAX_CANDIDATES
