@@ -230,7 +230,7 @@ def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures
         source, target = primary_language(pair.source), primary_language(pair.target)
         english = 0 if source == "en" else 1
         folder = data / (f"en-{target}" if english == 0 else f"en-{source}") / "dev"
-        pairs = dev_pairs(folder, source, target)
+        pairs = named_pairs(folder, source, target)
         marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
         ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, SearchConfig())
         for way, translated in ways.each.items():
@@ -261,7 +261,12 @@ def _figures(
         )
 
 
-def dev_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str, str]]:
+def dev_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str]]:
+    """Sources and references of all corpora of a folder that have both languages."""
+    return [(text, reference) for text, reference, _ in named_pairs(folder, source, target)]
+
+
+def named_pairs(folder: Path, source: str, target: str) -> list[tuple[str, str, str]]:
     """Sources, references and corpora of a folder that has both languages, corpora in turn."""
     corpora: list[list[tuple[str, str, str]]] = []
     for path in sorted(folder.glob(f"*.{source}")):
