@@ -76,7 +76,7 @@ def test_the_least_recently_used_leave_when_the_bytes_are_taken() -> None:
 
 
 def test_what_is_larger_than_the_cache_is_not_kept() -> None:
-    cache = SegmentCache(ENTRY_BYTES + 200)
+    cache = SegmentCache(ENTRY_BYTES + 300)
     small, large = _key(cache, 1), _key(cache, 2)
     cache.keep(small, _found(7))
     cache.keep(large, _found(*range(100)))
