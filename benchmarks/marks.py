@@ -32,7 +32,6 @@ from model.text.tokenizer import Tokenizer
 from model.text.tries import STAND_INS
 from model.train.data.parallel import read_lines
 
-ROOT = Path(__file__).resolve().parents[1]
 KINDS: Mapping[str, Sequence[str]] = {
     "placeholder": ("{name}", "%s", "%1$s", "%(user)s", "${value}", "{{ item }}", ":name", "{0}"),
     "address": ("https://example.org/a?b=c&d=1", "jo.doe@example.org", "192.168.0.17", "www.x.org"),

@@ -8,22 +8,18 @@ terms are there, chrF and BLEU against the references, and writes
 benchmarks/results/terms-<time>.json. DATA holds `PAIR/dev/CORPUS.LANGUAGE`.
 """
 
-import argparse
-import json
 import random
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from sacrebleu import corpus_bleu, corpus_chrf
 
-from benchmarks.machine import describe_command, describe_machine
 from benchmarks.marks import dev_pairs
+from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
@@ -32,7 +28,6 @@ from model.text.glossary import Entry, Glossary, uses_of
 from model.text.language import LanguagePair, primary_language
 from model.text.segments import PreparedText, Segment
 
-ROOT = Path(__file__).resolve().parents[1]
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _WIDE = re.compile(r"[\u4e00-\u9fff]+")
 _MIN_PAIRS, _MAX_SHARE, _MIN_DICE = 4, 0.02, 0.6
@@ -245,28 +240,7 @@ def table(figures: Sequence[Figures]) -> str:
 
 def main() -> None:
     """Measure, write, print."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds en-de/ and en-zh/")
-    parser.add_argument("--checkpoints", type=Path, default=ROOT / "checkpoints")
-    parser.add_argument("--sentences", type=int, default=300, help="a direction (%(default)s)")
-    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
-    arguments = parser.parse_args()
-    started = datetime.now(UTC)
-    figures: list[Figures] = []
-    for path in sorted(arguments.checkpoints.glob("*/config.json")):
-        figures += measure(path.parent, arguments.data, arguments.sentences)
-        print(f"{path.parent.name}: done", file=sys.stderr)
-    result = {
-        "benchmark": "terms",
-        "command": describe_command("benchmarks.terms", sys.argv[1:]),
-        "started": started.isoformat(timespec="seconds"),
-        "machine": describe_machine(),
-        "rows": [asdict(one) for one in figures],
-    }
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    path = arguments.results / f"terms-{started:%Y%m%d-%H%M%S}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"\n{table(figures)}\n\n{path}")
+    measure_all("terms", (__doc__ or "").splitlines()[0], measure, table)
 
 
 if __name__ == "__main__":
