@@ -81,7 +81,7 @@ def write_random_checkpoint(
     """
     save_checkpoint(
         directory,
-        transformer=_random_transformer(replace(SHAPES[shape], vocab_size=vocab_size), seed),
+        transformer=random_transformer(replace(SHAPES[shape], vocab_size=vocab_size), seed),
         name=f"random-{shape}-{vocab_size}",
         description=f"Random weights of {shape} shape, for measuring speed; it translates nothing",
         licence="Apache-2.0",
@@ -114,7 +114,7 @@ def synthetic_spm(vocab_size: int) -> bytes:
     return bytes(data + _message(3, _text(1, "identity")))
 
 
-def _random_transformer(config: ModelConfig, seed: int) -> Transformer:
+def random_transformer(config: ModelConfig, seed: int) -> Transformer:
     """Starting weights, changed so that searches are as lively as those of a trained network.
 
     A random network repeats one token for ever: attention averages to a constant, and a tied table

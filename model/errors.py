@@ -49,6 +49,10 @@ class DeviceError(DragomanError):
     """The device that was asked for is not there."""
 
 
+class KernelError(DragomanError):
+    """A kernel cannot be compiled, loaded or launched; torch's operators can do the same step."""
+
+
 class UnsupportedVariantError(DragomanError):
     """The network is valid, but the fast path, or another format, does not know this variant."""
 

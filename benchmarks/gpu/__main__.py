@@ -1,6 +1,8 @@
 """Run every part in a process of its own, within the time there is, and write one results file.
 
-Owns the plan and the time. A part that fails is recorded as such and stops no other.
+Owns the plan and the time: how much each part may take, speed before correctness. The file is
+written after every row, so that whatever ends the run, what was measured is there. A part that
+fails is recorded as such and stops no other.
 """
 
 import argparse
@@ -24,8 +26,10 @@ from benchmarks.gpu.parts import run_part
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.peers.models import BUNDLED, ROOT, write_models
 
-COUNTS, BEAM_SIZES, BATCHES = (1, 16, 64, 256, 1024), (4, 1), (64, 256, 1024)
-QUICK_COUNTS, QUICK_BATCHES = (1, 3), (2,)
+COUNTS, BEAM_SIZES, BATCHES = (1024, 1, 32, 8, 256), (4, 1), (1, 32, 8, 256)
+QUICK_COUNTS, QUICK_BATCHES = (1, 3), (1, 3)
+CAPS = {"speed": 150, "busy": 40, "correctness": 60, "bleu": 90}
+OTHER_CAP = 120
 VOCABULARY, QUICK_VOCABULARY = 58_101, 400
 BUSY_COUNT = 256
 Found = dict[str, Any]  # what a part measured, as JSON has it
@@ -44,6 +48,8 @@ def main() -> int:
         "machine": describe_machine(),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
     }
+    path = arguments.output / f"gpu-{started:%Y%m%d-%H%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         models = Path(folder) / "models"
         vocabulary = QUICK_VOCABULARY if arguments.quick else VOCABULARY
@@ -52,15 +58,23 @@ def main() -> int:
         except subprocess.CalledProcessError as error:  # a rival that is not installed here
             result["models"] = {"error": str(error)[:200]}
         os.environ["LD_LIBRARY_PATH"] = rivals.library_path(Path(folder))  # of the parts' processes
-        for name, part in _plan(arguments, models, device).items():
-            result[name] = run_part(name, part, seconds=deadline - time.monotonic())
-    path = arguments.output / f"gpu-{started:%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        parts = _plan(arguments, models, device)
+        for name in arguments.parts or parts:
+            write = partial(_write, path, result, name)
+            cap = min(CAPS.get(name, OTHER_CAP), deadline - time.monotonic())
+            write(run_part(name, parts[name], seconds=cap, on_found=write))
     print(path)
     for mark in all_marks(result):
         print(mark)
     return 0
+
+
+def _write(path: Path, result: Found, name: str, found: object) -> None:
+    """Put what is known of a part into the file, which is whole at all times."""
+    result[name] = found
+    unfinished = path.with_suffix(".part")
+    unfinished.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)
 
 
 def _arguments() -> argparse.Namespace:
@@ -68,6 +82,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--quick", action="store_true", help="a small network and few sentences")
     parser.add_argument("--minutes", type=float, default=8.5, help="all parts together")
+    parser.add_argument("--parts", nargs="+", help="only these, in this order")
     parser.add_argument("--data", type=Path, help="folder with en-zh/dev, for BLEU in bfloat16")
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results")
     return parser.parse_args()
@@ -85,7 +100,6 @@ def _plan(
     checkpoint = models / "checkpoint"
     rounds = 1 if arguments.quick else 5
     parts: dict[str, Callable[[], object]] = {
-        "correctness": partial(ours.correctness, BUNDLED, sentences, device),
         "speed": partial(
             ours.speed,
             checkpoint,
@@ -99,12 +113,13 @@ def _plan(
             ours.busy, checkpoint, device, count=3 if arguments.quick else BUSY_COUNT, dtype=dtype
         ),
     }
-    if arguments.data is not None:
-        parts["bleu"] = partial(ours.bleu, BUNDLED, arguments.data, device)
     for name, rival in (("huggingface", rivals.huggingface), ("ctranslate2", rivals.ctranslate2)):
         parts[name] = partial(
             rival, models, device, batches=batches, beam_sizes=BEAM_SIZES, num_rounds=min(rounds, 3)
         )
+    parts["correctness"] = partial(ours.correctness, BUNDLED, sentences, device)
+    if arguments.data is not None:
+        parts["bleu"] = partial(ours.bleu, BUNDLED, arguments.data, device)
     return parts
 
 

@@ -15,8 +15,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.gpu.work import forced_requests, num_tokens, open_session, recorder_for, run_all
 from model.checkpoint.weights import load_checkpoint
-from model.config import SearchConfig
+from model.config import SearchConfig, SpecialTokens
 from model.loading import Runnable
+from model.nn.transformer import Transformer
 from model.offline.evaluate import evaluate
 from model.offline.translator import Translator
 from model.request import Hypothesis
@@ -92,12 +93,11 @@ def speed(
     beam_sizes: Sequence[int],
     num_rounds: int,
     dtype: torch.dtype,
-) -> list[Found]:
+) -> Iterator[Found]:
     """Tokens per second with so many sentences at once, from ids to ids, encoder included."""
     loaded = load_checkpoint(checkpoint, device=device)
     transformer = loaded.transformer.to(dtype)
     tokens = loaded.manifest.tokens
-    rows = []
     for beam_size in beam_sizes:
         for count in counts:
             _forget_memory(device)
@@ -116,27 +116,33 @@ def speed(
             with _timed(device) as elapsed:
                 refilled = run_all(session, requests * 4)
             del session
-            rows.append(
-                {
-                    "sentences": count,
-                    "beam_size": beam_size,
-                    "seconds": [round(value, 5) for value in seconds[2:]],
-                    "tokens_per_second": num_tokens(results) / statistics.median(seconds[2:]),
-                    "refilled_tokens_per_second": num_tokens(refilled) / elapsed[0],
-                    "peak_memory_mib": _peak_memory_mib(device),
-                }
-            )
-            print(rows[-1], flush=True)
-    return rows
+            row: Found = {
+                "sentences": count,
+                "beam_size": beam_size,
+                "seconds": [round(value, 5) for value in seconds[2:]],
+                "tokens_per_second": num_tokens(results) / statistics.median(seconds[2:]),
+                "refilled_tokens_per_second": num_tokens(refilled) / elapsed[0],
+                "peak_memory_mib": _peak_memory_mib(device),
+            }
+            print(row, flush=True)
+            yield row
 
 
 def busy(checkpoint: Path, device: torch.device, *, count: int, dtype: torch.dtype) -> Found:
+    """`busy_share` of a checkpoint."""
+    loaded = load_checkpoint(checkpoint, device=device)
+    transformer, tokens = loaded.transformer.to(dtype), loaded.manifest.tokens
+    return busy_share(transformer, tokens, device, count=count)
+
+
+@torch.inference_mode()
+def busy_share(
+    transformer: Transformer, tokens: SpecialTokens, device: torch.device, *, count: int
+) -> Found:
     """The share of a round's time in which a kernel runs, and the kernels that take it.
 
     The profiler itself slows the host down, so the share is a lower bound.
     """
-    loaded = load_checkpoint(checkpoint, device=device)
-    transformer, tokens = loaded.transformer.to(dtype), loaded.manifest.tokens
     session = open_session(transformer, tokens, num_sentences=count, beam_size=4)
     requests = forced_requests(
         count, beam_size=4, vocab_size=transformer.config.output_size, start_id=tokens.start_id

@@ -1,19 +1,20 @@
 """Hugging Face and CTranslate2 on the same device, weights, sentences and lengths.
 
-Owns how each is asked; each is measured at several batch sizes and keeps its best.
+Owns how each is asked; each is measured at several batch sizes, the same as ours.
 """
 
 import json
 import os
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import torch
 
 from benchmarks.peers.work import TARGET_LENGTH, Work, equal_work
 from model.checkpoint.config_file import read_manifest
+from model.system.gpu import use_unplanned_attention
 
 Found = dict[str, object]
 _CUBLAS = ("libcublasLt.so", "libcublas.so")
@@ -26,10 +27,11 @@ def huggingface(
     batches: Sequence[int],
     beam_sizes: Sequence[int],
     num_rounds: int,
-) -> list[Found]:
-    """`MarianMTModel.generate` in bfloat16."""
+) -> Iterator[Found]:
+    """`MarianMTModel.generate` in bfloat16, without attention that is planned for every shape."""
     from transformers import GenerationConfig, MarianMTModel  # noqa: PLC0415  # only where asked
 
+    use_unplanned_attention()
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     network = MarianMTModel.from_pretrained(models / "huggingface", dtype=dtype).eval()
     network = network.to(device)
@@ -76,7 +78,7 @@ def ctranslate2(
     batches: Sequence[int],
     beam_sizes: Sequence[int],
     num_rounds: int,
-) -> list[Found]:
+) -> Iterator[Found]:
     """`ctranslate2.Translator` in float16, all sentences of a batch in one call."""
     import ctranslate2 as library  # noqa: PLC0415  # only where asked
 
@@ -122,9 +124,8 @@ def _best(
     *,
     vocab_size: int,
     num_rounds: int,
-) -> list[Found]:
+) -> Iterator[Found]:
     """Tokens per second of every batch size; one that does not fit says so."""
-    rows: list[Found] = []
     for beam_size in beam_sizes:
         for batch in batches:
             row: Found = {"sentences": batch, "beam_size": beam_size}
@@ -141,9 +142,8 @@ def _best(
             else:
                 row["seconds"] = [round(value, 5) for value in seconds]
                 row["tokens_per_second"] = batch * TARGET_LENGTH / statistics.median(seconds)
-            rows.append(row)
             print(row, flush=True)
-    return rows
+            yield row
 
 
 def library_path(folder: Path) -> str:

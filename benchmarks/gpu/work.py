@@ -10,6 +10,7 @@ import torch
 from benchmarks.peers.work import SOURCE_LENGTH, TARGET_LENGTH, equal_work
 from model.config import SearchConfig, SpecialTokens
 from model.decode.backends.cuda.backend import GridBackend
+from model.decode.backends.cuda.kernels.opening import device_launcher
 from model.decode.backends.cuda.recording import CudaGraphs, Recorder, Rerun
 from model.decode.session import DecodingSession
 from model.nn.transformer import Transformer
@@ -34,10 +35,28 @@ def forced_requests(
 
 
 def open_session(
-    transformer: Transformer, tokens: SpecialTokens, *, num_sentences: int, beam_size: int
+    transformer: Transformer,
+    tokens: SpecialTokens,
+    *,
+    num_sentences: int,
+    beam_size: int,
+    recorder: Recorder | None = None,
+    with_kernels: bool = True,
 ) -> DecodingSession:
-    """A session for so many sentences at once."""
-    device = transformer.target_embedding.weight.device
+    """A session for so many sentences at once, as a device serves them.
+
+    Args:
+        transformer: On the device.
+        tokens: The vocabulary's.
+        num_sentences: Slots.
+        beam_size: Rows of each.
+        recorder: The device's unless one is given.
+        with_kernels: Whether Triton's programs run where they can.
+    """
+    weight = transformer.target_embedding.weight
+    launcher = None
+    if with_kernels and weight.device.type == "cuda":
+        launcher = device_launcher(weight.device, weight.dtype)
     return DecodingSession(
         transformer,
         tokens=tokens,
@@ -47,7 +66,9 @@ def open_session(
             max_source_length=SOURCE_LENGTH,
             max_target_length=TARGET_LENGTH + 1,
         ),
-        opener=partial(GridBackend, recorder=recorder_for(device)),
+        opener=partial(
+            GridBackend, recorder=recorder or recorder_for(weight.device), launcher=launcher
+        ),
     )
 
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from model.decode.constraints import suppress
 
 _IMPOSSIBLE = float("-inf")
-_CHUNK = 64
+CHUNK = 64
+"""Continuations that `wide_topk` takes together."""
 _MAX_AT_ONCE = 2**24
 """Logits whose log probabilities exist at a time: of large vocabularies, those of a few rows."""
 
@@ -163,14 +164,16 @@ def wide_topk(values: Tensor, num: int) -> tuple[Tensor, Tensor]:
         num: At most V.
     """
     num_rows, length = values.shape
-    if length < _CHUNK * num * 2:  # `num` chunks would do; the result is the same either way
+    if length < CHUNK * num * 2:  # `num` chunks would do; the result is the same either way
         return values.topk(num, dim=-1)
-    num_whole = length // _CHUNK * _CHUNK
-    chunks = values[:, :num_whole].view(num_rows, num_whole // _CHUNK, _CHUNK)
+    num_whole = length // CHUNK * CHUNK
+    chunks = values[:, :num_whole].view(num_rows, num_whole // CHUNK, CHUNK)
     chosen = chunks.amax(dim=-1).topk(num, dim=-1).indices  # (R, num)
-    index = chosen.unsqueeze(-1) * _CHUNK + torch.arange(_CHUNK, device=values.device)
-    rest = torch.arange(num_whole, length, device=values.device).expand(num_rows, -1)
-    index = torch.cat((index.flatten(1), rest), dim=1)
+    index = chosen.unsqueeze(-1) * CHUNK + torch.arange(CHUNK, device=values.device)
+    index = index.flatten(1)
+    if num_whole < length:
+        rest = torch.arange(num_whole, length, device=values.device).expand(num_rows, -1)
+        index = torch.cat((index, rest), dim=1)
     best, place = values.gather(1, index).topk(num, dim=-1)
     return best, index.gather(1, place)
 

@@ -55,6 +55,20 @@ def memory_limit(device: object) -> int | None:
     return host_limit()
 
 
+def use_unplanned_attention(device: object) -> None:
+    """Leave attention on a GPU to kernels that take any shape at once, in this process.
+
+    It is a setting of torch for the whole process, so only entry points call this.
+
+    Args:
+        device: What networks run on, a name or a `torch.device`.
+    """
+    if device_type(device) == "cuda":
+        from model.system import gpu  # noqa: PLC0415  # loads torch
+
+        gpu.use_unplanned_attention()
+
+
 def _may_have_gpu(folder: Path = Path("/dev")) -> bool:
     return any((folder / name).exists() for name in _GPU_FILES)
 

@@ -1,4 +1,4 @@
-"""What torch knows of a GPU: whether there is one, and how much memory it has."""
+"""What torch knows of a GPU: whether there is one, its memory, and how attention runs there."""
 
 import torch
 
@@ -12,3 +12,12 @@ def memory_bytes(device: str) -> int:
     """All memory of a GPU."""
     _, total = torch.cuda.mem_get_info(torch.device(device))
     return total
+
+
+def use_unplanned_attention() -> None:
+    """Leave attention to kernels that take any shape at once, in this process.
+
+    On a GPU since Hopper torch prefers cuDNN's, which makes a plan for each shape, for about a
+    second; batches of text have thousands of shapes.
+    """
+    torch.backends.cuda.enable_cudnn_sdp(False)

@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     import torch
 
     from model.system.allocator import keep_freed_memory
-    from model.system.devices import resolve_device
+    from model.system.devices import resolve_device, use_unplanned_attention
     from model.train.config.experiment import read_placed_experiment
     from model.train.loop.distributed import FirstWorkerError, joined_group, local_device
     from model.train.run import train
@@ -94,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     _configure_logging(sys.stderr)
     output = arguments.output or Path("runs") / arguments.experiment.stem
     device = local_device(torch.device(resolve_device(arguments.device)))
+    use_unplanned_attention(device)
     if device.type == "cpu":
         keep_freed_memory()
     stop_request = _StopRequest()

@@ -1,6 +1,10 @@
 """The marks of a GPU run, from results as parts leave them."""
 
+import time
+from functools import partial
+
 from benchmarks.gpu.marks import all_marks
+from benchmarks.gpu.parts import run_part
 
 SPEED = [
     {"sentences": 1, "beam_size": 4, "tokens_per_second": 4_000.0, "seconds": [0.008, 0.009, 0.1]},
@@ -14,6 +18,7 @@ def test_every_mark_is_the_best_of_ours_by_the_best_of_theirs() -> None:
         {
             "speed": SPEED,
             "huggingface": [
+                {"sentences": 1, "beam_size": 4, "tokens_per_second": 160.0},
                 {"sentences": 64, "beam_size": 4, "tokens_per_second": 4_000.0},
                 {"sentences": 256, "beam_size": 4, "error": "out of memory"},
             ],
@@ -21,11 +26,26 @@ def test_every_mark_is_the_best_of_ours_by_the_best_of_theirs() -> None:
             "bleu": {"float32": 23.5, "bfloat16": 23.25},
         }
     )
-    assert [mark.value for mark in marks] == [120_000.0, 9.0, 30.0, 2.0, 0.25]
-    assert [mark.is_reached for mark in marks] == [True, True, True, False, False]
+    assert [mark.value for mark in marks] == [120_000.0, 9.0, 25.0, 30.0, 2.0, 0.25]
+    assert [mark.is_reached for mark in marks] == [True, True, True, True, False, False]
 
 
 def test_a_part_that_failed_leaves_its_marks_unmeasured() -> None:
-    marks = all_marks({"speed": {"error": "no time left"}, "huggingface": {"error": "?"}})
-    assert [mark.value for mark in marks] == [None] * 5
+    marks = all_marks({"speed": [{"error": "no time left"}], "huggingface": {"error": "?"}})
+    assert [mark.value for mark in marks] == [None] * 6
     assert not any(mark.is_reached for mark in marks)
+
+
+def test_rows_stay_when_their_part_fails() -> None:
+    seen: list[object] = []
+    part = partial(map, int, ["1", "2", "no number"])
+    found = run_part("rows", part, seconds=60, on_found=seen.append)
+    assert isinstance(found, list)
+    assert found[:2] == [1, 2]
+    assert found[2]["error"].startswith("ValueError: invalid literal")
+    assert seen == [[1], [1, 2]]
+
+
+def test_a_part_ends_with_its_time() -> None:
+    found = run_part("sleep", partial(time.sleep, 600), seconds=0.1)
+    assert found == {"error": "no time left"}

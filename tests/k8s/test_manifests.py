@@ -282,7 +282,8 @@ def test_a_gpu_accepts_what_fills_its_slots_twice_one_segment_a_request() -> Non
     settings = _settings(_gpu_settings())
     assert settings.max_rows >= settings.max_slots * settings.beam_size
     assert settings.max_requests >= 2 * settings.max_slots
-    assert settings.max_pending_segments >= 2 * settings.max_slots
+    assert settings.max_pending_segments >= 8 * settings.max_slots
+    assert settings.admit_token_budget >= 16 * settings.max_slots, "a step's worth of newcomers"
     assert settings.max_connections > settings.max_requests, "each request has one"
 
 

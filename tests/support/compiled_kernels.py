@@ -75,6 +75,7 @@ def launch_all(launcher: CompiledLauncher, dtype: torch.dtype) -> None:
         with_suppressed=False,
         with_sampling=False,
         num_phrase_tokens=0,
+        by_kernels=True,
     )
     choice.search(found, tables, bucket, sources=None, eos_id=1)
     choice.search(found, tables, bucket, sources=None, eos_id=1)  # is not compiled again

@@ -34,6 +34,7 @@ def grown_tables(
         dtype=dtype,
         score_dtype=torch.float32,
     )
+    tables.reserve(num_slots=2, num_columns=80, source_length=80)
     for table in (*tables.growing, tables.cross_keys, tables.cross_values):
         table.copy_(noise(*table.shape, dtype=dtype))
     tables.positions.copy_(torch.tensor([0, FAR]))

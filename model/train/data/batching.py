@@ -66,12 +66,26 @@ class Batch:
     num_target_tokens: int
 
     def to(self, device: torch.device) -> "Batch":
-        """The batch on another device; itself when it is there already."""
+        """The batch on another device; itself when it is there already.
+
+        One that is pinned is copied while the host goes on.
+        """
         return replace(
             self,
-            source_ids=self.source_ids.to(device),
-            target_ids=self.target_ids.to(device),
-            labels=self.labels.to(device),
+            source_ids=self.source_ids.to(device, non_blocking=True),
+            target_ids=self.target_ids.to(device, non_blocking=True),
+            labels=self.labels.to(device, non_blocking=True),
+        )
+
+    def pinned(self, device: torch.device) -> "Batch":
+        """The batch where a GPU can fetch it by itself; itself where `device` is none."""
+        if device.type != "cuda":
+            return self
+        return replace(
+            self,
+            source_ids=self.source_ids.pin_memory(),
+            target_ids=self.target_ids.pin_memory(),
+            labels=self.labels.pin_memory(),
         )
 
 

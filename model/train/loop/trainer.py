@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from model.nn.transformer import Transformer
 from model.train.config.experiment import OptimiserConfig, RunConfig
 from model.train.config.schedule import ScheduleConfig, learning_rate
-from model.train.data.batching import Batch, BatchStream
+from model.train.data.batching import Batch, BatchPosition, BatchStream
 from model.train.loop.distributed import Group
 from model.train.loop.memory import naming_batches
 from model.train.loop.objective import batch_loss, compiled_stacks, compute_context, plain_stacks
@@ -131,6 +132,7 @@ class Trainer:
         self._average = average
         self._stacks = (compiled_stacks if run.compile else plain_stacks)(transformer)
         self.progress = progress or Progress()
+        self._following: tuple[list[Batch], BatchPosition, int] | None = None
 
     def fraction(self) -> float:
         """Part of the run used up, 0 to 1: of its updates or its minutes, whichever is more."""
@@ -152,13 +154,15 @@ class Trainer:
         """
         while self._goes_on(should_stop):
             started = self._clock()
-            result = self.update([next(self._stream) for _ in range(self._run.update_freq)])
+            batches, position, epoch = self._following or self._read()
+            self._following = None
+            result = replace(self.update(batches, is_followed=True), epoch=epoch)
             elapsed = self._group.broadcast_number(self._clock() - started, self._device)
             done = self.progress
             self.progress = replace(
                 done,
                 update=result.update,
-                position=self._stream.position,
+                position=position,
                 elapsed_seconds=done.elapsed_seconds + elapsed,
                 num_source_tokens=done.num_source_tokens + result.num_source_tokens,
                 num_target_tokens=done.num_target_tokens + result.num_target_tokens,
@@ -167,15 +171,25 @@ class Trainer:
             )
             self.progress = observer.after_update(result, self.progress, self.fraction())
 
+    def _read(self) -> tuple[list[Batch], BatchPosition, int]:
+        """The batches of an update, the position behind them, and the epoch of the last."""
+        batches = [next(self._stream) for _ in range(self._run.update_freq)]
+        pinned = [batch.pinned(self._device) for batch in batches]
+        return pinned, self._stream.position, self._stream.epoch
+
     def _goes_on(self, should_stop: ShouldStop) -> bool:
         is_going_on = self.fraction() < 1.0 and not should_stop()
         return bool(self._group.broadcast_number(float(is_going_on), self._device))
 
-    def update(self, batches: Sequence[Batch]) -> UpdateResult:
+    def update(self, batches: Sequence[Batch], *, is_followed: bool = False) -> UpdateResult:
         """One update from the exact gradient of all `batches` together.
 
         If the loss or the gradient is not finite, nothing changes: neither weights nor moments
-        nor their average.
+        nor their average. That is the one wait for the device.
+
+        Args:
+            batches: Of this update.
+            is_followed: The batches of the next one are read while the device works.
 
         Raises:
             TrainingError: It was so for the last of the updates that may be skipped in a row; on
@@ -192,8 +206,12 @@ class Trainer:
         num_target = sum(batch.num_target_tokens for batch in batches)
         self._group.seed_dropout(self._run.seed, update)
         with naming_batches(self._run, update=update, device=self._device):
-            loss = self.accumulate(batches)
-            norm = self._clip()
+            total = self.accumulate(batches)
+            gradient = self._clip()
+            if is_followed:
+                self._following = self._read()
+            loss, norm = torch.stack((total, gradient.to(total))).tolist()
+            loss = self._group.sum(loss, self._device)
             is_skipped = not (math.isfinite(loss) and math.isfinite(norm))
             if is_skipped:
                 self._check_skips(update, loss=loss, norm=norm, rate=rate)
@@ -211,7 +229,7 @@ class Trainer:
             is_skipped=is_skipped,
         )
 
-    def accumulate(self, batches: Sequence[Batch]) -> float:
+    def accumulate(self, batches: Sequence[Batch]) -> Tensor:
         """Compute the gradient of the mean loss over all target tokens of `batches`.
 
         Every batch's summed loss is divided by the tokens of all of them, so that the result
@@ -219,7 +237,8 @@ class Trainer:
         the batches.
 
         Returns:
-            The mean loss per target token, in nats.
+            What this worker's batches add to the mean loss per target token, in nats: () float64
+            on the device, which nobody has waited for.
         """
         num_target = sum(batch.num_target_tokens for batch in batches)
         config = self._optimiser_config
@@ -236,12 +255,11 @@ class Trainer:
             (loss / num_target).backward()  # type: ignore[no-untyped-call]  # torch's own
             losses.append(loss.detach().double())
         self._group.sum_gradients(self._transformer.parameters())
-        total = torch.stack(losses).sum().item()  # one wait for the device
-        return self._group.sum(total, self._device) / num_target
+        return torch.stack(losses).sum() / num_target
 
-    def _clip(self) -> float:
+    def _clip(self) -> Tensor:
         limit = self._optimiser_config.max_gradient_norm or math.inf
-        return clip_grad_norm_(self._transformer.parameters(), limit).item()
+        return clip_grad_norm_(self._transformer.parameters(), limit)
 
     def _step(self, rate: float) -> None:
         for group in self._optimiser.param_groups:

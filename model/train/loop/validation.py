@@ -8,12 +8,15 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean
 
 import torch
 
+from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig
 from model.errors import DecodingError
 from model.nn.transformer import Transformer
@@ -28,6 +31,8 @@ from model.train.loop.memory import naming_corpus, naming_dev_loss
 from model.train.loop.objective import batch_loss, compute_context
 from model.train.saved.export import language_pairs, memory_checkpoint
 from model.train.stopping import ShouldStop, never, raise_if_stopped
+
+_GPU_ROWS = 2048
 
 LOGGER = logging.getLogger("dragoman.train")
 
@@ -63,6 +68,23 @@ def check_tokenizers(experiment: Experiment) -> None:
     for pair in language_pairs(experiment):
         tokenizer = experiment.run.bleu_tokenizer or default_tokenizer(pair.target)
         score(["."], ["."], tokenizer=tokenizer)
+
+
+class _Served:
+    """The translator of one network, opened when it is first needed, for all corpora."""
+
+    def __init__(self, opened: Callable[[], Translator]) -> None:
+        self._opened = opened
+        self._translator: Translator | None = None
+
+    def translator(self) -> Translator:
+        if self._translator is None:
+            self._translator = self._opened()
+        return self._translator
+
+    def forget(self) -> None:
+        """Open another one next time: sentences are left in this one."""
+        self._translator = None
 
 
 class Validator:
@@ -119,15 +141,21 @@ class Validator:
         was_training = transformer.training
         found: dict[str, DevScore] = {}
         transformer.eval()
+        served = _Served(partial(self._translator, transformer))
         try:
             for name, dev in self._dev.items():
-                found[name] = self._score(transformer, name, dev, should_stop)
+                found[name] = self._score(transformer, served, name, dev, should_stop)
         finally:
             transformer.train(was_training)
         return found
 
     def _score(
-        self, transformer: Transformer, name: str, dev: DevText, should_stop: ShouldStop
+        self,
+        transformer: Transformer,
+        served: "_Served",
+        name: str,
+        dev: DevText,
+        should_stop: ShouldStop,
     ) -> DevScore:
         run = self._experiment.run
         device = transformer.target_embedding.weight.device
@@ -140,8 +168,9 @@ class Validator:
             f"dev/{name}", key="dev_beam_size", beam_size=run.dev_beam_size, device=device
         ):
             try:
-                found = self.translate(transformer, dev, search, should_stop).scores
+                found = self._translated(served.translator(), dev, search, should_stop).scores
             except DecodingError as error:  # weights that training may yet skip or leave behind
+                served.forget()
                 LOGGER.warning("dev/%s: not scored: %s", name, error)
                 return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
@@ -158,9 +187,23 @@ class Validator:
         Raises:
             StoppedError: `should_stop` returned true after a segment.
         """
-        checkpoint = memory_checkpoint(self._experiment, self._vocabularies, transformer)
+        return self._translated(self._translator(transformer), dev, search, should_stop)
+
+    def _translator(self, transformer: Transformer) -> Translator:
+        """A network as it is served on its device: on a GPU in bfloat16, and many rows at once."""
+        if transformer.target_embedding.weight.device.type != "cuda":
+            return Translator(self._checkpoint(transformer))
+        served = deepcopy(transformer).to(torch.bfloat16)
+        return Translator(self._checkpoint(served), max_rows=_GPU_ROWS, encoder_token_budget=16_384)
+
+    def _checkpoint(self, transformer: Transformer) -> Checkpoint:
+        return memory_checkpoint(self._experiment, self._vocabularies, transformer)
+
+    def _translated(
+        self, translator: Translator, dev: DevText, search: SearchConfig, should_stop: ShouldStop
+    ) -> Evaluation:
         return evaluate(
-            Translator(checkpoint),
+            translator,
             dev.pair,
             dev.text.source,
             dev.text.target,

@@ -17,7 +17,7 @@ from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
-from model.system.devices import memory_limit, resolve_device
+from model.system.devices import memory_limit, resolve_device, use_unplanned_attention
 from model.text.language import LanguagePair
 from service.engine.errors import CheckpointsError
 from service.engine.messages import (
@@ -27,6 +27,7 @@ from service.engine.messages import (
     Ready,
 )
 from service.engine.worker.lane import Lane
+from service.engine.worker.pacing import Pacing
 from service.engine.worker.runner import Runner
 from service.engine.worker.scheduler import Scheduler
 from service.engine.worker.totals import Totals
@@ -53,6 +54,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     """
     _check_limits(configure)
     device = resolve_device(configure.device)
+    use_unplanned_attention(device)
     started = clock()
     _check_footprints(configure, memory_limit(device))
     places = range(len(configure.checkpoint_paths))
@@ -60,7 +62,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     loaded = clock()
     lanes = _for_each(
         zip(configure.checkpoint_paths, checkpoints, strict=True),
-        lambda one: _open_lane(Path(one[0]), one[1], configure, clock=clock),
+        lambda one: _open_lane(Path(one[0]), one[1], configure, device=device, clock=clock),
     )
     ready = Ready(
         protocol_version=PROTOCOL_VERSION,
@@ -154,7 +156,12 @@ def _check_footprints(configure: Configure, limit: int | None) -> None:
 
 
 def _open_lane(
-    directory: Path, checkpoint: Runnable, configure: Configure, *, clock: Callable[[], float]
+    directory: Path,
+    checkpoint: Runnable,
+    configure: Configure,
+    *,
+    device: str,
+    clock: Callable[[], float],
 ) -> Lane:
     tokens = checkpoint.manifest.tokens
     limits = _session_limits(checkpoint.manifest, configure)
@@ -165,9 +172,10 @@ def _open_lane(
         ),
         totals=totals,
         clock=clock,
+        pacing=Pacing(is_launched=device == "cuda"),
     )
     try:
-        for requests in _warmup_batches(checkpoint, limits):
+        for requests in _warmup_batches(checkpoint, limits, records=device == "cuda"):
             runner.warm_up(requests)
     except DecodingError as error:
         weights = directory / checkpoint.manifest.files.weights
@@ -202,8 +210,14 @@ def _described(checkpoint: Runnable) -> LoadedCheckpoint:
     )
 
 
-def _warmup_batches(checkpoint: Runnable, limits: SessionLimits) -> Iterator[list[DecodeRequest]]:
-    """One greedy sentence, one beam, as many beams as there is room for; every prefix, briefly."""
+def _warmup_batches(
+    checkpoint: Runnable, limits: SessionLimits, *, records: bool
+) -> Iterator[list[DecodeRequest]]:
+    """As many beams as there is room for, one beam, one greedy sentence; every prefix, briefly.
+
+    Where steps are recorded for numbers of sentences, `records`, beams of all of these, the largest
+    first: what is recorded later then finds its memory among what was recorded before.
+    """
     max_target_length = checkpoint.manifest.limits.max_target_length
     beam_size = min(_WARMUP_BEAM, limits.max_rows)
 
@@ -217,15 +231,23 @@ def _warmup_batches(checkpoint: Runnable, limits: SessionLimits) -> Iterator[lis
 
     first, *others = _pairs_with_every_prefix(checkpoint.manifest.pairs)
     beam = request(first, beam_size=beam_size, max_length=_WARMUP_LENGTH)
+    most = min(limits.max_slots, limits.max_rows // beam_size)
+    for count in recorded_counts(most) if records else (most, 1):
+        yield [beam] * count
     yield [request(first, beam_size=1, max_length=_WARMUP_LENGTH)]
-    yield [beam]
-    yield [beam] * min(limits.max_slots, limits.max_rows // beam_size)
     at_once = min(limits.max_slots, limits.max_rows)
     for begin in range(0, len(others), at_once):
         yield [
             request(pair, beam_size=1, max_length=_BRIEF_LENGTH)
             for pair in others[begin : begin + at_once]
         ]
+
+
+def recorded_counts(most: int) -> list[int]:
+    """Numbers of sentences that steps are recorded for, down to 1: 24, 16, 12, 8, 6, 4, 3, 2, 1."""
+    powers = [1 << exponent for exponent in range(most.bit_length())]
+    sizes = {size for power in powers for size in (power, power * 3 // 2) if size <= most}
+    return sorted(sizes | {most}, reverse=True)
 
 
 def _pairs_with_every_prefix(pairs: Sequence[LanguagePair]) -> list[LanguagePair]:

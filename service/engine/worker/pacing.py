@@ -19,7 +19,12 @@ class Pacing:
     where a full batch takes just the pause, because that is where budget × seconds per token is
     the pause again.
 
+    Where work is only launched, on a GPU, what is measured is how long launching took, which says
+    nothing of the work: there the budget is always its ceiling, which such a device encodes in
+    about the time of a step over many rows.
+
     Args:
+        is_launched: Times are those of launching.
         pause_steps: Steps' worth of time that one encoder batch may take.
         min_token_budget: The floor, however slow the encoder is.
         weight: Of the latest measurement, in (0, 1].
@@ -28,10 +33,12 @@ class Pacing:
     def __init__(
         self,
         *,
+        is_launched: bool = False,
         pause_steps: float = PAUSE_STEPS,
         min_token_budget: int = MIN_TOKEN_BUDGET,
         weight: float = 0.1,
     ) -> None:
+        self._is_launched = is_launched
         self._pause_steps = pause_steps
         self._min_token_budget = min_token_budget
         self._weight = weight
@@ -63,9 +70,9 @@ class Pacing:
     def token_budget(self, *, ceiling: int) -> int:
         """Padded source tokens of the next encoder batch, at most `ceiling`.
 
-        It is `ceiling` itself until both have been measured.
+        It is `ceiling` itself until both have been measured, and where neither can be.
         """
-        if self._encoder_seconds <= 0.0 or not self._has_stepped:
+        if self._is_launched or self._encoder_seconds <= 0.0 or not self._has_stepped:
             return ceiling
         tokens_per_second = self._encoder_tokens / self._encoder_seconds
         affordable = int(tokens_per_second * self._pause_steps * self._step_seconds)

@@ -7,6 +7,7 @@ it and owns the networks. The process ends when the front closes the socket; wha
 `service.engine.lifetime`.
 """
 
+import gc
 import logging
 import socket
 import time
@@ -168,6 +169,7 @@ def serve(channel: EngineChannel, *, clock: Callable[[], float]) -> int:
         engine = _start_or_explain(channel, clock=clock)
         if engine is None:
             return 1
+        gc.freeze()  # what is there now stays; garbage is looked for among what comes
         engine.run()
     except FrontGoneError:
         _LOGGER.info("front_gone")

@@ -67,9 +67,10 @@ class Runner:
         *,
         totals: Totals,
         clock: Callable[[], float],
+        pacing: Pacing | None = None,
     ) -> None:
         """Open the first session; another one follows only a failure."""
-        self.pacing = Pacing()
+        self.pacing = pacing or Pacing()
         self._open_session = open_session
         self._session = open_session()
         self._totals = totals

@@ -13,6 +13,7 @@ from model.config import SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
+from model.decode.backends.cuda.tables import padded_vocabulary
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.floats import slow_reason
 from model.decode.session import DecodingSession, SessionLimits
@@ -167,4 +168,6 @@ def test_a_step_over_a_large_vocabulary_makes_its_logits_and_nothing_else_so_lar
     with Allocations() as allocations:
         session.step()
     large = [size for size in allocations.sizes if size > 2 * VOCABULARY]
-    assert large == [12 * VOCABULARY]
+    columns = {VOCABULARY, padded_vocabulary(VOCABULARY)}  # of eager's logits and of a grid's
+    assert len(large) == 1
+    assert large[0] / 12 in columns

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from model.config import SearchConfig
 from model.decode.backends.cuda import grid as grid_module
+from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.recording import Recorder, Rerun, Step
@@ -26,6 +27,7 @@ from support.search_cases import (
     random_request,
     run_in_a_crowd,
     small_transformer,
+    with_sampling,
     with_suppressed,
 )
 from support.traced_steps import TracedSteps
@@ -173,6 +175,48 @@ def test_who_joins_finds_room_and_who_leaves_gives_it_back() -> None:
             found.update({s.slot_id: s.hypotheses for s in session.step()})
         assert [h.alignment for h in found[name]] == [h.alignment for h in alone[0]]
         assert_equals_reference(transformer, newcomer, found[name])
+
+
+def test_tables_that_grow_under_a_crowd_never_change_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From one slot and one column, with steps recorded in between that must not be used again."""
+    monkeypatch.setattr(tables_module, "_FEWEST", {"slots": 1, "columns": 1, "sources": 1})
+    monkeypatch.setattr(grid_module, "_MIN_SOURCE", 1)
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    sizes: list[tuple[int, int, int]] = []
+    reserve = tables_module.GridTables.reserve
+
+    def noted(tables: tables_module.GridTables, **needed: int) -> bool:
+        has_moved = reserve(tables, **needed)
+        sizes.append((tables.num_slots, tables.num_columns, tables.source_length))
+        return has_moved
+
+    monkeypatch.setattr(tables_module.GridTables, "reserve", noted)
+    opener = partial(GridBackend, recorder=TracedSteps())
+    crowd = run_in_a_crowd(
+        transformer, random.Random(41), 8, opener=opener, has_suppressed=True, vary=with_sampling
+    )
+    for request, hypotheses in crowd:
+        assert_equals_reference(transformer, request, hypotheses)
+    assert len({size[0] for size in sizes}) >= 3
+    assert len({size[1] for size in sizes}) >= 3
+    assert len({size[2] for size in sizes}) >= 2
+
+
+def test_a_grid_of_another_width_keeps_the_recordings_of_an_idle_one() -> None:
+    recorder = TracedSteps()
+    session = on_grid(
+        small_transformer(num_encoder_layers=1, num_decoder_layers=1), recorder, LIMITS
+    )
+    greedy, beam = SearchConfig(beam_size=1, max_length=5), SearchConfig(beam_size=4, max_length=5)
+    recorded = []
+    for search in (greedy, beam, greedy, beam):
+        session.admit([random_request(random.Random(1), search)])
+        while not session.is_idle:
+            session.step()
+        recorded.append(recorder.num_recorded)
+    assert recorded == [1, 2, 2, 2]
 
 
 def test_beams_are_reordered_in_the_last_column_of_a_bucket_too() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from model.config import SearchConfig
 from model.decode.backends.base import Backend
+from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
@@ -62,6 +63,27 @@ def test_recorded_steps_hold_sentences_that_come_later() -> None:
         while not finished:
             finished = session.step()
         assert_equals_reference(transformer, request, finished[0].hypotheses)
+
+
+def test_automata_and_states_outlive_the_growth_of_a_grid(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tables_module, "_FEWEST", {"slots": 1, "columns": 16, "sources": 16})
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    session = DecodingSession(transformer, tokens=TOKENS, limits=LIMITS, opener=BACKENDS["grid"])
+    search = SearchConfig(beam_size=2, max_length=6)
+    first, second = (
+        DecodeRequest(source_ids=(4, 9, 1), prefix_ids=(0,), search=search, phrases=phrases)
+        for phrases in ((((7, 5, 9),),), (((9,), (4, 4)), ((3,),)))
+    )
+    running = {session.admit([first])[0]: first}
+    for _ in range(2):
+        session.step()
+    running[session.admit([second])[0]] = second
+    while not session.is_idle:
+        for finished in session.step():
+            assert_equals_reference(transformer, running.pop(finished.slot_id), finished.hypotheses)
+    assert not running
 
 
 @pytest.mark.parametrize("name", BACKENDS)

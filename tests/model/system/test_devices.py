@@ -5,7 +5,12 @@ import torch
 
 from model.errors import DeviceError
 from model.system import devices
-from model.system.devices import device_type, memory_limit, resolve_device
+from model.system.devices import (
+    device_type,
+    memory_limit,
+    resolve_device,
+    use_unplanned_attention,
+)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
@@ -44,3 +49,15 @@ def test_the_limit_is_that_of_the_device(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1, 2))
     assert memory_limit("cpu") == 3
     assert memory_limit(torch.device("cuda", 0)) == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", torch.device("cuda", 1)])
+def test_attention_on_a_gpu_is_left_to_kernels_that_plan_nothing(device: object) -> None:
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    try:
+        torch.backends.cuda.enable_cudnn_sdp(True)
+        use_unplanned_attention(device)
+        assert torch.backends.cuda.cudnn_sdp_enabled() == (device == "cpu")
+        assert torch.backends.cuda.flash_sdp_enabled()
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)

@@ -34,9 +34,9 @@ def diverge(patch: pytest.MonkeyPatch) -> None:
     """No update after the first four has a finite loss."""
     accumulate = Trainer.accumulate
 
-    def diverging(self: Trainer, batches: object) -> float:
+    def diverging(self: Trainer, batches: object) -> torch.Tensor:
         loss = accumulate(self, batches)  # type: ignore[arg-type]  # as it came
-        return loss if self.progress.update < 4 else math.nan
+        return loss if self.progress.update < 4 else loss * math.nan
 
     patch.setattr(Trainer, "accumulate", diverging)
 
@@ -104,7 +104,7 @@ def test_a_run_out_of_memory_names_its_batches_and_goes_on_from_its_state(
     """Another process may have had the memory: the same command can do."""
     accumulate = Trainer.accumulate
 
-    def hungry(self: Trainer, batches: object) -> float:
+    def hungry(self: Trainer, batches: object) -> torch.Tensor:
         if self.progress.update == 4:
             torch.empty(1 << 47)
         return accumulate(self, batches)  # type: ignore[arg-type]  # as it came

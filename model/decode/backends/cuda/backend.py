@@ -1,7 +1,8 @@
 """The backend that a session on a GPU has: one grid for each width of beam in use.
 
-Owns which grid a sentence is in. Grids are made when they are first needed: a service whose
-requests all have one beam size has one.
+Owns which grid a sentence is in. Grids are made when they are first needed, and stay: a service
+whose requests all have one beam size has one, and one whose requests alternate records nothing
+twice.
 """
 
 import time
@@ -81,21 +82,18 @@ class GridBackend:
             raise
 
     def _grid(self, width: int) -> Grid:
-        grid = self._grids.get(width)
-        if grid is None:
-            # What idle grids hold may be what this one needs.
-            self._grids = {key: kept for key, kept in self._grids.items() if not kept.is_idle}
+        """The grid of a width. Idle ones stay: where memory runs out, a new session has none."""
+        if width not in self._grids:
             narrowest = width // 2 + 1
-            num_slots = min(self._limits.max_slots, self._limits.max_rows // narrowest)
-            grid = self._grids[width] = Grid(
+            self._grids[width] = Grid(
                 self._network,
                 width=width,
-                num_slots=num_slots,
+                num_slots=min(self._limits.max_slots, self._limits.max_rows // narrowest),
                 tokens=self._tokens,
                 limits=self._limits,
                 recorder=self._recorder,
             )
-        return grid
+        return self._grids[width]
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:

@@ -6,20 +6,23 @@ What a sentence does after its end, until the host has heard of it, is not looke
 """
 
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TypedDict
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from model.config import SpecialTokens
+from model.decode.backends.cuda.constants import Constants
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
-from model.decode.backends.cuda.recording import Recorder, Step
+from model.decode.backends.cuda.recording import Recorder, Recordings, Step
 from model.decode.backends.cuda.search import GridSearch, unpack
-from model.decode.backends.cuda.tables import Bucket, GridTables, rounded_up
+from model.decode.backends.cuda.tables import Bucket, GridTables, fill_rows, rounded_up
+from model.errors import KernelError
 from model.phrases import MAX_PHRASE_TOKENS
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
 
@@ -27,19 +30,6 @@ _MIN_COLUMNS = 32
 _MIN_SOURCE = 32
 _MIN_PHRASE_TOKENS = 8
 _MAX_ENCODED_TOKENS = 16_384
-_RECORD_AT = 2
-"""A bucket's first step runs as written, which also warms it up; from here on it is recorded."""
-
-
-class _Needs(TypedDict):
-    """What a bucket has of the sentences that run, beside how far they are."""
-
-    source_length: int
-    num_candidates: int
-    with_sources: bool
-    with_suppressed: bool
-    with_sampling: bool
-    num_phrase_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +47,6 @@ class _Sent:
     launched: Launched
 
 
-@dataclass(slots=True)
-class _Recording:
-    """A step of one shape, and how often it was asked for."""
-
-    step: Step
-    num_uses: int = 0
-
-
 class Grid:
     """Sentences with up to `width` beams each."""
 
@@ -78,11 +60,15 @@ class Grid:
         limits: SessionLimits,
         recorder: Recorder,
     ) -> None:
-        """Allocate tables for `num_slots` sentences."""
+        """Prepare for up to `num_slots` sentences; tables become as large as these need."""
         self._network = network
-        self._search = GridSearch(tokens, network.device, network.chooser(tokens))
+        self._search = GridSearch(
+            tokens,
+            vocab_size=network.config.output_size,
+            device=network.device,
+            chooser=network.chooser(tokens),
+        )
         self._pad_id = network.config.pad_id
-        self._recorder = recorder
         self._tables = GridTables(
             network.config,
             network.states,
@@ -95,11 +81,12 @@ class Grid:
             forced_first_id=tokens.forced_first_id,
         )
         self._ledger = Ledger(
-            num_slots=num_slots, num_columns=self._tables.num_columns, width=width
+            num_slots=num_slots, num_columns=self._tables.max_columns, width=width
         )
-        self._recordings: dict[Bucket, _Recording] = {}
+        self._constants = Constants()
+        self._recordings = Recordings(recorder)
+        self._refused: set[Bucket] = set()  # for which a kernel cannot be had
         self._sent: deque[_Sent] = deque()
-        self._needed: _Needs | None = None
         self._is_last = False
 
     @property
@@ -113,15 +100,16 @@ class Grid:
         Returns:
             Source tokens encoded, what they were padded with included.
         """
-        self._needed = None
-        slots = [
-            self._ledger.add(slot_id, request)
-            for slot_id, request in zip(slot_ids, requests, strict=True)
-        ]
+        self._reserve(
+            num_slots=int(self._ledger.next_slots(len(requests))[-1]) + 1,
+            num_columns=self._tables.longest_plan(requests),
+            source_length=self._source_length(max(len(r.source_ids) for r in requests)),
+        )
+        slots = self._ledger.add(slot_ids, requests)
         try:
             num_tokens = sum(
-                self._encode([requests[i] for i in chunk], [slots[i] for i in chunk])
-                for chunk in self._chunks(requests)
+                self._encode(length, [requests[i] for i in chunk], slots[chunk])
+                for length, chunk in self._chunks(requests)
             )
             self._tables.write(slots, requests)
         except BaseException:
@@ -130,52 +118,55 @@ class Grid:
             raise
         return num_tokens
 
-    def _source_length(self, request: DecodeRequest) -> int:
-        return rounded_up(
-            len(request.source_ids), minimum=_MIN_SOURCE, maximum=self._tables.max_source_length
+    def _reserve(self, *, num_columns: int, num_slots: int = 0, source_length: int = 0) -> None:
+        """Make the tables as large as everybody needs; what was recorded reads those before."""
+        has_moved = self._tables.reserve(
+            num_slots=num_slots,
+            num_columns=num_columns + 1,  # what is forced next is looked up behind the past
+            source_length=source_length,
         )
+        if has_moved:
+            self._recordings.clear()
 
-    def _chunks(self, requests: Sequence[DecodeRequest]) -> list[list[int]]:
-        """Requests of one padded length, up to so many tokens."""
-        order = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
-        chunks = []
-        for length, group in groupby(order, key=lambda i: self._source_length(requests[i])):
+    def _source_length(self, length: int) -> int:
+        return rounded_up(length, minimum=_MIN_SOURCE, maximum=self._tables.max_source_length)
+
+    def _chunks(self, requests: Sequence[DecodeRequest]) -> Iterator[tuple[int, list[int]]]:
+        """Padded lengths and requests of them, up to so many tokens at once."""
+        lengths = [len(request.source_ids) for request in requests]
+        padded = {length: self._source_length(length) for length in set(lengths)}
+        order = sorted(range(len(requests)), key=lengths.__getitem__)
+        for length, group in groupby(order, key=lambda i: padded[lengths[i]]):
             waiting = list(group)
-            while waiting:
-                size = max(1, _MAX_ENCODED_TOKENS // length)
-                chunks.append(waiting[:size])
-                del waiting[:size]
-        return chunks
+            size = max(1, _MAX_ENCODED_TOKENS // length)
+            for first in range(0, len(waiting), size):
+                yield length, waiting[first : first + size]
 
-    def _encode(self, requests: Sequence[DecodeRequest], slots: Sequence[int]) -> int:
-        length = self._source_length(requests[-1])
-        packed = self._tables.to_device(
-            [
-                (
-                    slot,
-                    len(request.source_ids),
-                    *request.source_ids,
-                    *[self._pad_id] * (length - len(request.source_ids)),
-                )
-                for slot, request in zip(slots, requests, strict=True)
-            ]
-        )
-        self._network.encode(packed[:, 2:], packed[:, 1], packed[:, 0], self._tables)
-        return length * len(requests)
+    def _encode(
+        self, length: int, requests: Sequence[DecodeRequest], slots: NDArray[np.int64]
+    ) -> int:
+        sources = [request.source_ids for request in requests]
+        packed = np.full((len(sources), length + 2), self._pad_id, dtype=np.int64)
+        packed[:, 0] = slots
+        packed[:, 1] = [len(source) for source in sources]
+        fill_rows(packed[:, 2:], sources)
+        on_device = self._tables.to_device(packed)
+        self._network.encode(on_device[:, 2:], on_device[:, 1], on_device[:, 0], self._tables)
+        return packed[:, 2:].size
 
     def release(self, slot_id: int) -> None:
         """Drop a sentence; what it still does on the device is not looked at."""
-        self._needed = None
-        self._tables.clear(self._ledger.remove(slot_id))  # whether it is finite is not known
+        (slot,) = self._ledger.remove([slot_id])
+        self._tables.clear(int(slot))  # whether it is finite is not known
 
     def launch(self) -> None:
         """Start the next step of everybody, and the copy of what it does, if anybody needs one."""
         self._is_last = not self._ledger.has_steps_left()
         if self._is_last:
             return
-        bucket = self._bucket()
-        launched = self._ledger.launch(bucket.num_slots)
-        report = self._step(bucket)()
+        self._reserve(num_columns=self._ledger.longest_past())
+        num_slots, report = self._stepped()
+        launched = self._ledger.launch(num_slots)
         on_gpu = report.device.type == "cuda"
         packed = torch.empty(report.shape, dtype=report.dtype, pin_memory=on_gpu)
         packed.copy_(report, non_blocking=on_gpu)
@@ -185,47 +176,64 @@ class Grid:
             has_arrived.record()
         self._sent.append(_Sent(packed=packed, has_arrived=has_arrived, launched=launched))
 
+    def _stepped(self) -> tuple[int, Tensor]:
+        """Step everybody: the slots that took part, and the report on the device."""
+        bucket = self._bucket()
+        try:
+            return bucket.num_slots, self._step(bucket)()
+        except KernelError:  # what the programs before it wrote is written again
+            self._refused.add(bucket)
+            return self._stepped()
+
     def _bucket(self) -> Bucket:
-        """The smallest bucket that holds everybody."""
-        tables = self._tables
+        """The smallest bucket that holds everybody.
+
+        Triton's programs read to each sentence's own length and no further: where nothing else runs
+        a bucket has all columns, so that there are few of them.
+        """
+        bucket, tables = self._tight_bucket(), self._tables
+        by_kernels = self._search.adds_bias(bucket, tables.width)
+        if by_kernels and self._network.has_kernel_layers:
+            bucket = replace(bucket, num_columns=tables.num_columns)
+            if not bucket.with_sources:
+                bucket = replace(bucket, source_length=tables.source_length)
+        if bucket in self._refused:
+            bucket = replace(self._tight_bucket(), by_kernels=False)
+        return bucket
+
+    def _tight_bucket(self) -> Bucket:
+        """What everybody needs, and no more."""
+        tables, wishes = self._tables, self._ledger.wishes()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
                 self._ledger.longest_past(), minimum=_MIN_COLUMNS, maximum=tables.num_columns
             ),
-            **self._needs(),
+            source_length=self._source_length(wishes.source_length),
+            num_candidates=max(2 * tables.width, wishes.num_candidates),
+            with_sources=wishes.with_sources,
+            with_suppressed=wishes.with_suppressed,
+            with_sampling=wishes.with_sampling,
+            num_phrase_tokens=_phrase_tokens(wishes.num_phrase_tokens),
+            by_kernels=True,
         )
-
-    def _needs(self) -> _Needs:
-        """What the sentences that run need, which changes only when one joins or leaves."""
-        if self._needed is None:
-            running = self._ledger.running
-            self._needed = {
-                "source_length": max(map(self._source_length, running)),
-                "num_candidates": max(
-                    2 * self._tables.width, *(item.search.candidates for item in running)
-                ),
-                "with_sources": any(item.search.with_alignment for item in running),
-                "with_suppressed": any(item.suppressed_ids for item in running),
-                "with_sampling": any(item.search.sampling is not None for item in running),
-                "num_phrase_tokens": max(map(_num_phrase_tokens, running)),
-            }
-        return self._needed
 
     def _step(self, bucket: Bucket) -> Step:
         """The step of a bucket, recorded once it has been used before."""
         network, search, tables = self._network, self._search, self._tables  # and not the grid
 
-        def step() -> Tensor:
-            with_bias = not search.adds_bias(bucket, tables.width)
-            logits, sources = network.step(tables, bucket, with_bias=with_bias)
-            return search.step(tables, bucket, logits, sources)
+        constants = self._constants
 
-        recording = self._recordings.setdefault(bucket, _Recording(step))
-        recording.num_uses += 1
-        if recording.num_uses == _RECORD_AT:
-            recording.step = self._recorder.record(step)
-        return recording.step
+        def write() -> Step:
+            def step() -> Tensor:
+                with constants:
+                    with_bias = not search.adds_bias(bucket, tables.width)
+                    logits, sources = network.step(tables, bucket, with_bias=with_bias)
+                    return search.step(tables, bucket, logits, sources)
+
+            return step
+
+        return self._recordings.step(bucket, write)
 
     def collect(self) -> list[FinishedSentence]:
         """Read all steps but the last one launched; if nothing comes after it, that one too."""
@@ -241,25 +249,28 @@ class Grid:
         if sent.has_arrived is not None:
             sent.has_arrived.synchronize()
         report = unpack(sent.packed.numpy(), self._tables.width)
-        return [self._finish(slot_id) for slot_id in self._ledger.read(report, sent.launched)]
+        over = self._ledger.read(report, sent.launched)
+        return self._finish(over) if over else []
 
-    def _finish(self, slot_id: int) -> FinishedSentence:
-        self._needed = None
-        hypotheses = self._ledger.hypotheses(slot_id)
-        is_poisoned = self._ledger.is_poisoned(slot_id)
-        slot = self._ledger.remove(slot_id)
-        if is_poisoned or not hypotheses:
-            self._tables.clear(slot)
-        return FinishedSentence(slot_id=slot_id, hypotheses=hypotheses)
+    def _finish(self, slot_ids: Sequence[int]) -> list[FinishedSentence]:
+        found = self._ledger.hypotheses(slot_ids)
+        poisoned = self._ledger.poisoned(slot_ids)
+        slots = self._ledger.remove(slot_ids).tolist()
+        for slot, hypotheses, is_poisoned in zip(slots, found, poisoned, strict=True):
+            if is_poisoned or not hypotheses:
+                self._tables.clear(slot)
+        return [
+            FinishedSentence(slot_id=slot_id, hypotheses=hypotheses)
+            for slot_id, hypotheses in zip(slot_ids, found, strict=True)
+        ]
 
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
         self._ledger.check_integrity()
 
 
-def _num_phrase_tokens(request: DecodeRequest) -> int:
+def _phrase_tokens(num_tokens: int) -> int:
     """Room for a sentence's phrases, one of few sizes; 0 without any."""
-    if not request.phrases:
+    if not num_tokens:
         return 0
-    num_tokens = sum(len(path) for phrase in request.phrases for path in phrase)
     return rounded_up(num_tokens, minimum=_MIN_PHRASE_TOKENS, maximum=MAX_PHRASE_TOKENS)

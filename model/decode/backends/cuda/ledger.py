@@ -1,18 +1,22 @@
 """What the host knows of a grid: who is where, what every step did, which searches are over.
 
 Owns the history of all rows, finished hypotheses and the end of each search, in arrays: a step
-costs the host a few operations however many sentences run, and Python is spent on what ends. No
-tensor.
+costs the host a few operations however many sentences run, and what ends in a step is traced back
+at once. No tensor.
+
+History is a ring of steps, not of positions: everybody takes part in every step, so position p of a
+sentence is p steps after its first, and a step is written as it came, without an index.
 """
 
-from bisect import insort
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.decode.backends.cuda.search import Report
-from model.decode.scoring import bound_line, hypothesis_score, running_bounds, stop_threshold
+from model.decode.backends.cuda.searches import Ends, Searches, Wishes
+from model.decode.scoring import running_bounds
 from model.phrases import num_missed
 from model.request import DecodeRequest, Hypothesis
 
@@ -24,33 +28,14 @@ class Launched:
     """Who took part in a step, and where they stood.
 
     Attributes:
+        step: Its number.
         slot_ids: (S,) int64, the session's name of the sentence in each slot, or `EMPTY`.
         positions: (S,) int64, tokens each had been fed before.
     """
 
+    step: int
     slot_ids: NDArray[np.int64]
     positions: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    """A finished hypothesis as a leaf of the sentence's tree, and the phrases that it misses."""
-
-    score: float
-    position: int
-    row: int
-    log_prob: float
-    num_missed: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class _Sentence:
-    """A running sentence and the best ends of it, best first."""
-
-    slot_id: int
-    slot: int
-    request: DecodeRequest
-    ends: list[_End] = field(default_factory=list)
 
 
 class Ledger:
@@ -63,25 +48,27 @@ class Ledger:
         self._parents = np.zeros(history, dtype=np.int32)
         self._sources = np.zeros(history, dtype=np.int32)
         self._log_probs = np.zeros(history, dtype=np.float64)
+        self._num_launched = 0
         self._slot_ids = np.full(num_slots, EMPTY, dtype=np.int64)
         self._positions = np.zeros(num_slots, dtype=np.int64)
-        self._prefix_lengths = np.ones(num_slots, dtype=np.int64)
+        self._starts = np.zeros(num_slots, dtype=np.int64)  # the step that is position 0
         self._thresholds = np.zeros(num_slots)
-        self._penalties = np.zeros(num_slots)
-        self._bound_lines = np.zeros((2, num_slots))
-        self._ends_at = np.zeros(num_slots, dtype=np.int64)  # the position behind the cap
         self._is_poisoned = np.zeros(num_slots, dtype=np.bool_)
-        self._sentences: dict[int, _Sentence] = {}
+        self._searches = Searches(num_slots)
+        self._ends = Ends(num_slots, width)
+        self._wishes: Wishes | None = None
+        self._slots: dict[int, int] = {}
+        self._requests: dict[int, DecodeRequest] = {}
 
     @property
     def is_idle(self) -> bool:
         """No sentence is running."""
-        return not self._sentences
+        return not self._slots
 
     @property
     def running(self) -> list[DecodeRequest]:
         """What runs."""
-        return [sentence.request for sentence in self._sentences.values()]
+        return list(self._requests.values())
 
     def num_covered(self) -> int:
         """Slots from the first to the last that is in use."""
@@ -89,40 +76,57 @@ class Ledger:
 
     def has_steps_left(self) -> bool:
         """Whether anybody has not yet been launched up to the cap."""
-        is_used = self._slot_ids != EMPTY
-        return bool((self._positions[is_used] < self._ends_at[is_used]).any())
+        return bool((self._positions < self._searches.ends_at).any())
 
     def longest_past(self) -> int:
         """Positions of the longest past, the next one included."""
-        return int(self._positions[self._slot_ids != EMPTY].max()) + 1
+        return int(self._positions.max()) + 1
 
-    def add(self, slot_id: int, request: DecodeRequest) -> int:
-        """Give a sentence the lowest free slot."""
-        slot = int(np.flatnonzero(self._slot_ids == EMPTY)[0])
-        self._slot_ids[slot] = slot_id
-        self._positions[slot] = 0
-        self._prefix_lengths[slot] = len(request.prefix_ids)
-        self._thresholds[slot] = stop_threshold(request.search, [])
-        self._penalties[slot] = request.search.length_penalty
-        self._bound_lines[:, slot] = bound_line(request.search)
-        self._ends_at[slot] = len(request.prefix_ids) + request.search.max_length - 1
-        self._is_poisoned[slot] = False
-        self._sentences[slot_id] = _Sentence(slot_id=slot_id, slot=slot, request=request)
-        return slot
+    def wishes(self) -> Wishes:
+        """What those who run want of a step, which changes only when one joins or leaves."""
+        if self._wishes is None:
+            self._wishes = self._searches.most_wished()
+        return self._wishes
 
-    def remove(self, slot_id: int) -> int:
-        """Forget a sentence and return its slot."""
-        slot = self._sentences.pop(slot_id).slot
-        self._slot_ids[slot] = EMPTY
-        return slot
+    def next_slots(self, num_sentences: int) -> NDArray[np.int64]:
+        """The lowest free slots, (N,)."""
+        return np.flatnonzero(self._slot_ids == EMPTY)[:num_sentences]
+
+    def add(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> NDArray[np.int64]:
+        """Give sentences the lowest free slots: (N,)."""
+        slots = self.next_slots(len(requests))
+        self._slot_ids[slots] = slot_ids
+        self._positions[slots] = 0
+        self._starts[slots] = self._num_launched
+        self._thresholds[slots] = -np.inf
+        self._is_poisoned[slots] = False
+        self._ends.scores[slots] = -np.inf
+        self._searches.write(slots, requests)
+        self._wishes = None
+        self._slots.update(zip(slot_ids, slots.tolist(), strict=True))
+        self._requests.update(zip(slot_ids, requests, strict=True))
+        return slots
+
+    def remove(self, slot_ids: Sequence[int]) -> NDArray[np.int64]:
+        """Forget sentences and return their slots, (N,)."""
+        slots = np.array([self._slots.pop(slot_id) for slot_id in slot_ids], dtype=np.int64)
+        for slot_id in slot_ids:
+            del self._requests[slot_id]
+        self._slot_ids[slots] = EMPTY
+        self._positions[slots] = 0
+        self._searches.forget(slots)
+        self._wishes = None
+        return slots
 
     def launch(self, num_slots: int) -> Launched:
-        """Everybody among the first slots takes part in a step."""
+        """Everybody among the first slots, which is everybody there is, takes part in a step."""
         launched = Launched(
+            step=self._num_launched,
             slot_ids=self._slot_ids[:num_slots].copy(),
             positions=self._positions[:num_slots].copy(),
         )
-        self._positions[:num_slots] += self._slot_ids[:num_slots] != EMPTY
+        self._positions[:num_slots] += launched.slot_ids != EMPTY
+        self._num_launched += 1
         return launched
 
     def read(self, report: Report, launched: Launched) -> list[int]:
@@ -136,101 +140,157 @@ class Ledger:
             The sentences whose running hypotheses cannot matter any more, by id.
         """
         num_slots = len(launched.slot_ids)
+        step = launched.step % len(self._tokens)
+        self._tokens[step, :num_slots] = report.tokens
+        self._parents[step, :num_slots] = report.parents
+        self._sources[step, :num_slots] = report.sources
+        self._log_probs[step, :num_slots] = report.log_probs
         is_there = launched.slot_ids != EMPTY
         is_there &= launched.slot_ids == self._slot_ids[:num_slots]
-        slots = np.flatnonzero(is_there)
-        positions = launched.positions[slots]
-        self._tokens[positions, slots] = report.tokens[slots]
-        self._parents[positions, slots] = report.parents[slots]
-        self._sources[positions, slots] = report.sources[slots]
-        self._log_probs[positions, slots] = report.log_probs[slots]
-        self._is_poisoned[slots] |= np.isnan(report.end_scores[slots, 0])  # NaN ranks first
-        ended = np.nonzero(report.ends & is_there[:, None])
-        for slot, position, score, row, log_prob in zip(
-            ended[0].tolist(),
-            launched.positions[ended[0]].tolist(),
-            report.end_scores[ended].tolist(),
-            report.end_rows[ended].tolist(),
-            report.end_log_probs[ended].tolist(),
-            strict=True,
-        ):
-            self._end(slot, position=position, score=score, row=row, log_prob=log_prob)
-        num_generated = positions - self._prefix_lengths[slots] + 2  # after this step
+        self._is_poisoned[:num_slots] |= is_there & np.isnan(report.end_scores[:, 0])  # ranks first
+        width = self._tokens.shape[2]  # what ranks lower is never an end
+        ended = report.ends[:, :width] & is_there[:, None]
+        if ended.any():
+            self._end(report, launched, ended)
+        return self._over(report, launched, is_there)
+
+    def _end(self, report: Report, launched: Launched, ended: NDArray[np.bool_]) -> None:
+        """Keep what ended, (S, K), if it is among the sentence's best, and say what passes it."""
+        each = np.flatnonzero(ended) // ended.shape[1]  # NumPy is slow to reduce so short an axis
+        slots = each[np.flatnonzero(np.diff(each, prepend=-1))]
+        searches, positions = self._searches, launched.positions[slots]
+        lengths = (positions - searches.prefix_lengths[slots] + 2).astype(np.float64)
+        sums = report.end_scores[slots, : ended.shape[1]].astype(np.float64)
+        scores = sums / (lengths ** searches.penalties[slots])[:, None]
+        kept = self._ends.add(
+            slots,
+            np.where(ended[slots], scores, -np.inf),
+            self._missed(slots, positions, report, ended[slots]),
+            positions=positions,
+            report=report,
+            beam_sizes=searches.beam_sizes[slots],
+        )
+        required = searches.num_required[slots]
+        last = kept[np.arange(len(slots)), required - 1]
+        is_enough = searches.is_first[slots] & (last > -np.inf)
+        self._thresholds[slots] = np.where(is_enough, np.inf, last)
+
+    def _missed(
+        self,
+        slots: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        report: Report,
+        ended: NDArray[np.bool_],
+    ) -> NDArray[np.int64]:
+        """Phrases that each of (N, K) that ended misses: none, unless it had to end at the cap."""
+        missed = np.zeros(ended.shape, dtype=np.int64)
+        is_at_cap = positions == self._searches.ends_at[slots] - 1
+        may_miss = is_at_cap & self._searches.has_phrases(slots)
+        if not may_miss.any():
+            return missed
+        sentences, ranks = np.nonzero(ended & may_miss[:, None])
+        leaves = slots[sentences]
+        rows = report.end_rows[leaves, ranks].astype(np.int64)
+        nodes, counts = self._paths(leaves, positions[sentences], rows)
+        names, tokens = self._slot_ids[leaves].tolist(), self._tokens.reshape(-1)[nodes].tolist()
+        missed[sentences, ranks] = [
+            num_missed(self._requests[name].phrases, own[len(own) - count :])
+            for name, own, count in zip(names, tokens, counts, strict=True)
+        ]
+        return missed
+
+    def _over(self, report: Report, launched: Launched, is_there: NDArray[np.bool_]) -> list[int]:
+        """Of those there whom their running hypotheses, if there are any, no longer help."""
+        num_slots = len(launched.slot_ids)
+        has_end = self._thresholds[:num_slots] > -np.inf
+        slots = np.flatnonzero(is_there & (has_end | (report.best == -np.inf)))
+        searches = self._searches
+        num_generated = launched.positions[slots] - searches.prefix_lengths[slots] + 2  # with this
         bounds = running_bounds(
-            report.best[slots],
+            report.best[slots].astype(np.float64),
             num_generated,
-            lines=self._bound_lines[:, slots],
-            penalties=self._penalties[slots],
+            lines=searches.bound_lines[:, slots],
+            penalties=searches.penalties[slots],
         )
         is_over = (num_generated >= 1) & (bounds <= self._thresholds[slots])
-        return [int(slot_id) for slot_id in launched.slot_ids[slots[is_over]]]
+        over: list[int] = launched.slot_ids[slots[is_over]].tolist()
+        return over
 
-    def _end(self, slot: int, *, position: int, score: float, row: int, log_prob: float) -> None:
-        """Keep a hypothesis that ended, if it is among the sentence's K best.
+    def poisoned(self, slot_ids: Sequence[int]) -> list[bool]:
+        """Whether a number of each sentence was none (NaN)."""
+        found: list[bool] = self._is_poisoned[[self._slots[name] for name in slot_ids]].tolist()
+        return found
+
+    def hypotheses(self, slot_ids: Sequence[int]) -> list[tuple[Hypothesis, ...]]:
+        """Of each sentence the finished hypotheses that were asked for, best first."""
+        requests = [self._requests[name] for name in slot_ids]
+        slots = np.array([self._slots[name] for name in slot_ids], dtype=np.int64)
+        wanted = np.array([request.search.num_hypotheses for request in requests])
+        scores = self._ends.scores[slots]
+        is_wanted = (np.arange(scores.shape[1]) < wanted[:, None]) & (scores > -np.inf)
+        sentences, ranks = np.nonzero(is_wanted)
+        found: list[list[Hypothesis]] = [[] for _ in requests]
+        owners = sentences.tolist()
+        traced = self._traced([requests[owner] for owner in owners], slots[sentences], ranks)
+        for owner, hypothesis in zip(owners, traced, strict=True):
+            found[owner].append(hypothesis)
+        return [tuple(each) for each in found]
+
+    def _traced(
+        self, requests: Sequence[DecodeRequest], slots: NDArray[np.int64], ranks: NDArray[np.int64]
+    ) -> Iterator[Hypothesis]:
+        """The hypotheses that end in N leaves, each traced to its prefix."""
+        ends = self._ends
+        rows = ends.rows[slots, ranks].astype(np.int64)
+        nodes, counts = self._paths(slots, ends.positions[slots, ranks].astype(np.int64), rows)
+        tokens = self._tokens.reshape(-1)[nodes].tolist()
+        log_probs = self._log_probs.reshape(-1)[nodes].tolist()
+        sources = None
+        if any(request.search.with_alignment for request in requests):
+            sources = self._sources.reshape(-1)[nodes].tolist()
+        scores = ends.scores[slots, ranks].tolist()
+        last = ends.log_probs[slots, ranks].tolist()
+        for leaf, (request, count) in enumerate(zip(requests, counts, strict=True)):
+            search, first = request.search, nodes.shape[1] - count
+            token_ids = tuple(tokens[leaf][first:])
+            yield Hypothesis(
+                token_ids=token_ids,
+                score=scores[leaf],
+                token_log_probs=(*log_probs[leaf][first:], last[leaf]),
+                is_truncated=count == search.max_length - 1,
+                alignment=tuple(sources[leaf][first:])
+                if sources and search.with_alignment
+                else None,
+                num_missed=num_missed(request.phrases, token_ids) if request.phrases else 0,
+            )
+
+    def _paths(
+        self, slots: NDArray[np.int64], positions: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[int]]:
+        """Places in the history, (N, T), of what leads to N leaves, and how many each has.
 
         Args:
-            slot: Where its sentence is.
-            position: Of the step that ended it.
-            score: Sum of log probabilities.
-            row: The row it extends.
-            log_prob: What EOS contributed.
+            slots: (N,) of the leaves.
+            positions: (N,) of the steps that ended them.
+            rows: (N,) that they extend.
+
+        Returns:
+            Each path stands at the end of its line; what is before it belongs to nobody.
         """
-        sentence = self._sentences[int(self._slot_ids[slot])]
-        search = sentence.request.search
-        length = position - len(sentence.request.prefix_ids) + 2
-        score = hypothesis_score(score, length, search.length_penalty)
-        ends = sentence.ends
-        is_full = len(ends) == search.beam_size
-        if is_full and score <= ends[-1].score and not ends[-1].num_missed:
-            return
-        end = _End(score=score, position=position, row=row, log_prob=log_prob)
-        if length == search.max_length and sentence.request.phrases:
-            end = replace(end, num_missed=self._hypothesis(sentence, end).num_missed)
-        insort(ends, end, key=lambda kept: (kept.num_missed, -kept.score))
-        del ends[search.beam_size :]
-        self._thresholds[slot] = stop_threshold(search, [kept.score for kept in ends])
-
-    def is_poisoned(self, slot_id: int) -> bool:
-        """Whether a number of the sentence was none (NaN)."""
-        return bool(self._is_poisoned[self._sentences[slot_id].slot])
-
-    def hypotheses(self, slot_id: int) -> tuple[Hypothesis, ...]:
-        """The finished hypotheses that were asked for, best first."""
-        sentence = self._sentences[slot_id]
-        wanted = sentence.ends[: sentence.request.search.num_hypotheses]
-        return tuple(self._hypothesis(sentence, end) for end in wanted)
-
-    def _hypothesis(self, sentence: _Sentence, end: _End) -> Hypothesis:
-        """Walk from a leaf back to the prefix."""
-        slot, search = sentence.slot, sentence.request.search
-        past = slice(len(sentence.request.prefix_ids) - 1, end.position)
-        nodes = zip(
-            self._tokens[past, slot].tolist(),
-            self._log_probs[past, slot].tolist(),
-            self._parents[past, slot].tolist(),
-            self._sources[past, slot].tolist(),
-            strict=True,
-        )
-        tokens, log_probs, sources = [], [end.log_prob], []
-        row = end.row
-        for of_tokens, of_log_probs, of_parents, of_sources in reversed(list(nodes)):
-            tokens.append(of_tokens[row])
-            log_probs.append(of_log_probs[row])
-            row = of_parents[row]
-            sources.append(of_sources[row])
-        token_ids = tuple(reversed(tokens))
-        return Hypothesis(
-            token_ids=token_ids,
-            score=end.score,
-            token_log_probs=tuple(reversed(log_probs)),
-            is_truncated=len(tokens) == search.max_length - 1,
-            alignment=tuple(reversed(sources)) if search.with_alignment else None,
-            num_missed=num_missed(sentence.request.phrases, token_ids),
-        )
+        counts = (positions - self._searches.prefix_lengths[slots] + 1).tolist()
+        num_steps, num_slots, width = self._tokens.shape
+        back = np.arange(max(counts, default=0))[:, None]
+        steps = self._starts[slots] + positions - 1 - back  # (T, N)
+        nodes = (steps % num_steps * num_slots + slots) * width
+        parents = self._parents.reshape(-1)
+        for node in nodes:  # from the last token to the first
+            node += rows  # noqa: PLW2901  # in place
+            rows = parents[node]
+        return nodes[::-1].T, counts
 
     def check_integrity(self) -> None:
-        """Assert that slots and sentences agree."""
-        used = {int(slot_id) for slot_id in self._slot_ids if slot_id != EMPTY}
-        assert used == set(self._sentences)
-        for sentence in self._sentences.values():
-            assert self._slot_ids[sentence.slot] == sentence.slot_id
+        """Assert that slots and sentences agree, and that no past is longer than the ring."""
+        slots = np.flatnonzero(self._slot_ids != EMPTY).tolist()
+        assert {int(self._slot_ids[slot]): slot for slot in slots} == self._slots
+        assert self._slots.keys() == self._requests.keys()
+        assert int(self._positions.max(initial=0)) <= len(self._tokens)

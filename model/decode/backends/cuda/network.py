@@ -15,6 +15,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from model.config import ABSOLUTE_POSITIONS, SpecialTokens
 from model.decode.backends.cuda.kernels.opening import Kernels
+from model.decode.backends.cuda.output import OutputProduct
 from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.fused_layer import LAYER_FIELDS, fuse_layers
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
@@ -76,11 +77,6 @@ class _View:
     past_bias: Tensor
     source_bias: Tensor
     scale: float
-
-
-def _bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A mask, True = may attend, as something to add to scores."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill_(~mask, float("-inf"))
 
 
 class _NodePast:
@@ -186,10 +182,17 @@ class GridNetwork:
         self.dtype = weight.dtype
         self.score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self.kernels = kernels
+        self._output = OutputProduct(transformer, score_dtype=self.score_dtype)
+        self._choices = torch.tensor((0.0, float("-inf")), device=self.device, dtype=self.dtype)
         self._transformer = transformer
         # Tables by the columns there are; recordings read them where they are.
         self._position_tables: dict[int, Tensor] = {}
         self._distance_tables: dict[int, Tensor] = {}
+
+    @property
+    def has_kernel_layers(self) -> bool:
+        """Whether Triton's programs know the layers."""
+        return self.kernels is not None and self.kernels.decoder is not None
 
     def encode(self, ids: Tensor, lengths: Tensor, slots: Tensor, tables: GridTables) -> None:
         """Run the encoder and store every layer's keys and values of its output.
@@ -218,14 +221,18 @@ class GridNetwork:
             with_bias: Whether the output layer's bias is added.
 
         Returns:
-            (R, V) logits in the precision of scores and, if the bucket asks for them, (S, K)
+            (R, V') logits, see `OutputProduct`, and, if the bucket asks for them, (S, K)
             int64, the source position that each row attended to most.
         """
-        if self.kernels is None or self.kernels.decoder is None:
+        kernels = self.kernels if bucket.by_kernels else None
+        decoder = None if kernels is None else kernels.decoder
+        if decoder is None:
             hidden, queries = self._layers_in_torch(tables, bucket)
         else:
-            hidden, queries = self._layers_by_kernels(self.kernels.decoder, tables, bucket)
-        logits = self._project(hidden, with_bias=with_bias)
+            hidden, queries = self._layers_by_kernels(decoder, tables, bucket)
+        if self.config.scale_output:
+            hidden = hidden * self.config.d_model**-0.5
+        logits = self._output(hidden, with_bias=with_bias)
         if queries is None or not bucket.with_sources:
             return logits, None
         keys = tables.cross_keys[-1, : bucket.num_slots, :, : bucket.source_length]
@@ -262,7 +269,7 @@ class GridNetwork:
     def _source_bias(self, tables: GridTables, bucket: Bucket) -> Tensor:
         """(S, 1, K, M), 0 at the source's tokens and −inf at padding."""
         is_source = lengths_mask(tables.source_lengths[: bucket.num_slots], bucket.source_length)
-        bias = _bias(is_source, self.dtype)[:, None, None, :]
+        bias = self._bias(is_source)[:, None, None, :]
         return bias.expand(-1, -1, tables.width, -1)
 
     def _view(self, tables: GridTables, bucket: Bucket) -> _View:
@@ -273,7 +280,7 @@ class GridNetwork:
         own = torch.eye(width, device=self.device, dtype=torch.bool)
         tables.ancestors[slots, :, positions] = own.expand(num_slots, -1, -1)
         ancestors = tables.ancestors[:num_slots, :, : bucket.num_columns].flatten(2)
-        past_bias = _bias(ancestors, self.dtype).unsqueeze(1)
+        past_bias = self._bias(ancestors).unsqueeze(1)
         if self._transformer.decoder.position_bias is not None:
             by_position = self._distance_bias(positions, bucket, tables)
             past_bias = past_bias + by_position.repeat_interleave(width, dim=-1)
@@ -286,6 +293,10 @@ class GridNetwork:
             source_bias=self._source_bias(tables, bucket),
             scale=self.config.attention_scale,
         )
+
+    def _bias(self, mask: Tensor) -> Tensor:
+        """A mask, True = may attend, as something to add to scores."""
+        return torch.where(mask, self._choices[0], self._choices[1])
 
     def _distance_bias(self, positions: Tensor, bucket: Bucket, tables: GridTables) -> Tensor:
         """What relative positions add to the scores of the past: (S, H, 1, T)."""
@@ -335,19 +346,3 @@ class GridNetwork:
             suppressed_ids=tokens.suppressed_ids,
             eos_id=tokens.eos_id,
         )
-
-    def _project(self, hidden: Tensor, *, with_bias: bool) -> Tensor:
-        """Logits in the precision of scores: sums of 8-bit mantissas would tie where none is."""
-        transformer = self._transformer
-        if self.config.scale_output:
-            hidden = hidden * self.config.d_model**-0.5
-        projection = transformer.output_projection
-        bias = transformer.output_bias if with_bias else None
-        weight = transformer.target_embedding.weight if projection is None else projection.weight
-        if hidden.dtype == self.score_dtype:
-            return F.linear(hidden, weight, bias)
-        if hidden.device.type == "cuda":
-            logits = torch.mm(hidden, weight.t(), out_dtype=self.score_dtype)
-        else:  # CPUs have no product that widens
-            logits = hidden.to(self.score_dtype) @ weight.to(self.score_dtype).t()
-        return logits if bias is None else logits.add_(bias)

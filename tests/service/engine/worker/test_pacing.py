@@ -114,3 +114,11 @@ def test_the_floor_is_a_few_sentences():
     pacing.encoded(1, seconds=1000.0)
     pacing.stepped(seconds=0.001)
     assert pacing.token_budget(ceiling=CEILING) == 64
+
+
+def test_where_work_is_only_launched_the_budget_is_the_ceiling():
+    """Two milliseconds to launch a batch, and a fifth of one to launch a step, say nothing."""
+    pacing = Pacing(is_launched=True)
+    pacing.encoded(32, seconds=0.002)
+    pacing.stepped(seconds=0.0002)
+    assert pacing.token_budget(ceiling=16_384) == 16_384

@@ -19,10 +19,10 @@ def tree_attention(
     positions_ptr,
     bias_ptr,
     out_ptr,
+    num_columns,
     SCALE: tl.constexpr,
     H: tl.constexpr,
     K: tl.constexpr,
-    T: tl.constexpr,
     DK: tl.constexpr,
     DV: tl.constexpr,
     HAS_BIAS: tl.constexpr,
@@ -42,6 +42,7 @@ def tree_attention(
         positions_ptr: (S,) int64.
         bias_ptr: (H, T), what a distance adds to scores; only with `HAS_BIAS`.
         out_ptr: (S·K, H·d_v).
+        num_columns: T.
         SCALE: Of the scores.
         BLOCK_T: Nodes that are looked at together.
     """
@@ -59,7 +60,7 @@ def tree_attention(
     queries = tl.load(own_ptr + head * DK + of_key, mask=is_key, other=0.0)
     new_keys = tl.load(own_ptr + (H + head) * DK + of_key, mask=is_key, other=0.0)
     new_values = tl.load(own_ptr + 2 * H * DK + head * DV + of_value, mask=is_value, other=0.0)
-    first_node = (slot * H + head) * (T * K)
+    first_node = (slot * H + head) * (num_columns * K)
     own_node = first_node + position * K + beam
     tl.store(keys_ptr + own_node * DK + of_key, new_keys, mask=is_key)
     tl.store(values_ptr + own_node * DV + of_value, new_values, mask=is_value)
@@ -67,7 +68,7 @@ def tree_attention(
     # Every row begins with itself, so that no sum is ever empty.
     highest = tl.sum(queries.to(WIDE) * new_keys.to(WIDE), axis=1, keep_dims=True) * SCALE
     if HAS_BIAS:
-        highest += tl.load(bias_ptr + head * T).to(WIDE)
+        highest += tl.load(bias_ptr + head * num_columns).to(WIDE)
     total = tl.sum(tl.zeros((BLOCK_K, BLOCK_DV), WIDE), axis=1, keep_dims=True) + 1.0
     context = new_values.to(WIDE)
     num_nodes = (position * K).to(tl.int32)
@@ -75,7 +76,7 @@ def tree_attention(
         node = first + tl.arange(0, BLOCK_T)
         is_node = node < num_nodes
         is_ancestor = tl.load(
-            ancestors_ptr + row * (T * K) + node[None, :],
+            ancestors_ptr + row * (num_columns * K) + node[None, :],
             mask=is_beam & is_node[None, :],
             other=0,
         )
@@ -87,7 +88,7 @@ def tree_attention(
         scores = tl.dot(queries, tl.trans(keys), input_precision="ieee", out_dtype=WIDE) * SCALE
         if HAS_BIAS:
             distance = position - node // K
-            added = tl.load(bias_ptr + head * T + distance, mask=is_node, other=0.0)
+            added = tl.load(bias_ptr + head * num_columns + distance, mask=is_node, other=0.0)
             scores += added.to(WIDE)[None, :]
         scores = tl.where(is_ancestor > 0, scores, float("-inf"))
         higher = tl.maximum(highest, tl.max(scores, axis=1, keep_dims=True))
@@ -112,10 +113,10 @@ def source_attention(
     values_ptr,
     lengths_ptr,
     out_ptr,
+    num_places,
     SCALE: tl.constexpr,
     H: tl.constexpr,
     K: tl.constexpr,
-    M: tl.constexpr,
     DK: tl.constexpr,
     DV: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -132,6 +133,7 @@ def source_attention(
         values_ptr: (S, H, M, d_v) of the layer.
         lengths_ptr: (S,) int64, source tokens, at least 1.
         out_ptr: (S·K, H·d_v).
+        num_places: M.
         SCALE: Of the scores.
         BLOCK_M: Source positions that are looked at together.
     """
@@ -151,7 +153,7 @@ def source_attention(
     for first in range(0, length, BLOCK_M):
         position = first + tl.arange(0, BLOCK_M)
         is_token = (position < length)[:, None]
-        place = ((slot * H + head) * M + position)[:, None]
+        place = ((slot * H + head) * num_places + position)[:, None]
         keys = tl.load(keys_ptr + place * DK + of_key, mask=is_token & (of_key < DK), other=0.0)
         scores = tl.dot(queries, tl.trans(keys), input_precision="ieee", out_dtype=WIDE) * SCALE
         scores = tl.where(tl.trans(is_token), scores, float("-inf"))

@@ -149,12 +149,12 @@ class ChoiceOps:
                 sources,
                 report,
                 eos_id,
+                tables.num_columns,
             ),
             {
                 "K": width,
                 "M": per_row,
                 "C": num_candidates,
-                "T": tables.num_columns,
                 "HAS_SOURCES": sources is not None,
                 "BLOCK_K": block_of(width),
                 "BLOCK_M": block_of(per_row),

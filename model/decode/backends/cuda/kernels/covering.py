@@ -17,5 +17,6 @@ def covers(bucket: Bucket, *, width: int) -> bool:
         bucket: The step's.
         width: Rows of a slot.
     """
-    is_plain = not (bucket.with_suppressed or bucket.with_sampling or bucket.num_phrase_tokens)
-    return is_plain and width <= _MAX_WIDTH and bucket.num_candidates <= _MAX_CANDIDATES
+    is_constrained = bucket.with_suppressed or bucket.with_sampling or bucket.num_phrase_tokens
+    is_small = width <= _MAX_WIDTH and bucket.num_candidates <= _MAX_CANDIDATES
+    return bucket.by_kernels and is_small and not is_constrained

@@ -182,7 +182,11 @@ class KernelDecoder:
             source = stream.values if stream.normed is None else stream.normed
             norm = stream.norm if stream.normed is None else None
             return self._ops.product(source, linear, norm=norm, activation=activation)
-        projected = F.linear(self._read(stream), linear.weight, linear.bias)
+        hidden = self._read(stream)
+        if activation == "relu" and linear.bias is not None:  # one kernel of cuBLAS
+            weight = linear.weight.t()
+            return torch._addmm_activation(linear.bias, hidden, weight)  # noqa: SLF001  # its only name
+        projected = F.linear(hidden, linear.weight, linear.bias)
         return projected if activation is None else ACTIVATIONS[activation](projected)
 
     def _inner(self, stream: _Stream, layer: _LayerWeights) -> Tensor:

@@ -6,6 +6,7 @@ headers. Here Triton only compiles programs, which takes the assembler in its pa
 else; the driver is called through `driver`. Tensors are checked by their callers.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from model.decode.backends.cuda.kernels.driver import Driver, Function
+from model.errors import DeviceError, KernelError
 
 Scalar = int | float
 Argument = Tensor | Scalar | None
@@ -30,6 +32,7 @@ _POINTERS = {
     torch.int32: "*i32",
     torch.uint8: "*u8",
 }
+_LOGGER = logging.getLogger(__name__)
 _ALIGNED = 16
 """Bytes; a program that may count on it loads several numbers at once."""
 
@@ -163,13 +166,17 @@ def compile_program(
 
 
 class CompiledLauncher:
-    """Launches on one device; a choice of types is compiled when it is first asked for."""
+    """Launches on one device; a choice of types is compiled when it is first asked for.
+
+    What cannot be compiled is not tried again: a warning tells it once, and an error each time.
+    """
 
     def __init__(self, driver: Driver, *, capability: int) -> None:
         """Compile for a device's capability, 90 for sm_90."""
         self._driver = driver
         self._capability = capability
         self._loaded: dict[_Key, tuple[Compiled, Function]] = {}
+        self._failed: dict[_Key, str] = {}
 
     def launch(
         self,
@@ -180,7 +187,11 @@ class CompiledLauncher:
         *,
         num_warps: int = 4,
     ) -> None:
-        """See `Launcher.launch`."""
+        """See `Launcher.launch`.
+
+        Raises:
+            KernelError: The program cannot be compiled, loaded or launched.
+        """
         key = _Key(
             program.__name__,
             tuple(_kind(argument) for argument in arguments),
@@ -188,24 +199,45 @@ class CompiledLauncher:
             num_warps,
         )
         if key not in self._loaded:
+            self._loaded[key] = self._load(program, key, constants)
+        compiled, function = self._loaded[key]
+        try:
+            self._driver.launch(
+                function,
+                grid=(*grid, 1, 1)[:3],
+                num_threads=32 * num_warps,
+                shared_bytes=compiled.shared_bytes,
+                arguments=[
+                    (kind, argument.data_ptr() if isinstance(argument, Tensor) else argument)
+                    for kind, argument in zip(compiled.takes, arguments, strict=True)
+                    if kind is not None and argument is not None
+                ],
+            )
+        except DeviceError as error:
+            raise self._failure(key, error) from error
+
+    def _load(
+        self, program: Any, key: _Key, constants: Mapping[str, Constant]
+    ) -> tuple[Compiled, Function]:
+        if key in self._failed:
+            raise KernelError(self._failed[key])
+        try:
             compiled = compile_program(
                 program,
                 key.kinds,
                 constants,
                 capability=self._capability,
-                num_warps=num_warps,
+                num_warps=key.num_warps,
             )
             function = self._driver.load(compiled.binary, compiled.name, compiled.shared_bytes)
-            self._loaded[key] = (compiled, function)
-        compiled, function = self._loaded[key]
-        self._driver.launch(
-            function,
-            grid=(*grid, 1, 1)[:3],
-            num_threads=32 * num_warps,
-            shared_bytes=compiled.shared_bytes,
-            arguments=[
-                (kind, argument.data_ptr() if isinstance(argument, Tensor) else argument)
-                for kind, argument in zip(compiled.takes, arguments, strict=True)
-                if kind is not None and argument is not None
-            ],
-        )
+        except Exception as error:  # of Triton, its assembler or the driver
+            raise self._failure(key, error) from error
+        return compiled, function
+
+    def _failure(self, key: _Key, error: Exception) -> KernelError:
+        """Take note of a program that cannot be had."""
+        told = f"{key.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        _LOGGER.warning("steps that need this kernel run as torch's operators: %s", told)
+        self._failed[key] = told
+        self._loaded.pop(key, None)
+        return KernelError(told)

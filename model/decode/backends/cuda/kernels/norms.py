@@ -45,11 +45,11 @@ def embed(
     ancestors_ptr,
     out_ptr,
     last_position,
+    num_columns,
     SCALE: tl.constexpr,
     EPSILON: tl.constexpr,
     D: tl.constexpr,
     K: tl.constexpr,
-    T: tl.constexpr,
     HAS_POSITIONS: tl.constexpr,
     HAS_NORM: tl.constexpr,
     IS_RMS: tl.constexpr,
@@ -69,6 +69,7 @@ def embed(
         ancestors_ptr: (S, K, T, K) uint8; column `position` is written.
         out_ptr: (S·K, D).
         last_position: P − 1.
+        num_columns: T.
         SCALE: Of the embeddings.
         EPSILON: Of the norm.
     """
@@ -93,7 +94,7 @@ def embed(
     tl.store(out_ptr + row * D + column, values.to(out_ptr.dtype.element_ty), mask=is_there)
     beam = tl.arange(0, BLOCK_K)
     is_own = (beam == row % K).to(tl.uint8)
-    tl.store(ancestors_ptr + (row * T + position) * K + beam, is_own, mask=beam < K)
+    tl.store(ancestors_ptr + (row * num_columns + position) * K + beam, is_own, mask=beam < K)
 
 
 @triton.jit

@@ -75,8 +75,8 @@ def take_over(
     position,
     parent,
     is_copy,
+    num_columns,
     K: tl.constexpr,
-    T: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_T: tl.constexpr,
 ):
@@ -87,16 +87,19 @@ def take_over(
         position: The step's.
         parent: (K,) int32.
         is_copy: (K,) int32, the rows that moved.
+        num_columns: T.
     """
     row = tl.arange(0, BLOCK_K)
     num_nodes = ((position + 1) * K).to(tl.int32)
     for first in range(0, num_nodes, BLOCK_T):
         node = first + tl.arange(0, BLOCK_T)[None, :]
         is_there = (row < K)[:, None] & (node < num_nodes)
-        theirs = tl.load(ancestors_ptr + parent[:, None] * (T * K) + node, mask=is_there, other=0)
+        theirs = tl.load(
+            ancestors_ptr + parent[:, None] * (num_columns * K) + node, mask=is_there, other=0
+        )
         tl.debug_barrier()  # nobody writes before all have read
         is_new = is_there & (is_copy[:, None] > 0)
-        tl.store(ancestors_ptr + row[:, None] * (T * K) + node, theirs, mask=is_new)
+        tl.store(ancestors_ptr + row[:, None] * (num_columns * K) + node, theirs, mask=is_new)
 
 
 @triton.jit
@@ -115,10 +118,10 @@ def search(
     sources_ptr,
     report_ptr,
     eos_id,
+    num_columns,
     K: tl.constexpr,
     M: tl.constexpr,
     C: tl.constexpr,
-    T: tl.constexpr,
     HAS_SOURCES: tl.constexpr,
     BLOCK_K: tl.constexpr,
     BLOCK_M: tl.constexpr,
@@ -144,14 +147,15 @@ def search(
         sources_ptr: (S, K) int64; only with `HAS_SOURCES`.
         report_ptr: (S, 4·K + 1 + 4·C) in `WHOLE`, as `cuda.search.unpack` reads it.
         eos_id: The token that ends a hypothesis.
+        num_columns: T.
         WHOLE: The integer that is as wide as `WIDE`.
     """
     slot = tl.program_id(0).to(tl.int64)
     position = tl.load(positions_ptr + slot)
     width = tl.load(widths_ptr + slot).to(tl.int32)
     num_generated = position - tl.load(prefix_lengths_ptr + slot) + 1
-    following = tl.minimum(position + 1, T - 1)
-    forced = tl.load(forced_ptr + slot * T + following).to(tl.int32)
+    following = tl.minimum(position + 1, num_columns - 1)
+    forced = tl.load(forced_ptr + slot * num_columns + following).to(tl.int32)
     is_at_cap = num_generated == tl.load(max_lengths_ptr + slot) - 1
     forced = tl.where(is_at_cap, eos_id, forced)
 
@@ -207,7 +211,16 @@ def search(
     new_scores = tl.where(is_here > 0, new_scores, float("-inf"))
 
     is_row = survivor < K
-    take_over(ancestors_ptr + slot * K * T * K, position, parents, is_copy, K, T, BLOCK_K, BLOCK_T)
+    take_over(
+        ancestors_ptr + slot * K * num_columns * K,
+        position,
+        parents,
+        is_copy,
+        num_columns,
+        K,
+        BLOCK_K,
+        BLOCK_T,
+    )
     tl.store(tokens_ptr + slot * K + survivor, new_tokens.to(tl.int64), mask=is_row)
     tl.store(scores_ptr + slot * K + survivor, new_scores, mask=is_row)
     tl.store(positions_ptr + slot, following)

@@ -83,7 +83,7 @@ def step_in_torch(
     given = beam_search.RowContinuations(log_probs=found.log_probs, tokens=found.tokens.long())
     monkeypatch.setattr(beam_search, "row_continuations", lambda *_, **__: given)
     tokens = SpecialTokens(pad_id=0, eos_id=EOS, unk_id=2, start_id=0)
-    search = GridSearch(tokens, tables.device)
+    search = GridSearch(tokens, vocab_size=8, device=tables.device)
     return search.step(tables, bucket, found.log_probs, None)
 
 
@@ -107,6 +107,7 @@ def test_a_search_writes_and_reports_what_the_search_in_torch_does(
         with_suppressed=False,
         with_sampling=False,
         num_phrase_tokens=0,
+        by_kernels=True,
     )
     twin = copied_tables(tables)
     expected = unpack(step_in_torch(monkeypatch, found, twin, bucket).cpu().numpy(), tables.width)
@@ -151,6 +152,7 @@ def test_a_search_over_no_numbers_says_so_in_its_first_candidate(
         with_suppressed=False,
         with_sampling=False,
         num_phrase_tokens=0,
+        by_kernels=True,
     )
     packed = ops.search(found, tables, bucket, sources=None, eos_id=EOS)
     scores = torch.from_numpy(unpack(packed.cpu().numpy(), tables.width).end_scores)

@@ -9,11 +9,18 @@ import torch
 pytest.importorskip("triton", reason="Triton is not installed: pip install 'dragoman[kernels]'")
 
 from model.config import SearchConfig
+from model.decode.backends.cuda import grid as grid_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.kernels import decoder as decoder_module
 from model.decode.backends.cuda.kernels.launching import InterpretedLauncher
-from model.decode.backends.cuda.recording import Rerun
-from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
+from model.decode.backends.cuda.recording import Rerun, Step
+from model.decode.session import (
+    DecodeRequest,
+    DecodingSession,
+    FinishedSentence,
+    SessionLimits,
+)
+from model.errors import KernelError
 from support.search_cases import (
     FAMILIES,
     TOKENS,
@@ -36,6 +43,31 @@ class NotedLauncher(InterpretedLauncher):
 
     def launch(self, program, grid, arguments, constants, *, num_warps=4) -> None:  # type: ignore[no-untyped-def]
         self.names.add(program.fn.__name__)
+        super().launch(program, grid, arguments, constants, num_warps=num_warps)
+
+
+class NotedRecorder(Rerun):
+    """Runs steps anew, and counts them."""
+
+    num_recorded = 0
+
+    def record(self, step: Step) -> Step:
+        self.num_recorded += 1
+        return step
+
+
+class RefusingLauncher(NotedLauncher):
+    """Cannot compile some programs, and says when it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.asked: list[str] = []
+
+    def launch(self, program, grid, arguments, constants, *, num_warps=4) -> None:  # type: ignore[no-untyped-def]
+        self.asked.append(program.fn.__name__)
+        if self.asked[-1] in self.refused:
+            raise KernelError(self.asked[-1])
         super().launch(program, grid, arguments, constants, num_warps=num_warps)
 
 
@@ -84,3 +116,50 @@ def test_hypotheses_are_those_of_the_plain_search(
     if family != "student":
         layers.add("product" if max_few_rows else "add_norm")
     assert launcher.names >= {"measure", "pick", "search"} | layers
+
+
+@pytest.mark.parametrize("refused", ["search", "source_attention"])
+def test_where_a_program_cannot_be_had_the_step_is_done_by_torch(refused: str) -> None:
+    """After the programs before it have written what is theirs."""
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    launcher = RefusingLauncher(refused)
+    recorder = NotedRecorder()
+    session = DecodingSession(
+        transformer,
+        tokens=TOKENS,
+        limits=LIMITS,
+        opener=partial(GridBackend, recorder=recorder, launcher=launcher),
+    )
+    one = request((5, 6), (0,), 4)
+    for _ in range(2):
+        session.admit([one])
+        finished: list[FinishedSentence] = []
+        while not session.is_idle:
+            finished += session.step()
+        assert_equals_reference(transformer, one, finished[0].hypotheses)
+    assert launcher.asked.count(refused) == 1
+    assert recorder.num_recorded == 1
+
+
+def test_steps_by_programs_alone_are_recorded_for_any_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grid_module, "_MIN_COLUMNS", 1)
+    monkeypatch.setattr(grid_module, "_MIN_SOURCE", 1)
+    transformer = small_transformer(num_encoder_layers=1, num_decoder_layers=1)
+    recorder = NotedRecorder()
+    session = DecodingSession(
+        transformer,
+        tokens=TOKENS,
+        limits=SessionLimits(max_rows=2, max_slots=1, max_source_length=16, max_target_length=16),
+        opener=partial(GridBackend, recorder=recorder, launcher=NotedLauncher()),
+    )
+    search = SearchConfig(beam_size=2, max_length=2)
+    for num_words in (1, 3):
+        source = (*[5] * num_words, TOKENS.eos_id)
+        one = DecodeRequest(source_ids=source, prefix_ids=(0,) * num_words, search=search)
+        session.admit([one])
+        while not session.is_idle:
+            for finished in session.step():
+                assert_equals_reference(transformer, one, finished.hypotheses)
+    assert recorder.num_recorded == 1

@@ -1,0 +1,42 @@
+"""Numbers in a row that a step asks for every time, made once: launches that a recording saves.
+
+Owns which calls of torch these are. The functions of the search stay as they are for all backends.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+_FACTORIES = (torch.arange, torch.eye)
+
+
+class Constants(TorchFunctionMode):
+    """While it is entered, `torch.arange` and `torch.eye` make each tensor once.
+
+    Nobody may write into them. They live as long as this does, as recordings that read them must
+    find them; there is a handful of each shape of step, of a few KB.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self._made: dict[tuple[object, ...], Tensor] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func`, unless what it makes is there."""
+        kwargs = kwargs or {}
+        if func not in _FACTORIES:
+            return func(*args, **kwargs)
+        key = (func, *args, *sorted(kwargs.items()))
+        if key not in self._made:
+            self._made[key] = func(*args, **kwargs)
+        return self._made[key]

@@ -1,0 +1,182 @@
+"""Numbers of the searches in a grid's slots, in arrays: what each asks for, and its best ends.
+
+Owns how requests become numbers and which finished hypotheses are kept. Who is in which slot, what
+every step did and which searches are over is `ledger`. No tensor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.config import SearchConfig
+from model.decode.backends.cuda.search import Report
+from model.decode.backends.cuda.tables import distinct_searches
+from model.decode.scoring import bound_line, num_required, stopping_rule
+from model.phrases import MAX_PHRASES
+from model.request import DecodeRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the sentences that run want of a step, all of them together.
+
+    Attributes:
+        num_candidates: Continuations, of whom considers most.
+        with_sources: Somebody wants an alignment.
+        with_sampling: Somebody is drawn.
+        source_length: Of the longest source.
+        with_suppressed: Somebody has tokens that it may not choose.
+        num_phrase_tokens: Of all phrases of a sentence, of who has most; 0: nobody has any.
+    """
+
+    num_candidates: int
+    with_sources: bool
+    with_sampling: bool
+    source_length: int
+    with_suppressed: bool
+    num_phrase_tokens: int
+
+
+class Searches:
+    """Numbers of the searches, (S,) each; zeros where nobody is but for what only a sentence has.
+
+    Attributes:
+        prefix_lengths: Tokens that are fed before any is chosen.
+        beam_sizes: K of each sentence.
+        num_required: Finished hypotheses without which no rule stops.
+        is_first: The search is over once that many are finished.
+        penalties: α.
+        bound_lines: (2, S), see `bound_line`.
+        ends_at: The position behind the cap.
+        wishes: (6, S) int64, the fields of `Wishes`.
+    """
+
+    def __init__(self, num_slots: int) -> None:
+        self.prefix_lengths = np.ones(num_slots, dtype=np.int64)
+        self.beam_sizes = np.ones(num_slots, dtype=np.int64)
+        self.num_required = np.ones(num_slots, dtype=np.int64)
+        self.is_first = np.zeros(num_slots, dtype=np.bool_)
+        self.penalties = np.zeros(num_slots)
+        self.bound_lines = np.zeros((2, num_slots))
+        self.ends_at = np.zeros(num_slots, dtype=np.int64)
+        self.wishes = np.zeros((6, num_slots), dtype=np.int64)
+
+    def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
+        """Take note of who joins, in (N,) slots."""
+        searches, kinds = distinct_searches(requests)
+        numbers = np.array([_numbers(search) for search in searches], dtype=np.float64).T
+        numbers = numbers[:, kinds]
+        prefix_lengths = np.array([len(request.prefix_ids) for request in requests])
+        self.prefix_lengths[slots] = prefix_lengths
+        self.beam_sizes[slots] = numbers[0]
+        self.num_required[slots] = numbers[1]
+        self.is_first[slots] = numbers[2]
+        self.penalties[slots] = numbers[3]
+        self.bound_lines[:, slots] = numbers[4:6]
+        self.ends_at[slots] = prefix_lengths + numbers[6] - 1
+        self.wishes[:3, slots] = numbers[7:]
+        self.wishes[3:, slots] = np.array([_own_wishes(request) for request in requests]).T
+
+    def most_wished(self) -> Wishes:
+        """What all of them together want of a step."""
+        most = self.wishes.max(axis=1).tolist()
+        return Wishes(
+            num_candidates=most[0],
+            with_sources=bool(most[1]),
+            with_sampling=bool(most[2]),
+            source_length=most[3],
+            with_suppressed=bool(most[4]),
+            num_phrase_tokens=most[5],
+        )
+
+    def has_phrases(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(N,), whose translations have to contain something."""
+        has_phrases: NDArray[np.bool_] = self.wishes[5, slots] > 0
+        return has_phrases
+
+    def forget(self, slots: NDArray[np.int64]) -> None:
+        """Nobody in (N,) slots wants anything, or has steps left."""
+        self.ends_at[slots] = 0
+        self.wishes[:, slots] = 0
+
+
+def _numbers(search: SearchConfig) -> tuple[float, ...]:
+    return (
+        search.beam_size,
+        num_required(search),
+        stopping_rule(search) == "first",
+        search.length_penalty,
+        *bound_line(search),
+        search.max_length,
+        search.candidates,
+        search.with_alignment,
+        search.sampling is not None,
+    )
+
+
+def _own_wishes(request: DecodeRequest) -> tuple[int, bool, int]:
+    phrases = request.phrases
+    num_tokens = sum(len(path) for phrase in phrases for path in phrase) if phrases else 0
+    return len(request.source_ids), bool(request.suppressed_ids), num_tokens
+
+
+class Ends:
+    """The best finished hypotheses of each slot as leaves of its tree, (S, K) each, best first.
+
+    Attributes:
+        scores: s / n^α; −inf where there is none.
+        num_missed: Phrases that it misses, which goes before the score.
+        positions: Of the step that ended it.
+        rows: The row that it extends.
+        log_probs: What EOS contributed.
+    """
+
+    def __init__(self, num_slots: int, width: int) -> None:
+        self._leaves = np.zeros((num_slots, width, 5))  # so that all of it is sorted at once
+        self._leaves[..., 0] = -np.inf
+        self.scores, self.num_missed, self.positions, self.rows, self.log_probs = (
+            self._leaves[..., column] for column in range(5)
+        )
+
+    def add(
+        self,
+        slots: NDArray[np.int64],
+        scores: NDArray[np.float64],
+        num_missed: NDArray[np.int64],
+        *,
+        positions: NDArray[np.int64],
+        report: Report,
+        beam_sizes: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """Keep those among the best K of their sentences; of equals what came first.
+
+        Who misses fewer phrases goes before who has a better score.
+
+        Args:
+            slots: (N,) whose candidates ended.
+            scores: (N, K) of the best candidates, −inf where one did not end.
+            num_missed: (N, K).
+            positions: (N,) of the step.
+            report: The step's.
+            beam_sizes: (N,).
+
+        Returns:
+            (N, K) scores that are kept.
+        """
+        width = scores.shape[1]
+        leaves = np.empty((len(slots), 2 * width, 5))
+        leaves[:, :width] = self._leaves[slots]
+        leaves[:, width:, 0] = scores
+        leaves[:, width:, 1] = num_missed
+        leaves[:, width:, 2] = positions[:, None]
+        leaves[:, width:, 3] = report.end_rows[slots, :width]
+        leaves[:, width:, 4] = report.end_log_probs[slots, :width]
+        every = leaves[..., 0]
+        nothing_last = np.where(every == -np.inf, MAX_PHRASES + 1, leaves[..., 1])
+        order = np.lexsort((-every, nothing_last), axis=1)[:, :width]
+        kept = leaves[np.arange(len(slots))[:, None], order]
+        kept[np.arange(width) >= beam_sizes[:, None], 0] = -np.inf
+        self._leaves[slots] = kept
+        return kept[..., 0]
