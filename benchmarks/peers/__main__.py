@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.peers import families, isa, marks, memory, offline, results, served
 from benchmarks.peers.models import BUNDLED, write_models
-from benchmarks.peers.plan import FULL, QUICK, Plan
+from benchmarks.peers.plan import FULL, HELD, QUICK, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
 
 _MAX_BUSY_PERCENT = 10.0
@@ -75,7 +75,7 @@ def measure(
 def main() -> None:
     """Measure what is asked for, one file each; the marks are those of the latest files."""
     arguments = parse_arguments()
-    plan = QUICK if arguments.quick else FULL
+    plan = QUICK if arguments.quick else HELD if arguments.isa else FULL
     directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
     os.environ.update(isa.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))

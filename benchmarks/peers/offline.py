@@ -109,7 +109,9 @@ def measure(models: Mapping[str, Path], plan: OfflinePlan, num_threads: int) -> 
         num_threads: Of every rival.
     """
     budget = Budget.of(plan.budget_seconds, time.perf_counter)
-    specs = all_specs(num_threads)
+    specs = [
+        spec for spec in all_specs(num_threads) if plan.has_float32 or spec.compute_type == "int8"
+    ]
     results: list[Result] = []
     stages = [
         *((str(v), small_points(plan, specs, v), 0.2) for v in reversed(plan.vocabularies)),

@@ -1,9 +1,9 @@
-"""How much is measured: the full run and the quick one.
+"""How much is measured: the full run, the one of a given instruction set, and the quick one.
 
 Owns every number that decides how long a run takes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class OfflinePlan:
         num_group_sentences: The same for CTranslate2: sentences of one length, at most.
         budget_seconds: For everything, start to end. The first round of anything is not subject
             to it, nor the first three of our int8 and of CTranslate2.
+        has_float32: Whether PyTorch takes part, ours and Hugging Face's.
     """
 
     vocabularies: tuple[int, ...] = (58_101, 32_000)
@@ -38,6 +39,7 @@ class OfflinePlan:
     num_sample_sentences: int = 128
     num_group_sentences: int = 192
     budget_seconds: float = 680.0
+    has_float32: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +117,11 @@ class Plan:
 
 
 FULL = Plan(offline=OfflinePlan(), served=ServedPlan(), memory=MemoryPlan())
+HELD = replace(
+    FULL,
+    offline=OfflinePlan(num_file_sentences=400, num_text_lines=1_000, has_float32=False),
+)
+"""Of rivals that are held to an instruction set, which PyTorch is not, and of the slower ones."""
 QUICK = Plan(
     offline=OfflinePlan(
         vocabularies=(32_000,),

@@ -6,12 +6,13 @@ Owns the page's words and the README's markers. Every number comes from a result
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.peers import tables
 from benchmarks.peers.marks import all_marks, point_name, ratio, speedup
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.plots import draw_all
-from benchmarks.peers.results import RESULTS, Result, latest
+from benchmarks.peers.results import RESULTS, Result, held, latest
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, HUGGINGFACE
 
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -51,12 +52,17 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def page(results: Mapping[str, Result], figures: Mapping[str, str]) -> str:
+def page(
+    results: Mapping[str, Result],
+    figures: Mapping[str, str],
+    by_instruction_set: Mapping[str, Result] = MappingProxyType({}),
+) -> str:
     """docs/benchmarks.md.
 
     Args:
         results: By benchmark.
         figures: Paths beside the page, by benchmark.
+        by_instruction_set: Offline, of runs in which both sides were held to one.
     """
     parts = [
         "# Benchmarks",
@@ -68,6 +74,8 @@ def page(results: Mapping[str, Result], figures: Mapping[str, str]) -> str:
         if name in results:
             parts += write(results[name])
             parts.append(f"![{name}]({figures[name]})")
+    if by_instruction_set:
+        parts += _instruction_sets(by_instruction_set)
     parts += [_FAIRNESS.rstrip(), "## Where and when", _runs(results), _reproduce()]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -155,6 +163,17 @@ def _offline(result: Result) -> list[str]:
     ]
 
 
+def _instruction_sets(results: Mapping[str, Result]) -> list[str]:
+    files = (f"[{name}](../benchmarks/results/{r['file']})" for name, r in sorted(results.items()))
+    return [
+        "## Both sides with one instruction set",
+        "`make bench-peers ISA=…` holds both to what older processors have; offline, of "
+        + ", ".join(files)
+        + ".",
+        tables.instruction_sets_table(results),
+    ]
+
+
 def _served(result: Result) -> list[str]:
     parts = ["## Served", "Beam 4, one sentence a request."]
     for found in result["checkpoints"]:
@@ -222,7 +241,8 @@ def main() -> None:
     drawn = draw_all(results, arguments.docs / "figures")
     figures = {name: path.relative_to(arguments.docs).as_posix() for name, path in drawn.items()}
     path = arguments.docs / "benchmarks.md"
-    path.write_text(page(results, figures), encoding="utf-8")
+    content = page(results, figures, held(arguments.results))
+    path.write_text(content, encoding="utf-8")
     text = arguments.readme.read_text(encoding="utf-8")
     arguments.readme.write_text(between_markers(text, readme_table(results)), encoding="utf-8")
     print(path, arguments.readme, *drawn.values(), sep="\n")

@@ -1,7 +1,8 @@
 """Results files: what they say of their run, where they go, which is the latest.
 
 Owns the names `peers-<benchmark>-<time>.json` and everything common in them. Of a run with an
-instruction set that was asked for the name begins with it: such a run is never the latest.
+instruction set that was asked for the name begins with it: such a run is the latest of that
+instruction set alone.
 """
 
 import json
@@ -66,4 +67,16 @@ def latest(directory: Path) -> dict[str, Result]:
         if paths:
             content = json.loads(paths[-1].read_text(encoding="utf-8"))
             found[benchmark] = content | {"file": paths[-1].name}
+    return found
+
+
+def held(directory: Path, benchmark: str = "offline") -> dict[str, Result]:
+    """The latest result of a benchmark for every instruction set that was asked for, by its name.
+
+    Each has its file's name as "file".
+    """
+    found = {}
+    for path in sorted(directory.glob(f"*-peers-{benchmark}-*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found[content["instruction_set"]] = content | {"file": path.name}
     return found

@@ -58,6 +58,26 @@ def offline_table(points: Sequence[Result]) -> str:
     return table(["tokens/s", *names, "int8 / CTranslate2", "int8 / Hugging Face"], rows)
 
 
+def instruction_sets_table(results: Mapping[str, Result]) -> str:
+    """Tokens a second of our int8 and of CTranslate2 at every point, by instruction set.
+
+    Args:
+        results: Offline results of runs that were held to one, by its name.
+    """
+    names = (DRAGOMAN_INT8, CTRANSLATE2)
+    rows = [
+        [
+            point_name(point),
+            instruction_set,
+            *(number(speed(point, name)) for name in names),
+            times(speedup(point, *names)),
+        ]
+        for instruction_set, result in sorted(results.items())
+        for point in result["points"]
+    ]
+    return table(["tokens/s", "instruction set", *names, "int8 / CTranslate2"], rows)
+
+
 def settings_table(points: Sequence[Result]) -> str:
     """What CTranslate2 and our int8 chose at every point, and how many rounds were run."""
     rows = []

@@ -92,6 +92,22 @@ def test_a_readme_with_other_markers_is_left_alone(text: str) -> None:
         report.between_markers(text, "new")
 
 
+def test_runs_that_were_held_to_an_instruction_set_have_a_table_with_its_column(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offline = all_results()["offline"]
+    for name in ("avx2", "avx512"):
+        content = offline | {"instruction_set": name, "is_instruction_set_asked_for": True}
+        path = folder / "results" / f"{name}-peers-offline-20260102-030405.json"
+        path.write_text(json.dumps(content))
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    assert "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× |" in page
+    assert "| vocabulary 58101, beam 4, 1 sentence | avx512 | 210 | 100 | 2.10× |" in page
+    assert "(../benchmarks/results/avx2-peers-offline-20260102-030405.json)" in page
+    assert latest(folder / "results")["offline"]["file"] == offline["file"]
+
+
 def test_the_latest_of_every_benchmark_is_read(folder: Path) -> None:
     later = folder / "results" / "peers-memory-20260202-000000.json"
     later.write_text(json.dumps({"rivals": {}}))

@@ -2,7 +2,9 @@
 //
 // Product instructions multiply unsigned by signed bytes, four at a time. Where weights are the
 // unsigned ones, as they are packed, Σ (w + 128) q = Σ w q + 128 Σ q, and the last term belongs to
-// the row alone (`QuantisedRows::excess`). Sums are exact integers on every instruction set, so the
+// the row alone (`QuantisedRows::excess`). Where there is no such instruction, neighbours are added
+// before they are multiplied (`kPairs`, see simd/avx2.h), and another term belongs to the output
+// alone (`Matrix::pair_products`). Sums are exact integers on every instruction set, so the
 // order of rows, panels and threads cannot change a result.
 //
 // A block of rows meets a panel of 64 outputs in tiles that fit into the registers: with 32 of them
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "matrix.h"
@@ -40,10 +43,12 @@ inline auto array_of(const Make& make) {
 
 // The integer sums of a row with 64 outputs to these: scaled, with their biases.
 inline void to_outputs(const QuantisedRows& rows, int row, const std::int32_t* sum,
-                       const float* scales, const float* biases, Floats* value) {
+                       const std::int32_t* pair_products, const float* scales,
+                       const float* biases, Floats* value) {
   const Floats scale = all(rows.scale[row]);
   for (int v = 0; v < kVectors; ++v) {
-    const Ints exact = without(load_ints(sum + v * kLanes), rows.excess[row]);
+    const Ints exact = 
+        without(load_ints(sum + v * kLanes), rows.excess[row], pair_products + v * kLanes);
     const Floats factor = mul(scale, load(scales + v * kLanes));
     value[v] = mul_add(to_floats(exact), factor, load(biases + v * kLanes));
   }
@@ -71,13 +76,22 @@ template <int R, int N, bool kRowByRow, class WeightsOf, class FourOf, int... I>
   }
 }
 
-// The integer sums of R rows with V registers of outputs, stored row by row.
-template <int R, int V, int... I>
-inline void dot(const std::int8_t* rows, std::ptrdiff_t stride, const std::uint8_t* panel,
-                int num_quads, std::int32_t* to, std::integer_sequence<int, I...> indices) {
+// Four inputs that are fetched ahead of those that are worked on.
+constexpr int kAhead = 16;
+
+// The integer sums of R rows with V registers of outputs, stored row by row. Fetches the whole panel
+// into the caches as it goes if told to.
+template <int R, int V, bool kFetches, int... I>
+inline void dot(const Quantum* rows, std::ptrdiff_t stride, const std::uint8_t* panel, int num_quads,
+                std::int32_t* to, std::integer_sequence<int, I...> indices) {
   constexpr int kNeeded = R * V + kWeightRegisters * V + 1 + kOtherRegisters;
   Sums sum[R * V] = {((void)I, zero_sums())...};
   for (int quad = 0; quad < num_quads; ++quad) {
+    if constexpr (kFetches) {
+      for (int at = 0; at < 4 * kPanel; at += 64) {
+        __builtin_prefetch(panel + kAhead * 4 * kPanel + at);
+      }
+    }
     add_products<R, V, kNeeded <= kNumRegisters>(
         sum, [&](int v) { return load_weights(panel + v * kSumBytes); },
         [&](int row) { return four_activations(rows + row * stride); }, indices);
@@ -104,21 +118,27 @@ struct Block {
 
   // The 64 outputs of row `begin + r`.
   void outputs(int r, Floats* value) const {
-    to_outputs(rows, begin + r, sum[r], matrix.scale(panel), matrix.bias(panel), value);
+    const std::int32_t* pair_products = kPairs ? matrix.pair_products(panel) : sum[r];
+    to_outputs(rows, begin + r, sum[r], pair_products, matrix.scale(panel), matrix.bias(panel),
+               value);
   }
 };
 
+// Where a tile has fewer outputs than a panel, the first one sees only a part of every cache line
+// that the others want soon: what follows is fetched for all of them.
 template <int R, class Sink>
 inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
                            Sink& sink) {
   constexpr int kTile = tile_vectors(R);
   static_assert(kPanelSums % kTile == 0);
   Block<R> block(matrix, rows, begin, panel);
-  for (int first = 0; first < kPanelSums; first += kTile) {
-    dot<R, kTile>(rows.row(begin), rows.stride, matrix.panel(panel) + first * kSumBytes,
-                  matrix.num_quads(), block.sum[0] + first * kSumLanes,
-                  std::make_integer_sequence<int, R * kTile>());
-  }
+  const auto tile = [&]<bool kFetches>(int first, std::bool_constant<kFetches>) {
+    dot<R, kTile, kFetches>(rows.row(begin), rows.stride, matrix.panel(panel) + first * kSumBytes,
+                            matrix.num_quads(), block.sum[0] + first * kSumLanes,
+                            std::make_integer_sequence<int, R * kTile>());
+  };
+  tile(0, std::bool_constant<(kTile < kPanelSums)>());
+  for (int first = kTile; first < kPanelSums; first += kTile) tile(first, std::false_type());
   sink(block);
 }
 

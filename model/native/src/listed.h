@@ -26,13 +26,14 @@ struct ListedBlock {
   // The 64 outputs of row `begin + r`, as those of a `Block`.
   void outputs(int r, Floats* value) const {
     const int place = panel * kPanel;
-    to_outputs(rows, begin + r, sum[r], list.scale.data() + place, list.bias.data() + place, value);
+    to_outputs(rows, begin + r, sum[r], list.pair_products.data() + place, list.scale.data() + place,
+               list.bias.data() + place, value);
   }
 };
 
 // The sums of R rows with as many outputs as there are registers for, row by row.
 template <int R, int... I>
-inline void dot_listed(const std::int8_t* rows, std::ptrdiff_t stride,
+inline void dot_listed(const Quantum* rows, std::ptrdiff_t stride,
                        const std::uint8_t* const* weights, int num_bytes, std::int32_t* to,
                        std::integer_sequence<int, I...> indices) {
   constexpr int kOutputs = kRowSums / R;

@@ -14,17 +14,17 @@ void QuantisedRows::quantise(int index, const float* from, int width) {
   float largest;
   std::memcpy(&largest, &bits, sizeof largest);
   const Floats inverse = all(largest > 0.0f ? 127.0f / largest : 0.0f);
-  std::int8_t* to = values.data() + std::size_t(index) * stride;
-  Ints sum = zero_ints();
+  Quantum* to = values.data() + std::size_t(index) * stride;
+  Ints all_excess = zero_ints();
   for (int i = 0; i < stride; i += kLanes) {
     const Floats x = mul(load_first(from + i, i < width ? width - i : 0), inverse);
     // What is no integer, where a row is not finite or next to zero, becomes the smallest one.
     const Ints quanta = larger_int(to_ints(x), all_ints(-127));
-    sum = add_ints(sum, quanta);
-    store_bytes(to + i, quanta);
+    all_excess = add_ints(all_excess, excess_of(quanta));
+    store_quanta(to + i, quanta);
   }
   scale[index] = largest / 127.0f;
-  excess[index] = 128 * sum_of(sum);
+  excess[index] = sum_of(all_excess);
 }
 
 void normalise(const Norm& norm, const float* from, float* to) {

@@ -24,10 +24,10 @@ struct FloatRows {
   const float* row(int index) const { return values.data() + std::size_t(index) * stride; }
 };
 
-// Rows q with x ≈ scale · q, q in -127 … 127, and 128 · Σ q, which the products take away again
-// (see gemm.h).
+// Rows q with x ≈ scale · q, q in -127 … 127, laid out as the products read them, and what of their
+// sums belongs to the row alone: the products take it away again (see gemm.h).
 struct QuantisedRows {
-  Buffer<std::int8_t> values;
+  Buffer<Quantum> values;
   Buffer<float> scale;
   Buffer<std::int32_t> excess;
   int stride = 0;
@@ -38,7 +38,7 @@ struct QuantisedRows {
     scale.reserve(num_rows);
     excess.reserve(num_rows);
   }
-  const std::int8_t* row(int index) const { return values.data() + std::size_t(index) * stride; }
+  const Quantum* row(int index) const { return values.data() + std::size_t(index) * stride; }
 
   // Quantises `width` floats into row `index`; what follows them up to the stride becomes zero.
   // A row that is not finite gets a scale that is not finite, so nothing hides it.

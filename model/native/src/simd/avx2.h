@@ -5,6 +5,9 @@
 #include <immintrin.h>
 
 #include "../sizes.h"
+#if defined(__AVXVNNI__) || defined(DRAGOMAN_EVEX_VNNI)
+#include "bytes.h"
+#endif
 #include "eight.h"
 
 namespace dragoman {
@@ -145,6 +148,9 @@ inline Ints load_ints(const std::int32_t* from) {
 inline Ints add_ints(Ints a, Ints b) {
   return {_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
 }
+inline Ints times_128(Ints x) {
+  return {_mm256_slli_epi32(x.low, 7), _mm256_slli_epi32(x.high, 7)};
+}
 inline Ints larger_int(Ints a, Ints b) {
   return {_mm256_max_epi32(a.low, b.low), _mm256_max_epi32(a.high, b.high)};
 }
@@ -162,15 +168,6 @@ inline std::int32_t sum_of(Ints x) { return sum_of_eight(_mm256_add_epi32(x.low,
 inline std::int32_t largest_of(Ints x) {
   return largest_of_eight(_mm256_max_epi32(x.low, x.high));
 }
-// Sixteen integers of -128 … 127 to bytes.
-inline void store_bytes(std::int8_t* to, Ints x) {
-  const __m256i shorts =
-      _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xD8);  // in their order again
-  const __m128i bytes =
-      _mm_packs_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
-  _mm_store_si128(reinterpret_cast<__m128i*>(to), bytes);
-}
-
 inline Doubles zero_doubles() { return {_mm256_setzero_pd(), _mm256_setzero_pd()}; }
 // The first eight floats, then the last eight.
 inline Doubles add_floats(Doubles sum, Floats x) {
@@ -188,7 +185,6 @@ constexpr int kNumRegisters = 16;
 constexpr int kValueVectors = 1;  // vectors of attention's values worked on together
 
 using Sums = __m256i;
-using Activations = __m256i;   // q
 constexpr int kSumLanes = 8;  // outputs of a register of sums
 constexpr int kRowSums = 8;   // sums of rows with listed outputs worked on together
 inline Sums zero_sums() { return _mm256_setzero_si256(); }
@@ -199,24 +195,42 @@ inline void store_sums(std::int32_t* to, Sums sums) {
 inline __m256i load_bytes(const void* from) {
   return _mm256_load_si256(static_cast<const __m256i*>(from));
 }
-inline Activations load_activations(const std::int8_t* from) { return load_bytes(from); }
-inline Activations four_activations(const std::int8_t* from) {
+inline __m256i repeat_four_bytes(const void* from) {
   std::int32_t bytes;
   __builtin_memcpy(&bytes, from, sizeof bytes);
   return _mm256_set1_epi32(bytes);
+}
+// Sixteen integers of 16 bits, in their order.
+inline __m256i to_shorts(Ints x) {
+  return _mm256_permute4x64_epi64(_mm256_packs_epi32(x.low, x.high), 0xD8);
 }
 
 #if defined(__AVXVNNI__) || defined(DRAGOMAN_EVEX_VNNI)
 
 constexpr const char* kInstructionSet = "avx2-vnni";
 
-using Weights = __m256i;  // w + 128
+using Weights = __m256i;      // w + 128
+using Activations = __m256i;  // q
 constexpr int kBlockRows = 6;
 constexpr int kWeightRegisters = 1, kOtherRegisters = 0;
 // Vectors of outputs worked on together, by rows that are.
 constexpr int tile_vectors(int num_rows) { return num_rows == 1 ? 8 : num_rows == 2 ? 4 : 2; }
 
+inline void store_quanta(Quantum* to, Ints x) {
+  const __m256i shorts = to_shorts(x);
+  const __m128i bytes =
+      _mm_packs_epi16(_mm256_castsi256_si128(shorts), _mm256_extracti128_si256(shorts, 1));
+  _mm_store_si128(reinterpret_cast<__m128i*>(to), bytes);
+}
+inline Ints excess_of(Ints quanta) { return times_128(quanta); }
+
 inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
+inline Activations load_activations(const Quantum* from) {
+  return load_bytes(from);
+}
+inline Activations four_activations(const Quantum* from) {
+  return repeat_four_bytes(from);
+}
 
 // Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
 // intrinsic. The longer encoding is that of AVX-512: processors that have only this one can test
@@ -229,7 +243,7 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
 #endif
 }
 // What `dot_four` has summed, without Σ 128 q.
-inline Ints without(Ints sum, std::int32_t excess) {
+inline Ints without(Ints sum, std::int32_t excess, const std::int32_t*) {
   const __m256i every = _mm256_set1_epi32(excess);
   return {_mm256_sub_epi32(sum.low, every), _mm256_sub_epi32(sum.high, every)};
 }
@@ -238,27 +252,71 @@ inline Ints without(Ints sum, std::int32_t excess) {
 
 constexpr const char* kInstructionSet = "avx2";
 
-// Two products of bytes are summed in 16 bits, which saturate. |w| (0 … 128) times q with the sign
-// of w cannot: 2 · 128 · 127 < 2^15.
-struct Weights {
-  __m256i value, size;  // w and |w|
+// Winograd's inner product ("A new algorithm for inner product", IEEE Transactions on Computers,
+// 1968) has half the products: (q1 + w2) (q2 + w1) is q1 w1 + q2 w2, which are wanted, and q1 q2
+// and w1 w2, which belong to the row and to the output alone. All are exact: nothing saturates, as
+// sums of two products of bytes in 16 bits would.
+struct Activations {
+  __m256i even, odd;  // q1 and q3 of four, and q2 and q4, of 16 bits
 };
+struct Weights {
+  __m256i even, odd;  // likewise, w + 128
+};
+// Of every four activations of a row the even ones come first.
+using Quantum = std::int16_t;
+constexpr bool kPairs = true;
 constexpr int kBlockRows = 4;
-constexpr int kWeightRegisters = 2, kOtherRegisters = 2;
+constexpr int kWeightRegisters = 2, kOtherRegisters = 3;
 // Vectors of outputs worked on together, by rows that are.
-constexpr int tile_vectors(int num_rows) { return num_rows <= 2 ? 4 : 2; }
+constexpr int tile_vectors(int num_rows) { return num_rows == 1 ? 4 : 2; }
+
+inline void store_quanta(Quantum* to, Ints x) {
+  const __m256i order = _mm256_setr_epi8(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15,  //
+                                         0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(to), _mm256_shuffle_epi8(to_shorts(x), order));
+}
+inline int quantum(const Quantum* row, int index) {
+  return row[index / 4 * 4 + index % 2 * 2 + index % 4 / 2];
+}
+// 128 q, and q1 q2 of neighbours with the first of them.
+inline Ints excess_of(Ints quanta) {
+  const auto products = [](__m256i eight) {
+    const __m256i neighbours = _mm256_srli_epi64(eight, 32);
+    return _mm256_mullo_epi32(eight, neighbours);
+  };
+  return add_ints(times_128(quanta), {products(quanta.low), products(quanta.high)});
+}
 
 inline Weights load_weights(const std::uint8_t* from) {
-  const __m256i value = _mm256_xor_si256(load_bytes(from), _mm256_set1_epi8(-128));
-  return {value, _mm256_abs_epi8(value)};
+  const __m256i bytes = load_bytes(from);
+  return {_mm256_and_si256(bytes, _mm256_set1_epi16(255)), _mm256_srli_epi16(bytes, 8)};
 }
-// Σ w q of four each.
-inline void dot_four(Sums& sum, const Weights& weights, Activations activations) {
-  const __m256i turned = _mm256_sign_epi8(activations, weights.value);
-  const __m256i pairs = _mm256_maddubs_epi16(weights.size, turned);
-  sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+inline Activations load_activations(const Quantum* from) {
+  const __m256 low = _mm256_castsi256_ps(load_bytes(from));
+  const __m256 high = _mm256_castsi256_ps(load_bytes(from + 16));
+  const auto in_order = [](__m256 x) {
+    return _mm256_permute4x64_epi64(_mm256_castps_si256(x), 0xD8);
+  };
+  return {in_order(_mm256_shuffle_ps(low, high, 0x88)), in_order(_mm256_shuffle_ps(low, high, 0xDD))};
 }
-inline Ints without(Ints sum, std::int32_t) { return sum; }
+inline Activations four_activations(const Quantum* from) {
+  return {repeat_four_bytes(from), repeat_four_bytes(from + 2)};
+}
+// Σ (q1 + w2) (q2 + w1) of four each. Written out, because compilers spread the four out until sums
+// are no longer in registers.
+inline void dot_four(Sums& sum, const Weights& weights, const Activations& activations) {
+  __m256i first, second;
+  asm("vpaddw %4, %3, %1\n\tvpaddw %6, %5, %2\n\tvpmaddwd %2, %1, %1\n\tvpaddd %1, %0, %0"
+      : "+x"(sum), "=&x"(first), "=&x"(second)
+      : "x"(activations.even), "x"(weights.odd), "x"(activations.odd), "x"(weights.even));
+}
+// What `dot_four` has summed, without what belongs to the row and to each output alone.
+inline Ints without(Ints sum, std::int32_t excess, const std::int32_t* pair_products) {
+  const Ints own = load_ints(pair_products);
+  const __m256i every = _mm256_set1_epi32(excess);
+  return {_mm256_sub_epi32(_mm256_sub_epi32(sum.low, own.low), every),
+          _mm256_sub_epi32(_mm256_sub_epi32(sum.high, own.high), every)};
+}
 
 #endif
 

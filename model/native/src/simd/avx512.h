@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "../sizes.h"
+#include "bytes.h"
 #include "eight.h"
 
 namespace dragoman {
@@ -73,6 +74,7 @@ inline Ints zero_ints() { return _mm512_setzero_si512(); }
 inline Ints all_ints(std::int32_t x) { return _mm512_set1_epi32(x); }
 inline Ints load_ints(const std::int32_t* from) { return _mm512_load_si512(from); }
 inline Ints add_ints(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+inline Ints times_128(Ints x) { return _mm512_slli_epi32(x, 7); }
 inline Ints larger_int(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
 // The nearest integers; the smallest one for what is none.
 inline Ints to_ints(Floats x) { return _mm512_cvtps_epi32(x); }
@@ -89,7 +91,7 @@ inline std::int32_t largest_of(Ints x) {
       _mm256_max_epi32(_mm512_castsi512_si256(x), _mm512_extracti32x8_epi32(x, 1)));
 }
 // Sixteen integers of -128 … 127 to bytes.
-inline void store_bytes(std::int8_t* to, Ints x) {
+inline void store_quanta(Quantum* to, Ints x) {
   _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtsepi32_epi8(x));
 }
 
@@ -116,6 +118,7 @@ inline Sums zero_sums() { return _mm512_setzero_si512(); }
 inline void store_sums(std::int32_t* to, Sums sums) { _mm512_store_si512(to, sums); }
 
 inline __m512i load_bytes(const void* from) { return _mm512_load_si512(from); }
+inline Ints excess_of(Ints quanta) { return times_128(quanta); }
 inline __m512i repeat_four(const std::int8_t* from) {
   std::int32_t bytes;
   __builtin_memcpy(&bytes, from, sizeof bytes);
@@ -131,8 +134,8 @@ using Activations = __m512i;  // q
 constexpr int kWeightRegisters = 1, kOtherRegisters = 1;
 
 inline Weights load_weights(const std::uint8_t* from) { return load_bytes(from); }
-inline Activations load_activations(const std::int8_t* from) { return load_bytes(from); }
-inline Activations four_activations(const std::int8_t* from) { return repeat_four(from); }
+inline Activations load_activations(const Quantum* from) { return load_bytes(from); }
+inline Activations four_activations(const Quantum* from) { return repeat_four(from); }
 
 // Σ (w + 128) q of four each. Written out, because compilers copy the accumulator before the
 // intrinsic.
@@ -140,7 +143,7 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(weights), "v"(activations));
 }
 // What `dot_four` has summed, without Σ 128 q.
-inline Ints without(Ints sum, std::int32_t excess) {
+inline Ints without(Ints sum, std::int32_t excess, const std::int32_t*) {
   return _mm512_sub_epi32(sum, _mm512_set1_epi32(excess));
 }
 
@@ -166,10 +169,10 @@ inline Weights load_weights(const std::uint8_t* from) {
 inline Activations with_opposite(__m512i value) {
   return {value, _mm512_sub_epi8(_mm512_setzero_si512(), value)};
 }
-inline Activations load_activations(const std::int8_t* from) {
+inline Activations load_activations(const Quantum* from) {
   return with_opposite(load_bytes(from));
 }
-inline Activations four_activations(const std::int8_t* from) {
+inline Activations four_activations(const Quantum* from) {
   return with_opposite(repeat_four(from));
 }
 // Σ w q of four each.
@@ -179,7 +182,7 @@ inline void dot_four(Sums& sum, const Weights& weights, const Activations& activ
   const __m512i pairs = _mm512_maddubs_epi16(weights.size, turned);
   sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
-inline Ints without(Ints sum, std::int32_t) { return sum; }
+inline Ints without(Ints sum, std::int32_t, const std::int32_t*) { return sum; }
 
 #endif
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "../sizes.h"
+#include "bytes.h"
 
 namespace dragoman {
 
@@ -163,6 +164,9 @@ inline Ints load_ints(const std::int32_t* from) {
 inline Ints add_ints(const Ints& a, const Ints& b) {
   return each_int([](int32x4_t p, int32x4_t q) { return vaddq_s32(p, q); }, a, b);
 }
+inline Ints times_128(const Ints& x) {
+  return each_int([](int32x4_t p) { return vshlq_n_s32(p, 7); }, x);
+}
 inline Ints larger_int(const Ints& a, const Ints& b) {
   return each_int([](int32x4_t p, int32x4_t q) { return vmaxq_s32(p, q); }, a, b);
 }
@@ -188,7 +192,7 @@ inline std::int32_t largest_of(const Ints& x) {
   return vmaxvq_s32(vmaxq_s32(vmaxq_s32(x.of[0], x.of[1]), vmaxq_s32(x.of[2], x.of[3])));
 }
 // Sixteen integers of -128 … 127 to bytes.
-inline void store_bytes(std::int8_t* to, const Ints& x) {
+inline void store_quanta(Quantum* to, const Ints& x) {
   const int16x8_t low = vcombine_s16(vmovn_s32(x.of[0]), vmovn_s32(x.of[1]));
   const int16x8_t high = vcombine_s16(vmovn_s32(x.of[2]), vmovn_s32(x.of[3]));
   vst1q_s8(to, vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
@@ -227,11 +231,12 @@ constexpr int kWeightRegisters = 1, kOtherRegisters = 3;
 inline Sums zero_sums() { return vdupq_n_s32(0); }
 inline void store_sums(std::int32_t* to, Sums sums) { vst1q_s32(to, sums); }
 
+inline Ints excess_of(const Ints& quanta) { return times_128(quanta); }
 inline Weights load_weights(const std::uint8_t* from) {
   return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(128)));
 }
-inline Activations load_activations(const std::int8_t* from) { return vld1q_s8(from); }
-inline Activations four_activations(const std::int8_t* from) {
+inline Activations load_activations(const Quantum* from) { return vld1q_s8(from); }
+inline Activations four_activations(const Quantum* from) {
   std::int32_t bytes;
   std::memcpy(&bytes, from, sizeof bytes);
   return vreinterpretq_s8_s32(vdupq_n_s32(bytes));
@@ -258,7 +263,7 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
 
 #endif
 
-inline const Ints& without(const Ints& sum, std::int32_t) { return sum; }
+inline const Ints& without(const Ints& sum, std::int32_t, const std::int32_t*) { return sum; }
 
 // Sixteen registers to the sum of each, in their order.
 inline void sums_of(const Sums* from, std::int32_t* to) {
