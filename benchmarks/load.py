@@ -35,26 +35,28 @@ class Level:
 
 
 class Client:
-    """One connection that is kept alive; its texts go from English to `target`."""
+    """One connection that is kept alive; its texts go from English to `target`, to `path`."""
 
-    def __init__(self, url: str, *, target: str = "zh") -> None:
+    def __init__(self, url: str, *, target: str = "zh", path: str = "/translate") -> None:
         parts = urlsplit(url)
         if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.port is None:
             raise ValueError(f"{url} is not a loopback address with a port")
         self._host = parts.hostname
         self._port = parts.port
         self._target = target
+        self._path = path
+        self._text_name = "texts" if path.startswith("/v1/") else "q"
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def translate(self, text: str) -> tuple[int, str]:
-        """Status and translation of one sentence."""
-        body = json.dumps({"q": text, "source": "en", "target": self._target}).encode()
+        """Status and translation of one sentence; of `/v1/` the whole reply."""
+        body = json.dumps({self._text_name: text, "source": "en", "target": self._target}).encode()
         head = (
-            f"POST /translate HTTP/1.1\r\nhost: {self._host}\r\n"
+            f"POST {self._path} HTTP/1.1\r\nhost: {self._host}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         status, content = await self._exchange(head.encode() + body)
-        return status, json.loads(content).get("translatedText", "")
+        return status, json.loads(content).get("translatedText", content.decode())
 
     async def get(self, path: str) -> str:
         """Body of a GET."""
@@ -81,7 +83,13 @@ class Client:
 
 
 async def run_level(
-    url: str, texts: Sequence[str], *, num_clients: int, seconds: float, max_requests: int
+    url: str,
+    texts: Sequence[str],
+    *,
+    num_clients: int,
+    seconds: float,
+    max_requests: int,
+    path: str = "/translate",
 ) -> Level:
     """Let `num_clients` work until the time is over or the requests are used up."""
     level = Level(num_clients=num_clients)
@@ -90,7 +98,7 @@ async def run_level(
     deadline = started + seconds
     async with asyncio.TaskGroup() as group:
         for _ in range(num_clients):
-            group.create_task(_work(Client(url), supply, level, deadline))
+            group.create_task(_work(Client(url, path=path), supply, level, deadline))
     level.wall_seconds = time.perf_counter() - started
     return level
 

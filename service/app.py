@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from model.errors import DragomanError
 from service.access.access import Access, AccessPolicy, key_wanted_first
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
@@ -42,6 +41,7 @@ from service.front import Front
 from service.glossaries.keeping import Glossaries, glossaries_of
 from service.http.body import BodyReader, BodyReaders
 from service.http.cors import Cors
+from service.http.direct import ANSWERED, DirectRoutes, Endpoint, endpoints_of
 from service.http.middleware import Edge, note_problem
 from service.http.replies import error_reply
 from service.models.routing import RoutingTable
@@ -97,10 +97,11 @@ def create_app(
     app = _bare_app(
         _lifespan(front, limiter, keys, spans, documents=documents, glossaries=glossaries)
     )
-    paths = _add_routes(app, front, access, documents, glossaries)
+    paths, endpoints = _add_routes(app, front, access, documents, glossaries)
     app.state.keys = keys  # `service.server` reloads them
-    for error_type in (DragomanError, HTTPException):
+    for error_type in ANSWERED:
         app.add_exception_handler(error_type, _answer_error)
+    app.add_middleware(DirectRoutes, endpoints=endpoints, on_error=_answer_error)
     if settings.cors_origins:
         _allow_origins(app, settings.cors_origins)
     app.add_middleware(
@@ -205,8 +206,9 @@ def _add_routes(
     access: Access,
     documents: DocumentQueue | None,
     glossaries: Glossaries,
-) -> list[str]:
-    """Add every route; their paths, those of the documentation included."""
+) -> tuple[list[str], dict[tuple[str, str], Endpoint]]:
+    """Add every route; their paths, those of the documentation included, and direct endpoints."""
+    endpoints: dict[tuple[str, str], Endpoint] = {}
     paths = [path for route in app.routes if (path := getattr(route, "path", None))]
     admission = Admission(front=front, access=access, readers=_body_readers(front))
     for router in (
@@ -222,7 +224,8 @@ def _add_routes(
     ):
         app.include_router(router)
         paths += [route.path for route in router.routes if isinstance(route, Route)]
-    return paths
+        endpoints |= endpoints_of(router.routes)
+    return paths, endpoints
 
 
 def _document_routers(

@@ -18,6 +18,9 @@ _ExceptionInfo = (
 )
 
 
+_ENCODER = json.JSONEncoder(default=str)
+
+
 class JsonFormatter(logging.Formatter):
     """One log record as one line of JSON.
 
@@ -37,7 +40,7 @@ class JsonFormatter(logging.Formatter):
             line.update(fields)
         if record.exc_info:
             line.update(_exception_fields(record.exc_info))
-        return json.dumps(line, default=str)
+        return _ENCODER.encode(line)
 
 
 def _exception_fields(info: _ExceptionInfo) -> dict[str, object]:

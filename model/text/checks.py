@@ -149,7 +149,7 @@ def is_copy(source: str, target: str) -> bool:
     if source.casefold().strip() != target.casefold().strip():
         return False
     num_words = sum(any(map(str.isalpha, word)) for word in source.split())
-    return num_words >= _MIN_COPIED_WORDS or sum(map(_is_wide, source)) > _MIN_COPIED_WORDS
+    return num_words >= _MIN_COPIED_WORDS or _num_wide(source) > _MIN_COPIED_WORDS
 
 
 def _whole_numbers(text: str) -> Counter[str]:
@@ -173,8 +173,11 @@ def _western(digits: str) -> str:
 
 
 def _size(text: str) -> int:
-    return sum(_WIDE if _is_wide(character) else 1 for character in text)
+    return len(text) + (_WIDE - 1) * _num_wide(text)
 
 
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in {"W", "F"}
+def _num_wide(text: str) -> int:
+    if text.isascii():
+        return 0
+    widths = Counter(map(unicodedata.east_asian_width, text))
+    return widths["W"] + widths["F"]

@@ -120,13 +120,17 @@ def best_of(piece: Piece[OutputT]) -> Piece[OutputT]:
 
     It says how many there were.
     """
+    num_tries, translated = piece.segment.num_tries, piece.translated
+    is_only = piece.earlier is None
+    if is_only and translated is not None and translated.quality.num_tries == num_tries:
+        return piece
     tries = [piece]
     while tries[-1].earlier is not None:
         tries.append(tries[-1].earlier)
     chosen = min(reversed(tries), key=_num_failed)
     if chosen.translated is None:
         return replace(chosen, earlier=None)
-    quality = replace(chosen.translated.quality, num_tries=piece.segment.num_tries)
+    quality = replace(chosen.translated.quality, num_tries=num_tries)
     return replace(chosen, translated=replace(chosen.translated, quality=quality), earlier=None)
 
 

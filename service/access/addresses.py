@@ -5,6 +5,7 @@ send that header, so without a trusted proxy it is not read at all.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 from service.networks import Network
@@ -15,6 +16,8 @@ UNKNOWN = "unknown"
 
 _MAX_LENGTH = 64
 _CLIENT_BITS_IPV6 = 64
+_MAX_KEPT = 1024
+"""Addresses whose meaning is kept: a client that stays connected has it worked out once."""
 
 
 def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Network]) -> str:
@@ -44,6 +47,7 @@ def client_of(peer: str | None, forwarded: Sequence[str], trusted: Iterable[Netw
     return _client(address)
 
 
+@lru_cache(maxsize=_MAX_KEPT)
 def _parse(text: str) -> Address | None:
     """An address as proxies write it: bare, in brackets, with a port."""
     if len(text) > _MAX_LENGTH:
@@ -59,6 +63,7 @@ def _parse(text: str) -> Address | None:
     return getattr(address, "ipv4_mapped", None) or address
 
 
+@lru_cache(maxsize=_MAX_KEPT)
 def _client(address: Address) -> str:
     if isinstance(address, IPv4Address):
         return str(address)

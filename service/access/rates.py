@@ -13,11 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from limits import RateLimitItemPerMinute
-from limits.aio.storage import SlidingWindowCounterSupport
-
 from model.errors import ConfigError
-from service.access.windows import LocalWindows
+from service.access.windows import LocalWindows, Windows
 
 if TYPE_CHECKING:
     from redis.asyncio import ConnectionPool
@@ -37,7 +34,7 @@ _KEY_PREFIX = "dragoman"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Redis:
     pool: "ConnectionPool"
-    windows: SlidingWindowCounterSupport
+    windows: Windows
     errors: tuple[type[Exception], ...]
 
 
@@ -71,7 +68,7 @@ class RateLimiter:
         Returns:
             None if it was counted, else the seconds after which it could be.
         """
-        key = RateLimitItemPerMinute(limit).key_for(kind, identity)
+        key = f"LIMITER/{kind}/{identity}/{limit}/1/minute"  # as `limits` names it
         redis = self._redis
         if redis is not None and self._clock() >= self._retry_at:
             try:
@@ -153,9 +150,7 @@ def _unusable(what: str, error: Exception) -> ConfigError:
     )
 
 
-async def _spend(
-    windows: SlidingWindowCounterSupport, key: str, limit: int, cost: int
-) -> float | None:
+async def _spend(windows: Windows, key: str, limit: int, cost: int) -> float | None:
     if await windows.acquire_sliding_window_entry(key, limit, WINDOW_SECONDS, cost):
         return None
     previous, previous_ttl, current, current_ttl = await windows.get_sliding_window(

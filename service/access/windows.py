@@ -1,19 +1,31 @@
 """Counts of the last minutes in this process, in constant time and bounded memory.
 
-Owns the in-process counterpart of `limits`' Redis storage, with the same approximation: the
-window before this one counts by the part of it that the last `expiry` seconds still cover. The
-library's own memory storage is not used because every hit walks over every counter there is,
-on the event loop.
+Owns what is asked of counts, here or in Redis, under the names that `limits` has for it; that
+library is imported with Redis alone, as it takes a tenth of a second. What counts here has the same
+approximation as its storage in Redis: the window before this one counts by the part of it that the
+last `expiry` seconds still cover. The library's own memory storage is not used because every hit
+walks over every counter there is, on the event loop.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
-
-from limits.aio.storage import SlidingWindowCounterSupport
+from typing import Protocol
 
 MAX_COUNTERS = 100_000
+
+
+class Windows(Protocol):
+    """Sliding windows, wherever they are counted."""
+
+    async def acquire_sliding_window_entry(
+        self, key: str, limit: int, expiry: int, amount: int = 1
+    ) -> bool:
+        """Count `amount` hits if `limit` allows them all."""
+
+    async def get_sliding_window(self, key: str, expiry: int) -> tuple[int, float, int, float]:
+        """Hits and remaining seconds of the previous window, and of the current one."""
 
 
 @dataclass(slots=True)
@@ -31,7 +43,7 @@ class _Counter:
             self.index = index
 
 
-class LocalWindows(SlidingWindowCounterSupport):
+class LocalWindows:
     """Sliding windows in memory.
 
     When there are more than `max_counters`, those that were not used for longest are forgotten.
@@ -74,7 +86,3 @@ class LocalWindows(SlidingWindowCounterSupport):
         counter.move_to(int(index))
         seconds_left = expiry - seconds_in
         return counter.previous, seconds_left, counter.current, seconds_left + expiry
-
-    async def clear_sliding_window(self, key: str, expiry: int) -> None:  # noqa: ARG002  # its base's
-        """Forget one counter."""
-        self._counters.pop(key, None)

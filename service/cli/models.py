@@ -56,9 +56,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.remote and (source is None or target is None):
         raise ConfigError("--remote needs --from and --to: the registries have thousands of models")
     _print_local(arguments.checkpoint or named_checkpoints(os.environ), source, target)
-    if arguments.remote and source is not None and target is not None:
+    if source is not None and target is not None:
         print()
-        _print_remote(source, target)
+        if arguments.remote:
+            _print_remote(source, target)
+        else:
+            flags = f"--from {arguments.source_language} --to {arguments.target_language}"
+            print(f"what can be had: dragoman models {flags} --remote")
     return 0
 
 

@@ -9,9 +9,9 @@ stays the server's own and a disconnect is seen.
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.errors import SegmentFailedError
@@ -31,6 +31,7 @@ from service.telemetry.route_names import RouteNames
 
 _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
+_SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 
 
 class Edge:
@@ -70,50 +71,30 @@ class Edge:
         started = self._clock()
         context = RequestContext(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
         attach_context(scope, context)
-        status = NO_ANSWER
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = context.request_id
-                if self._is_leaving():
-                    headers["connection"] = "close"
-                for name, value in SECURITY_HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
+        answer = _Answer(send, request_id=context.request_id, is_leaving=self._is_leaving)
         self._metrics.request_started()
         try:
-            await self._answer(scope, receive, send_and_note, context)
+            await self._answer(scope, receive, answer, context)
         finally:
-            self._note_end(scope, context, status, self._clock() - started)
+            self._note_end(scope, context, answer.status, self._clock() - started)
 
     async def _answer(
-        self, scope: Scope, receive: Receive, send: Send, context: RequestContext
+        self, scope: Scope, receive: Receive, answer: "_Answer", context: RequestContext
     ) -> None:
-        has_started = False
-
-        async def send_and_watch(message: Message) -> None:
-            nonlocal has_started
-            has_started = True
-            await send(message)
-
         try:
-            await self._app(scope, receive, send_and_watch)
+            await self._app(scope, receive, answer)
         except asyncio.CancelledError:  # it outlived the time that the server has to close
-            if has_started or not self._is_leaving():
+            if answer.has_started or not self._is_leaving():
                 raise
             problem = draining().problem
             context.code = problem.code
-            await error_reply(problem, {"connection": "close"})(scope, receive, send)
+            await error_reply(problem, {"connection": "close"})(scope, receive, answer)
         except Exception as error:
             problem = problem_of(error)
             context.code = problem.code
             log_failure(context, error)
-            if not has_started:
-                await error_reply(problem)(scope, receive, send)
+            if not answer.has_started:
+                await error_reply(problem)(scope, receive, answer)
 
     def _request_id(self, scope: Scope) -> str:
         given = Headers(scope=scope).get("x-request-id", "")
@@ -147,6 +128,46 @@ class Edge:
         }
         fields |= {name: value for name, value in counts.items() if value is not None}
         _LOGGER.log(_level(route, status), "request", extra={"fields": fields})
+
+
+class _Answer:
+    """What is sent as the answer to one request, with the headers that every answer has.
+
+    Args:
+        send: The server's.
+        request_id: Of the request.
+        is_leaving: Whether the server leaves.
+
+    Attributes:
+        status: As it was sent; `NO_ANSWER` before.
+        has_started: Whether anything was sent.
+    """
+
+    def __init__(self, send: Send, *, request_id: str, is_leaving: Callable[[], bool]) -> None:
+        self._send = send
+        self._request_id = request_id
+        self._is_leaving = is_leaving
+        self.status = NO_ANSWER
+        self.has_started = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of the answer."""
+        self.has_started = True
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = self._completed(message.get("headers", ()))
+        await self._send(message)
+
+    def _completed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Headers of an answer, names in small letters, with those that it lacks."""
+        own = {b"x-request-id": self._request_id.encode("ascii")}
+        if self._is_leaving():
+            own[b"connection"] = b"close"
+        completed = [header for header in headers if header[0] not in own]
+        given = {name for name, _ in completed}
+        completed += own.items()
+        completed += (header for header in _SECURITY_HEADERS if header[0] not in given)
+        return completed
 
 
 def _ids(context: RequestContext) -> dict[str, str]:

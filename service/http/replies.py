@@ -26,6 +26,9 @@ class ErrorReply(BaseModel):
     limit: str | int | float | bool | None = Field(description="What would have been accepted.")
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
 class JsonReply(Response):
     """Compact UTF-8 JSON; an unpaired surrogate, which UTF-8 has no bytes for, becomes "?"."""
 
@@ -33,8 +36,7 @@ class JsonReply(Response):
 
     def render(self, content: object) -> bytes:
         """The bytes of `content`."""
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "replace")
+        return _ENCODER.encode(content).encode("utf-8", "replace")
 
 
 def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:

@@ -41,7 +41,8 @@ class Rollout:
         on_finished: Called with the segments of every request that were translated.
         on_given_up: Called when the engine of a deployment is lost and none will be started again.
         may_replace: Whether a deployment whose files have changed may be replaced now.
-        on_found: Called in a thread with the languages of a load, before its engine starts.
+        on_found: Called in a thread with the languages of a load, while its engine starts; it is
+            ready when both are.
 
     Attributes:
         routes: Which deployment has which checkpoint.
@@ -58,7 +59,7 @@ class Rollout:
         on_finished: SegmentsFinished | None,
         on_given_up: Callable[[], None],
         may_replace: Callable[[], bool],
-        on_found: Callable[[Collection[str]], None] | None = None,
+        on_found: Callable[[Collection[str]], None] = lambda _: None,
     ) -> None:
         self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
         self._settings = settings
@@ -113,8 +114,22 @@ class Rollout:
         unconverted = await convert_packages(settings.checkpoint)
         read = partial(load_checkpoints, left_out=self._left_out, unconverted=unconverted)
         found = await asyncio.to_thread(read, settings.checkpoint)
-        if self._on_found is not None:
-            await asyncio.to_thread(self._on_found, found.languages)
+        telling = asyncio.create_task(asyncio.to_thread(self._on_found, found.languages))
+        try:
+            deployment = await self._open_all(found)
+        except BaseException:
+            telling.cancel()
+            raise
+        try:
+            await telling
+        except BaseException:
+            await deployment.supervisor.close()
+            raise
+        return deployment
+
+    async def _open_all(self, found: Checkpoints) -> Deployment:
+        """A deployment of the checkpoints that were found, as far as the budget goes."""
+        settings = self._settings
         return await Deployment.open(
             settings,
             found.within(settings.memory_budget, settings.pinned),

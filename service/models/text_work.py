@@ -1,7 +1,8 @@
-"""Work on texts, off the event loop: on the text thread, a few thousand characters at a time.
+"""Work on texts: on the text thread, a few thousand characters at a time; a line or two at once.
 
 Owns the pieces in which it is handed over, so that one long request does not keep the others
-waiting. What is done to a text is its caller's.
+waiting, and which texts are so short that handing them over costs more than the work. What is done
+to a text is its caller's.
 """
 
 import asyncio
@@ -13,6 +14,12 @@ from typing import TypeVar
 from service.priority import Priority
 
 _CHARACTERS_PER_PIECE = 4_000
+_SHORT_CHARACTERS = 256
+"""Of texts that the event loop has the time for: a third of a millisecond in all its steps, three
+of what is nothing but marks or line breaks. Another thread would keep it waiting for as long, as
+one of them runs at a time."""
+_CHARACTERS_PER_TEXT = 16
+"""What every text counts besides its own: an empty one is work too."""
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -37,6 +44,8 @@ class TextWork:
         items: Sequence[T],
         sizes: Sequence[int],
         priority: Priority,
+        *,
+        is_quick: bool = False,
     ) -> AsyncIterator[U]:
         """`function` of every item, in order.
 
@@ -45,13 +54,24 @@ class TextWork:
             items: What it is called with.
             sizes: Characters of each.
             priority: The class of the request.
+            is_quick: Its time depends on the characters alone: where they are few, it is called
+                here.
         """
+        if is_quick and are_short(sizes):
+            for item in items:
+                yield function(item)
+            return
         loop = asyncio.get_running_loop()
         for piece in _pieces(items, sizes):
             async with self._bulk_turn if priority == "bulk" else nullcontext():
                 done = await loop.run_in_executor(self._thread, _map_all, function, piece)
             for result in done:
                 yield result
+
+
+def are_short(sizes: Sequence[int]) -> bool:
+    """Whether texts of so many characters are prepared sooner than handed to a thread."""
+    return sum(sizes) + _CHARACTERS_PER_TEXT * len(sizes) <= _SHORT_CHARACTERS
 
 
 def _map_all(function: Callable[[T], U], items: Sequence[T]) -> list[U]:

@@ -5,8 +5,8 @@ Owns what passes between the contracts, which check values and write replies, an
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from model.config import Sampling, StoppingRule
 from model.documents.document import DocumentOptions
@@ -99,6 +99,15 @@ class TranslationRequest:
     diversity: float = 0.0
     with_attention: bool = False
     tally: SegmentTally | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """What is done to its texts depends on their length alone: little where they are short."""
+        return not (self.glossary or self.target_prefixes or self.num_alternatives)
+
+    def in_class(self, priority: Priority) -> Self:
+        """The same request with the class that its segments turned out to be in."""
+        return self if priority == self.priority else replace(self, priority=priority)
 
     @property
     def controls(self) -> list[Control]:

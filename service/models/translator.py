@@ -120,7 +120,7 @@ class OnlineTranslator:
             texts, priority = await self.search(
                 request, hop.pair, deadline=deadline, on_done=on_done
             )
-            return await self._finish(texts, replace(request, priority=priority))
+            return await self._finish(texts, request.in_class(priority))
 
     async def search(
         self,
@@ -145,7 +145,7 @@ class OnlineTranslator:
         drafts = await self._drafts(request, pair)
         jobs = self._jobs(drafts, request, pair)
         priority = jobs[0].priority if jobs else request.priority
-        request = replace(request, priority=priority)
+        request = request.in_class(priority)
         found = partial(searched, request=request)
         if on_done is not None:
             parts = Parts(drafts, on_done)
@@ -228,9 +228,7 @@ class OnlineTranslator:
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
     ) -> list[U]:
-        """`function` of what belongs to each text of the request, on the text thread."""
-        sizes = [len(text) for text in request.texts]
-        return [result async for result in self.map(function, items, sizes, request.priority)]
+        return [result async for result in self._each(function, items, request)]
 
     async def _finish(
         self, texts: Sequence[SearchedText], request: TranslationRequest
@@ -257,9 +255,8 @@ class OnlineTranslator:
         limit = self._segment_search.max_request_segments
         drafts: list[Draft[Hypothesis]] = []
         tally = request.tally or SegmentTally()
-        sizes = [len(text) for text in request.texts]
         asked = list(zip(request.texts, request.controls, strict=True))
-        async for text in self.map(draft, asked, sizes, request.priority):
+        async for text in self._each(draft, asked, request):
             drafts.append(text)
             num_segments = self._segment_search.counted(len(text.asked), tally)
             if num_segments > limit:
@@ -300,6 +297,13 @@ class OnlineTranslator:
                 )
             )
         return jobs
+
+    def _each(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> AsyncIterator[U]:
+        """`function` of what belongs to each text of the request, as it is done."""
+        sizes, priority = [len(text) for text in request.texts], request.priority
+        return self._text_work.map(function, items, sizes, priority, is_quick=request.is_plain)
 
     def map(
         self,

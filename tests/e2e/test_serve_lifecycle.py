@@ -153,10 +153,9 @@ def test_after_the_drain_a_second_signal_leaves_who_does_not_read(
         server.signal(signal.SIGTERM)
         while '"drained"' not in log.read_text():
             time.sleep(POLL_SECONDS)
-        began = time.monotonic()
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
-        assert time.monotonic() - began < 4.0  # uvicorn alone waits for five
+    assert "timeout graceful shutdown exceeded" not in log.read_text()  # what uvicorn alone says
     assert "Exception" not in log.read_text()
 
 

@@ -52,8 +52,8 @@ async def _send(server: RunningServer, request: bytes) -> asyncio.StreamWriter:
 
 
 def _raw_request(texts: list[str]) -> bytes:
-    body = json.dumps({"q": texts, "source": "en", "target": "zh"}).encode()
-    head = "POST /translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
+    body = json.dumps({"texts": texts, "target": "zh-Hans", "beam_size": 4}).encode()
+    head = "POST /v1/translate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
@@ -65,9 +65,11 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
         arrived = before["dragoman_received_segments_total"] + 200 * len(TEXTS)
         while slow_server.metrics()["dragoman_received_segments_total"] < arrived:  # noqa: ASYNC110
             await asyncio.sleep(POLL_SECONDS)
-        assert _gauges(slow_server)["queued_segments"] > 1000
-        for writer in writers:
-            writer.close()
+        try:
+            assert _gauges(slow_server)["queued_segments"] > 1000
+        finally:
+            for writer in writers:
+                writer.close()
 
     asyncio.run(scenario())
     _wait_idle(slow_server)
@@ -83,7 +85,7 @@ def test_200_clients_that_disconnect_leave_nothing_behind(slow_server: RunningSe
     )
     assert finished + cancelled == received >= 200 * len(TEXTS)  # some are tried twice
     assert cancelled > finished
-    gone = after["dragoman_requests_total{route=/translate,status=499}"]
+    gone = after["dragoman_requests_total{route=/v1/translate,status=499}"]
     assert gone == pytest.approx(200, abs=20)
     with slow_server.client() as client:
         reply = client.post("/translate", json={"q": "A cat.", "source": "en", "target": "zh"})

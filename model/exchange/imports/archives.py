@@ -28,6 +28,7 @@ MAX_RATIO = 100
 
 _RATIO_FROM_BYTES = 64 * 2**20
 _CHUNK_BYTES = 2**20
+_ZIP_BEGINS = b"PK\x03\x04"
 _REGULAR_FILE = 0o100000
 _KIND = 0o170000
 _UNREADABLE = (
@@ -64,6 +65,8 @@ def unpacked(source: Path) -> Iterator[Path]:
             that is wrong with its listing is told.
     """
     if not is_file(source, _refused) or not (is_zip(source) or is_tar(source)):
+        if _is_cut_short(source):
+            raise ForeignModelError(source, ["is a zip archive without its end: it is truncated"])
         yield source
         return
     with tempfile.TemporaryDirectory(prefix="dragoman-import-") as folder:
@@ -88,6 +91,16 @@ def is_zip(path: Path) -> bool:
             name.endswith("data.pkl") for name in names
         )
     except _UNREADABLE:
+        return False
+
+
+def _is_cut_short(path: Path) -> bool:
+    """Whether a file begins as a zip archive does, and has not the directory at its end."""
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(_ZIP_BEGINS)) == _ZIP_BEGINS
+        return begins and not zipfile.is_zipfile(path)
+    except OSError:
         return False
 
 

@@ -37,6 +37,7 @@ from service.api.deepl.request import (
 from service.api.receiving import owner_of
 from service.front import Front
 from service.glossaries.keeping import Glossaries
+from service.http.direct import DirectRoute
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
 
@@ -67,19 +68,23 @@ def build_router(admission: Admission, glossaries: Glossaries) -> APIRouter:
     router = APIRouter(tags=["DeepL"])
     contract = DeepL(front=admission.front)
 
-    @router.post(
-        "/v2/translate",
-        summary="Translate texts, as DeepL does",
-        responses=TRANSLATE_RESPONSES,
-        openapi_extra=translate_operation(admission.front.settings),
-        dependencies=[DOCUMENTED],
-    )
     @answered
     async def translate(request: Request) -> Response:
         caller, values = await admission.read(request, contract)
         job, asked = contract.parse(values)
         job = await _with_glossary(job, asked, caller, glossaries)
         return contract.reply(await admission.translate(request, caller, job), asked)
+
+    router.add_api_route(
+        "/v2/translate",
+        translate,
+        methods=["POST"],
+        summary="Translate texts, as DeepL does",
+        responses=TRANSLATE_RESPONSES,
+        openapi_extra=translate_operation(admission.front.settings),
+        dependencies=[DOCUMENTED],
+        route_class_override=DirectRoute,
+    )
 
     @router.post("/v2/usage", include_in_schema=False)
     @router.get(

@@ -38,6 +38,7 @@ from service.api.libretranslate.suggestions import (
     suggestion,
 )
 from service.front import Front
+from service.http.direct import DirectRoute
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
 
@@ -72,15 +73,19 @@ def build_router(admission: Admission) -> APIRouter:
     contract = LibreTranslate(front=front)
     language_list = LanguageList()
 
-    @router.post(
+    async def translate(request: Request) -> Response:
+        return await admission.answer(request, contract)
+
+    router.add_api_route(
         "/translate",
+        translate,
+        methods=["POST"],
         summary="Translate texts",
         responses=TRANSLATE_RESPONSES,
         openapi_extra=translate_operation(front.settings),
         dependencies=[DOCUMENTED],
+        route_class_override=DirectRoute,
     )
-    async def translate(request: Request) -> Response:
-        return await admission.answer(request, contract)
 
     @router.post(
         "/detect",

@@ -144,7 +144,8 @@ def _example(example: Example) -> Iterator[str]:
         rows = example.body.count("\n") + 1
         yield f'<textarea rows="{rows}" spellcheck="false" aria-label="Body of {name}">'
         yield f"{escape(example.body)}</textarea>"
-    yield f'<p><button class="button" aria-label="Try {name}">Try it</button> <output></output></p>'
+    yield f'<p><button class="button" aria-label="Try it: {name}">Try it</button>'
+    yield "<output></output></p>"
     yield f'<pre class="answer" tabindex="0" aria-label="Answer of {name}" hidden></pre></form>'
 
 

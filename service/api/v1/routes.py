@@ -16,6 +16,7 @@ from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
 from service.api.v1.request import Asked, parse, request_body
 from service.api.v1.stream import STREAM_RESPONSES, DragomanStream
 from service.front import Front
+from service.http.direct import DirectRoute
 from service.http.events import EventStream
 from service.http.replies import JsonReply
 from service.models.translation import TranslatedText, TranslationRequest
@@ -44,7 +45,7 @@ class DragomanV1:
 
 def build_router(admission: Admission) -> APIRouter:
     """The routes of this contract."""
-    router = APIRouter(prefix="/v1", tags=["Dragoman"])
+    router = APIRouter(prefix="/v1", tags=["Dragoman"], route_class=DirectRoute)
     contract = DragomanV1(front=admission.front)
     stream_contract = DragomanStream(front=admission.front)
 

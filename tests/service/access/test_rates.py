@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from limits import RateLimitItemPerMinute
 
 from model.errors import ConfigError
 from service.access.rates import RETRY_SECONDS, WINDOW_SECONDS, RateLimiter, _Redis, seconds_until
@@ -33,6 +34,13 @@ def redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 def _allowed(answers: list[float | None]) -> list[bool]:
     return [answer is None for answer in answers]
+
+
+def test_counts_have_the_keys_of_the_library_that_counts_in_redis() -> None:
+    limiter = RateLimiter(Clock())
+    asyncio.run(limiter.spend("requests", "address:a", limit=7))
+    expected = RateLimitItemPerMinute(7).key_for("requests", "address:a")
+    assert list(limiter._local._counters) == [expected]
 
 
 def test_who_and_kind_are_counted_apart() -> None:

@@ -38,12 +38,10 @@ def test_a_cost_is_spent_whole_or_not_at_all() -> None:
     assert [_hit(windows, amount=amount) for amount in (7, 4, 3, 1)] == [True, False, True, False]
 
 
-def test_counters_are_apart_and_one_can_be_cleared() -> None:
+def test_counters_are_apart() -> None:
     windows = LocalWindows(Clock())
     assert _hit(windows, "a", amount=10)
     assert _hit(windows, "b", amount=10)
-    asyncio.run(windows.clear_sliding_window("a", EXPIRY))
-    assert _hit(windows, "a", amount=10)
     assert not _hit(windows, "b")
 
 

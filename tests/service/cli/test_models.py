@@ -41,9 +41,13 @@ def test_only_a_direction_is_listed(capsys: Output) -> None:
     assert main(["pull", "argos:en-zh"]) == 0
     capsys.readouterr()
     assert main(["models", "--from", "en", "--to", "zh"]) == 0
-    assert "argos-en-zh" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "argos-en-zh" in shown
+    assert shown.splitlines()[-1].endswith(": dragoman models --from en --to zh --remote")
     assert main(["models", "--from", "de"]) == 0
-    assert "nothing for that direction" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "nothing for that direction" in shown
+    assert "--remote" not in shown
 
 
 def test_what_can_be_had_is_listed(capsys: Output) -> None:

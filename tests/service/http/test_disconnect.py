@@ -80,3 +80,26 @@ def test_cancelling_the_waiter_cancels_the_work() -> None:
 
     asyncio.run(scenario())
     assert events == ["released"]
+
+
+def test_a_task_goes_on_after_its_client_has_gone() -> None:
+    async def scenario() -> int:
+        gone = asyncio.Event()
+        gone.set()
+        with pytest.raises(ClientGoneError):
+            await unless_gone(_request(gone), asyncio.sleep(60))
+        await asyncio.sleep(0)
+        task = asyncio.current_task()
+        assert task is not None
+        return task.cancelling()
+
+    assert asyncio.run(scenario()) == 0
+
+
+def test_a_timeout_of_the_caller_is_no_client_that_has_gone() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(0):
+            await unless_gone(_request(asyncio.Event()), asyncio.sleep(60))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(scenario())

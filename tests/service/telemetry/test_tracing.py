@@ -32,7 +32,7 @@ print([name for name in sys.modules if name.startswith(
     ("opentelemetry.sdk", "opentelemetry.exporter", "service.telemetry.spans"))])
 print([middleware.cls.__name__ for middleware in app.user_middleware])
 """
-    assert _run(program).splitlines() == ["[]", "['Edge']"]
+    assert _run(program).splitlines() == ["[]", "['Edge', 'DirectRoutes']"]
 
 
 def test_without_the_extra_the_start_fails_and_says_what_to_install(

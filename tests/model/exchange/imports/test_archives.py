@@ -132,6 +132,14 @@ def test_a_truncated_archive_is_one_error(tmp_path: Path, pack: object) -> None:
     assert "cannot be unpacked" in problems_of(path)
 
 
+@pytest.mark.parametrize("size", [30, 30_000])
+def test_a_zip_archive_without_its_end_is_truncated(tmp_path: Path, size: int) -> None:
+    data = bytes(torch.randint(256, (60_000,), dtype=torch.uint8).tolist())
+    path = zip_of(tmp_path / "package.argosmodel", {"data": data})
+    path.write_bytes(path.read_bytes()[:size])
+    assert problems_of(path) == "is a zip archive without its end: it is truncated"
+
+
 def test_a_file_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "zip", "w") as archive:
         archive.writestr("one", "1")
