@@ -2,7 +2,8 @@
 
 Owns what counts as such a sentence, how it is written as networks know sentences, and how the
 translation gets its casing. Networks are trained on sentences in ordinary casing and copy others
-or take them for names. A sentence in any other casing is never touched.
+or take them for names. A sentence in any other casing is never touched, and neither is one with
+letters that have no case: what is in capitals between Chinese characters is an abbreviation.
 """
 
 import re
@@ -36,12 +37,17 @@ def casing_of(text: str, language: str) -> Casing | None:
         return None
     if not any(map(str.islower, text)):
         is_sentence = len(words) > 1 and letters >= _MIN_LETTERS
-        return "upper" if text.isupper() and (is_sentence or letters > _MIN_LETTERS) else None
+        is_long_enough = is_sentence or letters > _MIN_LETTERS
+        return "upper" if is_long_enough and all(map(str.isupper, "".join(words))) else None
     if primary_language(language) in _NO_TITLES:
         return None
-    titled = [word for word in words if word[0].isupper() and word[1:] == word[1:].lower()]
-    small = [word for word in words if word.islower() and len(word) < _SMALL]
-    return "title" if len(titled) > 2 and len(titled) + len(small) == len(words) else None
+    num_titled = 0
+    for word in words:
+        if word[0].isupper() and word[1:] == word[1:].lower():
+            num_titled += 1
+        elif not word.islower() or len(word) >= _SMALL:
+            return None
+    return "title" if num_titled > 2 else None
 
 
 def lowered(text: str, language: str) -> str:

@@ -19,6 +19,9 @@ from model.text.casing import casing_of, lowered, raised
         ("12:30", None),
         ("请不要触摸", None),
         ("", None),
+        ("TX 单元可以选择各种不同的时钟源，其中外部时钟源较为特殊。", None),
+        ("IDENTIFY を使う", None),
+        ("SPI CLOCK 时钟", None),
     ],
 )
 def test_only_whole_sentences_are_in_a_casing(text: str, casing: str | None) -> None:
