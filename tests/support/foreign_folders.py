@@ -55,15 +55,10 @@ def trained_spm(*, vocabulary_size: int = 260, symbols: tuple[str, ...] = (), **
 
 
 @torch.no_grad()
-def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None) -> None:
+def randomised(reference: PreTrainedModel) -> None:
     """Draw every weight, biases and norms included, so that whatever is mapped wrongly shows.
 
     Wide matrices are drawn narrower, so that networks of released sizes stay within float32.
-
-    Args:
-        reference: A network of transformers.
-        likely: Row of EOS in the output projection, made three times as long, so that some
-            sentences end.
     """
     generator = torch.Generator().manual_seed(0)
     has_sinusoids = reference.config.model_type == "fsmt"  # among the parameters
@@ -76,8 +71,6 @@ def randomised(reference: PreTrainedModel, *, likely: torch.Tensor | None = None
             parameter.normal_(float(is_norm), spread, generator=generator)
     if hasattr(reference, "final_logits_bias"):
         reference.final_logits_bias.normal_(0.0, 0.3, generator=generator)
-    if likely is not None:
-        likely *= 3.0
     reference.eval()
 
 
@@ -127,7 +120,14 @@ def write_t5(folder: Path, *, spm: bytes, head: str = "own", **settings: object)
     reference = T5ForConditionalGeneration(T5Config(**shape))
     if head == "own":
         reference.lm_head.weight = torch.nn.Parameter(torch.zeros_like(reference.shared.weight))
-    randomised(reference, likely=reference.lm_head.weight[reference.config.eos_token_id])
+    randomised(reference)
+    config = reference.config
+    _make_end_likely(
+        reference,
+        reference.lm_head.weight,
+        start_id=config.decoder_start_token_id,
+        eos_id=config.eos_token_id,
+    )
     reference.save_pretrained(folder)
     (folder / "spiece.model").write_bytes(spm)
     return reference
@@ -158,7 +158,8 @@ def write_fsmt(
     }
     reference = FSMTForConditionalGeneration(FSMTConfig(**shape))
     randomised(reference)
-    _make_end_likely(reference)
+    rows = reference.model.decoder.output_projection.weight
+    _make_end_likely(reference, rows, start_id=2, eos_id=2)
     reference.save_pretrained(folder)
     (folder / "merges.txt").write_bytes(merges_file(merges))
     for name, table in (("vocab-src.json", source), ("vocab-tgt.json", target)):
@@ -167,13 +168,14 @@ def write_fsmt(
 
 
 @torch.no_grad()
-def _make_end_likely(reference: PreTrainedModel) -> None:
+def _make_end_likely(
+    reference: PreTrainedModel, rows: torch.Tensor, *, start_id: int, eos_id: int
+) -> None:
     """Give EOS nearly the output row of what is written first, so that some sentences end."""
-    rows = reference.model.decoder.output_projection.weight
-    start, source = torch.tensor([[2]]), torch.arange(4, 12)[None]
+    start, source = torch.tensor([[start_id]]), torch.arange(4, 12)[None]
     best = int(reference(input_ids=source, decoder_input_ids=start).logits[0, 0].argmax())
     noise = torch.randn(rows.shape[1], generator=torch.Generator().manual_seed(2))
-    rows[2] = rows[best] + 0.1 * noise
+    rows[eos_id] = rows[best] + 0.1 * noise
 
 
 def change_json(path: Path, **changes: object) -> None:
