@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.machine import describe_command, describe_machine
-from model.text.detection import TextDetector
-from model.text.language import primary_language
+from model.text.languages.detection import TextDetector
+from model.text.languages.tags import primary_language
 from model.train.data.parallel import find_text, read_lines
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,7 +23,7 @@ from model.config import SearchConfig
 from model.errors import DataError
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
-from model.text.language import LanguagePair, primary_language
+from model.text.languages.tags import LanguagePair, primary_language
 
 ROOT = Path(__file__).resolve().parents[1]
 BEAM_SIZE = 4

@@ -23,13 +23,13 @@ from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
-from model.text.carrying import carry
-from model.text.checks import differs_in_numbers
-from model.text.language import LanguagePair, primary_language
-from model.text.marks import Mark, find_marks
-from model.text.segments import PreparedText, Segment
-from model.text.tokenizer import Tokenizer
-from model.text.tries import STAND_INS
+from model.text.drafts.checks import differs_in_numbers
+from model.text.drafts.segments import PreparedText, Segment
+from model.text.drafts.tries import STAND_INS
+from model.text.languages.tags import LanguagePair, primary_language
+from model.text.marks.carrying import carry
+from model.text.marks.finding import Mark, find_marks
+from model.text.subwords.tokenizer import Tokenizer
 from model.train.data.parallel import read_lines
 
 KINDS: Mapping[str, Sequence[str]] = {

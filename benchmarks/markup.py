@@ -29,11 +29,11 @@ from model.decode.session import Hypothesis
 from model.documents.html import html_template
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
-from model.text.inline_codes import ANY_CODE, class_of, code
-from model.text.language import LanguagePair, primary_language
-from model.text.marks import find_marks
-from model.text.segments import PreparedText, Segment
-from model.text.tokenizer import Tokenizer
+from model.text.drafts.segments import PreparedText, Segment
+from model.text.languages.tags import LanguagePair, primary_language
+from model.text.marks.finding import find_marks
+from model.text.marks.inline_codes import ANY_CODE, class_of, code
+from model.text.subwords.tokenizer import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[1]
 ELEMENTS = (("<b>", "</b>"), ("<i>", "</i>"), ('<a href="x">', "</a>"))

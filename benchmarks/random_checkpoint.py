@@ -23,7 +23,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.presets import preset_network
 
 VOCABULARY_SIZE = 58_101

@@ -21,7 +21,7 @@ from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.evaluate import evaluate
 from model.offline.translator import Translator
-from model.text.language import LanguagePair, primary_language
+from model.text.languages.tags import LanguagePair, primary_language
 from model.train.data.parallel import find_text, read_lines
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,7 +24,7 @@ from model.config import SearchConfig
 from model.loading import Runnable, load_for_decoding
 from model.offline.evaluate import default_tokenizer, score
 from model.offline.translator import Translator
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.data.parallel import iterate_parallel
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -23,10 +23,10 @@ from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
-from model.text.control import Control
-from model.text.glossary import Entry, Glossary, uses_of
-from model.text.language import LanguagePair, primary_language
-from model.text.segments import PreparedText, Segment
+from model.text.constraints.control import Control
+from model.text.constraints.glossary import Entry, Glossary, uses_of
+from model.text.drafts.segments import PreparedText, Segment
+from model.text.languages.tags import LanguagePair, primary_language
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _WIDE = re.compile(r"[\u4e00-\u9fff]+")

@@ -28,7 +28,7 @@ from model.shortlist import Shortlist
 from model.system.allocator import give_back_freed_memory
 from model.system.cores import default_num_threads
 from model.system.devices import device_type
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch

@@ -44,7 +44,7 @@ from service.http.cors import Cors
 from service.http.direct import ANSWERED, DirectRoutes, Endpoint, endpoints_of
 from service.http.middleware import Edge, note_problem
 from service.http.replies import error_reply
-from service.models.routing import RoutingTable
+from service.models.routes.routing import RoutingTable
 from service.settings import Settings, load_settings
 from service.telemetry.metrics import Metrics
 from service.telemetry.request_context import context_of

@@ -1,7 +1,7 @@
 """Folder of the checkpoints: the one that the environment names, or the default.
 
 Owns the meaning of `DRAGOMAN_CHECKPOINT` and of its absence, and of `DRAGOMAN_PREFERRED`. What is
-in the folder is `service.models.checkpoints`.
+in the folder is `service.models.checkpoints.discovery`.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,8 @@
 
 Owns the phase, the refusals that come of it, the limit of requests in flight, and the order in
 which things start and stop. The handlers take a translator from it. Deployments and how one
-replaces another are `service.models.rollout`; HTTP is `service.app`, signals and sockets are
-`service.server`.
+replaces another are `service.models.deployments.rollout`; HTTP is `service.app`, signals and
+sockets are `service.server`.
 """
 
 import asyncio
@@ -21,17 +21,17 @@ from service.engine.messages import LoadedCheckpoint, Ready
 from service.errors import RequestError, overloaded, unavailable
 from service.http.arrivals import Arrivals
 from service.labels import PIVOT, SEVERAL, Served, served_by
-from service.models.catalogue import ModelEntry
-from service.models.deployment import Deployment, InFlight
-from service.models.detection import LanguageDetection
-from service.models.markup import PageWork
-from service.models.registry import Fault, Routes
-from service.models.rollout import Rollout, expire
-from service.models.routing import Route, RoutingTable
-from service.models.segment_search import SegmentsFinished
-from service.models.several_routes import checkpoints_of, translator_of
-from service.models.two_hops import Translator
-from service.models.watch import FolderWatch, keep_watching
+from service.models.checkpoints.catalogue import ModelEntry
+from service.models.checkpoints.watch import FolderWatch, keep_watching
+from service.models.deployments.deployment import Deployment, InFlight
+from service.models.deployments.registry import Fault, Routes
+from service.models.deployments.rollout import Rollout, expire
+from service.models.requests.detection import LanguageDetection
+from service.models.requests.markup import PageWork
+from service.models.routes.routing import Route, RoutingTable
+from service.models.translating.segment_search import SegmentsFinished
+from service.models.translating.several_routes import checkpoints_of, translator_of
+from service.models.translating.two_hops import Translator
 from service.phase import REFUSALS, Phase
 from service.priority import Priority
 from service.settings import Settings

@@ -8,7 +8,7 @@ words. Pure; the instruments are `service.telemetry.metrics`.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 MAX_GONE = 32
 """Pairs that are loaded no more, of which series are kept: long enough to be scraped once more."""

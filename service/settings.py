@@ -16,7 +16,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError, InputError
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE
 from service.checkpoint_folder import default_checkpoints, listed_items
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
@@ -102,7 +102,7 @@ class Settings(BaseSettings):
         load_seconds: Time that a request waits for a checkpoint to be loaded.
         detection: How the languages of texts are told: with statistics in memory of all languages
             that share a script, with a tenth of them ("compact"), or not at all; "auto" has all
-            statistics of up to `service.models.detection.MAX_ACCURATE_LANGUAGES`.
+            statistics of up to `service.models.requests.detection.MAX_ACCURATE_LANGUAGES`.
         segment_cache: Bytes (64M) of translated segments that are kept for whoever asks for the
             same again; 0 keeps none.
         suggestions: File that `POST /suggest` appends to; None refuses suggestions.

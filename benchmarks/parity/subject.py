@@ -22,7 +22,7 @@ from model.exchange.imports.imported import ImportOptions
 from model.loading import load_for_decoding
 from model.native import kernels
 from model.native.network import Int8Network
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 MAX_SOURCE, MAX_TARGET = 40, 24
 BATCH = 25

@@ -29,8 +29,8 @@ from model.checkpoint.weights import load_checkpoint
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
-from model.text.language import LanguagePair
-from model.text.tokenizer import Tokenizer
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.tokenizer import Tokenizer
 from support.ctranslate2_models import RandomSpec, opennmt_pieces, random_directory
 from support.foreign_folders import MADLAD_SYMBOLS, write_fsmt, write_mbart, write_t5
 from support.huggingface_folders import m2m100_folder, marian_folder

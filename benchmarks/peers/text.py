@@ -14,8 +14,8 @@ from sacrebleu.metrics.bleu import BLEU
 from benchmarks.peers.work import Work, rounded_cap
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
+from model.text.drafts.segments import PreparedText
 from model.text.pipeline import TextPipeline, target_cap
-from model.text.segments import PreparedText
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
 DATA_VARIABLE = "DRAGOMAN_DATA"

@@ -26,7 +26,7 @@ from model.checkpoint.verification import verify_parts
 from model.conversion import ConversionError, Problem, convert, is_default
 from model.errors import CheckpointError, ConfigError, shown
 from model.system.paths import is_folder
-from model.text.language import all_pairs
+from model.text.languages.tags import all_pairs
 
 MAX_CONFIG_BYTES = 16 * 2**20
 

@@ -12,7 +12,7 @@ from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, Manifest, Short
 from model.checkpoint.names import name_problem
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
-from model.text.language import LanguagePair, canonical_tag
+from model.text.languages.tags import LanguagePair, canonical_tag
 
 MAX_PREFIX_PIECES = 256
 MAX_LANGUAGES = 2**9

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Literal
 
 from model.config import LengthLimits, ModelConfig, SpecialTokens
-from model.text.language import Language, LanguagePair
-from model.text.moses import MosesBpe
-from model.text.normalisation import Normalisation
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.moses import MosesBpe
+from model.text.subwords.normalisation import Normalisation
 
 CONFIG_FILE = "config.json"
 SCALE_SUFFIX = ".scale"
@@ -106,7 +106,7 @@ class Manifest:
         tensors: How every tensor is stored, by the names of the network's `state_dict`.
         moses: How text becomes pieces where SentencePiece does not; None means that it does.
         languages: Where each is translated into each other: `pairs` are then all of them
-            (`model.text.language.all_pairs`), and the file lists languages and no pairs.
+            (`model.text.languages.tags.all_pairs`), and the file lists languages and no pairs.
         normalisation: How source text is cleaned before it becomes pieces; None leaves it as it is.
         shortlist: What sentences may choose by their source tokens, where that is asked for; None:
             there is no such table.

@@ -1,7 +1,7 @@
 """The tokenizer of a checkpoint: SentencePiece or merges files and vocabularies, read and checked.
 
 Owns which files are read, how large they may be and what is said of one that is damaged. It does
-not own what a tokenizer does with them (`model.text.tokenizer`). Imports no torch.
+not own what a tokenizer does with them (`model.text.subwords.tokenizer`). Imports no torch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,11 +13,11 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, DragomanError
-from model.text.bpe import MAX_MERGES_BYTES
-from model.text.moses import MosesBpe, MosesPieces
-from model.text.normalisation import NormalisedPieces
-from model.text.pieces import OwnTable, PieceModel, Pieces, is_own_table
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.bpe import MAX_MERGES_BYTES
+from model.text.subwords.moses import MosesBpe, MosesPieces
+from model.text.subwords.normalisation import NormalisedPieces
+from model.text.subwords.pieces import OwnTable, PieceModel, Pieces, is_own_table
+from model.text.subwords.tokenizer import Tokenizer
 
 
 def load_tokenizer(directory: Path, manifest: Manifest) -> Tokenizer:

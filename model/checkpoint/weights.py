@@ -30,11 +30,11 @@ from model.checkpoint.weight_header import check_tensors
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
-from model.text.moses import MosesBpe, MosesPieces
-from model.text.normalisation import Normalisation
-from model.text.pieces import PieceModel, Pieces
-from model.text.tokenizer import Tokenizer
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.moses import MosesBpe, MosesPieces
+from model.text.subwords.normalisation import Normalisation
+from model.text.subwords.pieces import PieceModel, Pieces
+from model.text.subwords.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 Owns how a run of text and inline tags, between two borders, becomes one text of a template: what of
 its edges stays outside, how white space is folded, how characters are written back. It does not
 know a format: which tag is a border and which is inline, its caller says. Tags that are nested
-within a text may change places with their neighbours (`model.text.placing`); where some of a text
-do not match, all of them keep their order.
+within a text may change places with their neighbours (`model.text.marks.placing`); where some of a
+text do not match, all of them keep their order.
 """
 
 import html
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from model.documents.template import CodeTable, Escape, Piece, TemplateBuilder
-from model.text.inline_codes import ANY_CODE, outer_edges
+from model.text.marks.inline_codes import ANY_CODE, outer_edges
 
 TokenKind = Literal["text", "border", "opening", "closing", "lone", "word"]
 """Text; what no sentence goes across; inline tags; what inside a sentence stands for itself, and

@@ -35,7 +35,7 @@ class Document:
     Attributes:
         kind: Its kind, one of `model.documents.formats.KINDS`.
         texts: What is to be translated, in order. They may have inline codes
-            (`model.text.inline_codes`), which the text path carries.
+            (`model.text.marks.inline_codes`), which the text path carries.
         rebuild: From one translation for each of the texts to the bytes of the translated document.
             It raises an `InputError` if they are not as many.
     """

@@ -28,7 +28,7 @@ from model.documents.html_elements import (
 from model.documents.html_events import Event, page_events
 from model.documents.limits import DocumentLimits
 from model.documents.template import Escape, Piece, Template, TemplateBuilder
-from model.text.inline_codes import ANY_CODE
+from model.text.marks.inline_codes import ANY_CODE
 
 _TAG = re.compile(r"<[^<>]*+>")
 _TAG_NAME = re.compile(r"<[A-Za-z][^\s/>]*")

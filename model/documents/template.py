@@ -12,7 +12,7 @@ from itertools import chain
 
 from model.documents.limits import DocumentLimits
 from model.errors import DocumentError, InputError
-from model.text.inline_codes import (
+from model.text.marks.inline_codes import (
     ANY_CODE,
     CODES_PER_CLASS,
     CodeClass,

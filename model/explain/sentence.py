@@ -15,9 +15,9 @@ from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, SpecialTokens
 from model.errors import DecodingError, InputError
 from model.offline.translator import Translator
-from model.text.language import LanguagePair
+from model.text.drafts.segments import PreparedText
+from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline, without_surrogates
-from model.text.segments import PreparedText
 
 MAX_PIECES = 48
 """Pieces of a side that a picture can still show so that they can be read."""

@@ -12,7 +12,7 @@ from sacrebleu.metrics.chrf import CHRF
 from model.config import SearchConfig
 from model.errors import ConfigError, DataError
 from model.offline.translator import Translator
-from model.text.language import LanguagePair, primary_language
+from model.text.languages.tags import LanguagePair, primary_language
 
 TOKENIZERS = ("13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none")
 """sacrebleu's tokenizers that may be asked for by name."""

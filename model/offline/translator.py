@@ -13,11 +13,11 @@ from model.config import SearchConfig
 from model.decode.footprint import session_limits
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.errors import DecodingError, InputError
-from model.text.control import Control
-from model.text.language import LanguagePair
+from model.text.constraints.control import Control
+from model.text.drafts.rounds import Draft
+from model.text.drafts.segments import PreparedText, Segment, Translation
+from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
-from model.text.rounds import Draft
-from model.text.segments import PreparedText, Segment, Translation
 
 if TYPE_CHECKING:
     from model.checkpoint.weights import Checkpoint

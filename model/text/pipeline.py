@@ -1,10 +1,10 @@
 """Text pipeline: texts to segments (`prepare`), translations to texts (`finish`); no I/O.
 
 Owns the order of the stages of the text path, and their rules. It does not find sentences
-(`model.text.segmenter`) or marks (`model.text.marks`), does not make tokens
-(`model.text.tokenizer`) and does not translate; two drivers do, `model.offline.translator` and
-`service.models.translator`. They ask the network for what a `Draft` asks for, and have it reviewed,
-until it asks for nothing: most texts are whole after one round.
+(`model.text.sentences.segmenter`) or marks (`model.text.marks.finding`), does not make tokens
+(`model.text.subwords.tokenizer`) and does not translate; two drivers do, `model.offline.translator`
+and `service.models.translating.translator`. They ask the network for what a `Draft` asks for, and
+have it reviewed, until it asks for nothing: most texts are whole after one round.
 
 The rules, all of them visible in the result:
 
@@ -16,12 +16,12 @@ The rules, all of them visible in the result:
 - A sentence that is too long for the network is cut, and its pieces say so (`is_cut`).
 - A segment without any letter outside its marks is copied and never sent to the network: numbers,
   links, placeholders and blocks of code stay as they are.
-- Marks inside a sentence are carried (`model.text.carrying`), verified, and carried in another way
-  if they were lost. The last way is to split around them, and no way loses one.
+- Marks inside a sentence are carried (`model.text.marks.carrying`), verified, and carried in
+  another way if they were lost. The last way is to split around them, and no way loses one.
 - A sentence in capitals is translated in ordinary casing, and its translation is in capitals. No
   other casing is touched.
-- What a check finds wrong is tried again in another way (`model.text.tries`), and if that does not
-  help, said (`Quality`).
+- What a check finds wrong is tried again in another way (`model.text.drafts.tries`), and if that
+  does not help, said (`Quality`).
 - Lone surrogates, which are no characters, become U+FFFD before anything else.
 """
 
@@ -33,16 +33,12 @@ from typing import TypeVar
 from model.config import LengthLimits
 from model.errors import InputError
 from model.phrases import Alternatives
-from model.text.carrying import Carried, Restored, hidden, restore, without_marks_of
-from model.text.checks import ALL_CHECKS, PLAIN_CHECKS, Compared, Quality, failed_checks
-from model.text.control import Beginning, Control
-from model.text.glossary import Glossary, Term, inside, uses_of, with_targets
-from model.text.language import LanguagePair
-from model.text.marks import Mark, find_inner_marks, find_marks
-from model.text.required import phrases_of
-from model.text.rounds import Draft, Piece, best_of, started
-from model.text.segmenter import LINE_BREAKS
-from model.text.segments import (
+from model.text.constraints.control import Beginning, Control
+from model.text.constraints.glossary import Glossary, Term, inside, uses_of, with_targets
+from model.text.constraints.required import phrases_of
+from model.text.drafts.checks import ALL_CHECKS, PLAIN_CHECKS, Compared, Quality, failed_checks
+from model.text.drafts.rounds import Draft, Piece, best_of, started
+from model.text.drafts.segments import (
     PreparedText,
     Segment,
     SegmentOutput,
@@ -51,10 +47,14 @@ from model.text.segments import (
     copied,
     joined,
 )
-from model.text.spans import Span, token_spans
-from model.text.stretches import stretches
-from model.text.tokenizer import Tokenizer
-from model.text.tries import Placed, Tries, merged, without
+from model.text.drafts.tries import Placed, Tries, merged, without
+from model.text.languages.tags import LanguagePair
+from model.text.marks.carrying import Carried, Restored, hidden, restore, without_marks_of
+from model.text.marks.finding import Mark, find_inner_marks, find_marks
+from model.text.sentences.segmenter import LINE_BREAKS
+from model.text.sentences.stretches import stretches
+from model.text.subwords.spans import Span, token_spans
+from model.text.subwords.tokenizer import Tokenizer
 
 HypothesisT = TypeVar("HypothesisT")
 OutputT = TypeVar("OutputT", bound=SegmentOutput)

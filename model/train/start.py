@@ -18,7 +18,7 @@ from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError
 from model.nn.transformer import Transformer
 from model.system.paths import exists, is_file, is_folder, utf8_name
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from model.train.config.comparison import differences
 from model.train.config.experiment import Experiment, NetworkConfig, VocabularyConfig
 from model.train.config.yaml_config import read_section

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from model.text.detection import Detection
+from model.text.languages.detection import Detection
 from service.access.access import Access, Caller
 from service.api.checks import check_texts
 from service.api.detecting import detected_sources, ranked_languages
@@ -25,15 +25,15 @@ from service.front import Front
 from service.http.body import BodyReaders
 from service.http.disconnect import unless_gone
 from service.http.events import Event
-from service.models.markup import Pages
-from service.models.translation import (
+from service.models.requests.markup import Pages
+from service.models.requests.translation import (
     DoneSegment,
     OnSegment,
     Origin,
     TranslatedText,
     TranslationRequest,
 )
-from service.models.translator import within
+from service.models.translating.translator import within
 from service.priority import estimated_work, priority_of
 from service.telemetry.request_context import context_of
 

@@ -33,7 +33,7 @@ def check_texts(texts: Sequence[str], settings: Settings, *, has_tags: bool = Fa
     """Characters of all texts, if that is acceptable.
 
     A text with tags may be as long as all of them together; what it says without its tags is
-    compared with the limit of a text once it is read (`service.models.markup`).
+    compared with the limit of a text once it is read (`service.models.requests.markup`).
 
     Raises:
         RequestError: A 413.

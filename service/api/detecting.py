@@ -1,16 +1,17 @@
 """Detection within a request: the languages of its texts, where it does not name one.
 
 Owns which languages are candidates, what a text is taken for where detection is off, and how the
-languages of several texts become one list. How a language is told is `service.models.detection`.
+languages of several texts become one list. How a language is told is
+`service.models.requests.detection`.
 """
 
 from collections.abc import Mapping, Sequence
 
-from model.text.detection import Detection
+from model.text.languages.detection import Detection
 from service.api.languages import several_sources
 from service.errors import Problem, RequestError
-from service.models.detection import LanguageDetection
-from service.models.routing import Route
+from service.models.requests.detection import LanguageDetection
+from service.models.routes.routing import Route
 from service.priority import Priority
 
 

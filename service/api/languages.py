@@ -10,10 +10,10 @@ from itertools import product
 from types import MappingProxyType
 
 from model.errors import InputError
-from model.text.language import lenient_tag, lookup_tags
+from model.text.languages.tags import lenient_tag, lookup_tags
 from service.errors import RequestError, invalid, scalar, unknown_model, unsupported_language
-from service.models.pivot import find_route, reachable, sources
-from service.models.routing import Directions, Route, RoutingTable
+from service.models.routes.pivot import find_route, reachable, sources
+from service.models.routes.routing import Directions, Route, RoutingTable
 
 AUTO = "auto"
 MAX_LISTED = 250

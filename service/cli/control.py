@@ -10,9 +10,9 @@ from pathlib import Path
 
 from model.config import DEFAULT_TOP_K, Sampling, SearchConfig
 from model.errors import ConfigError, DataError, shown
-from model.text.control import MAX_PREFIX_CHARACTERS, Control
-from model.text.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
-from model.text.segmenter import LINE_BREAKS
+from model.text.constraints.control import MAX_PREFIX_CHARACTERS, Control
+from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
+from model.text.sentences.segmenter import LINE_BREAKS
 
 _MAX_BYTES = 4 * MAX_ENTRIES * 2 * (MAX_TERM_CHARACTERS + 1)
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 from model.errors import ConfigError, ForeignModelError, InputError
 from model.exchange.imports.language_tokens import FAMILIES
-from model.text.language import lenient_tag
+from model.text.languages.tags import lenient_tag
 
 HELP = "make a checkpoint of a model of another program (Hugging Face, Marian, CTranslate2, …)"
 

@@ -16,11 +16,11 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.errors import CheckpointError, ConfigError, InputError, shown
 from model.system.paths import is_folder
-from model.text.language import LanguagePair, lenient_tag, lookup_tags
+from model.text.languages.tags import LanguagePair, lenient_tag, lookup_tags
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
 from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
-from service.models.checkpoints import find_checkpoints
-from service.models.routing import Offer, ranks_of
+from service.models.checkpoints.discovery import find_checkpoints
+from service.models.routes.routing import Offer, ranks_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ def chosen_or_same(
 
 def _detected(text: str, tags: Sequence[str]) -> str:
     """The language of a text; tells which."""
-    from model.text.detection import TextDetector
+    from model.text.languages.detection import TextDetector
 
     found = TextDetector(tags).detect(text).tag
     print(f"dragoman: the text is taken as {found}; --from says it otherwise", file=sys.stderr)

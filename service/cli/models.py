@@ -15,12 +15,12 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DragomanError, InputError
 from model.system.paths import exists
-from model.text.language import lenient_tag, lookup_tags, primary_language
+from model.text.languages.tags import lenient_tag, lookup_tags, primary_language
 from service.api.languages import LIBRETRANSLATE_ALIASES
 from service.checkpoint_folder import named_checkpoints
 from service.cli.registry_text import directions, human_bytes, offer_rows, table
 from service.cli.signals import leaving_at_once
-from service.models.checkpoints import find_checkpoints
+from service.models.checkpoints.discovery import find_checkpoints
 
 if TYPE_CHECKING:
     from model.exchange.registry.listing import Offer

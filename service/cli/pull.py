@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, InputError, one_line
 from model.system.paths import is_file
-from model.text.language import lenient_tag
+from model.text.languages.tags import lenient_tag
 from service.cli import convert as conversion
 from service.cli.pulled import Place, place_of
 from service.cli.registry_text import described, human_bytes

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from service.engine.messages import Ready
     from service.logs import configure_logging
-    from service.models.checkpoints import look
+    from service.models.checkpoints.discovery import look
     from service.server import Server
     from service.settings import load_settings
 

@@ -17,8 +17,8 @@ from service.cli.read_files import ReadFiles
 
 if TYPE_CHECKING:
     from model.checkpoint.manifest import Manifest
-    from model.text.language import LanguagePair
-    from model.text.tokenizer import Tokenizer
+    from model.text.languages.tags import LanguagePair
+    from model.text.subwords.tokenizer import Tokenizer
 
 HELP = "learn a lexical shortlist from aligned text, and write a copy of a checkpoint that has it"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
-from model.text.control import Control
+from model.text.constraints.control import Control
 from service.cli.control import add_control_arguments, chosen_control, drawn
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from model.config import SearchConfig
     from model.documents.document import Document
     from model.offline.translator import Translator
-    from model.text.segments import Translation
+    from model.text.drafts.segments import Translation
 
 HELP = "translate a text, a document, or a file or standard input line by line"
 

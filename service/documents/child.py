@@ -17,7 +17,7 @@ from pathlib import Path
 from model.documents.document import Document
 from model.documents.formats import open_document
 from model.errors import DocumentError, InputError
-from model.text.inline_codes import without_codes
+from model.text.marks.inline_codes import without_codes
 
 MAX_MEMORY_BYTES = 2 * 1024**3
 """Of address space, of which the interpreter takes a part."""

@@ -20,7 +20,7 @@ from typing import Self
 import msgspec
 
 from model.errors import ConfigError
-from model.text.glossary import Entry, Glossary
+from model.text.constraints.glossary import Entry, Glossary
 from service.documents.jobs import DocumentJob
 
 _DATABASE = "jobs.sqlite3"

@@ -13,16 +13,16 @@ from functools import partial
 from typing import TypeVar
 
 from model.errors import DocumentError
-from model.text.glossary import Glossary
-from model.text.inline_codes import without_codes
+from model.text.constraints.glossary import Glossary
+from model.text.marks.inline_codes import without_codes
 from service.access.access import LIMITED, Access, Caller
 from service.documents.batches import groups
 from service.documents.jobs import Asked, Owner
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError
 from service.front import Front
-from service.models.routing import Route, RoutingTable
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.requests.translation import TranslatedText, TranslationRequest
+from service.models.routes.routing import Route, RoutingTable
 
 Routes = tuple[Route, Mapping[str, Route] | None]
 """A route, or of "auto" the routes from each language and the one of a text that says nothing."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from model.errors import DocumentError, DragomanError
-from model.text.inline_codes import without_codes
+from model.text.marks.inline_codes import without_codes
 from service.documents import process
 from service.documents.batches import batches
 from service.documents.jobs import Asked, DocumentJob, Owner

@@ -1,7 +1,7 @@
 """Entries of dictionaries as text: tab- and comma-separated values into terms, and back.
 
 Owns what an entry may be and how many a dictionary may have. Where dictionaries are kept is
-`service.glossaries.store`; how terms come into a translation is `model.text.glossary`.
+`service.glossaries.store`; how terms come into a translation is `model.text.constraints.glossary`.
 """
 
 import csv
@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from model.text.glossary import MAX_TERM_CHARACTERS, Entry, Glossary
-from model.text.language import primary_language
+from model.text.constraints.glossary import MAX_TERM_CHARACTERS, Entry, Glossary
+from model.text.languages.tags import primary_language
 from service.errors import RequestError, invalid
 
 MAX_ENTRIES = 2000

@@ -17,7 +17,7 @@ from typing import Self
 from uuid import uuid4
 
 from model.errors import ConfigError
-from model.text.glossary import Glossary
+from model.text.constraints.glossary import Glossary
 from service.errors import Problem, RequestError, invalid
 from service.glossaries.entries import (
     MAX_ENTRIES,

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.models.watch import keep_watching
+from service.models.checkpoints.watch import keep_watching
 from support.served_front import Served
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 

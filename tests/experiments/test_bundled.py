@@ -14,7 +14,7 @@ from benchmarks.random_checkpoint import TOKENS, synthetic_spm
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.exchange.export.huggingface.exporter import export_huggingface
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.experiment import read_experiment
 from model.train.data.parallel import read_lines
 from support import commands_in_process

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import multi30k
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "multi30k.py"

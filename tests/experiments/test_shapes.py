@@ -11,7 +11,7 @@ import pytest
 
 import shapes
 from model.errors import DataError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.data.parallel import read_lines
 from model.train.saved.state import STATE_FILE
 from support import commands_in_process

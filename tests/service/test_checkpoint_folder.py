@@ -4,7 +4,7 @@ import pytest
 
 from model.errors import ConfigError
 from service.checkpoint_folder import default_checkpoints
-from service.models.checkpoints import find_checkpoints
+from service.models.checkpoints.discovery import find_checkpoints
 from service.settings import load_settings
 
 

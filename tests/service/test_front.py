@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from service.errors import RequestError
-from service.models.routing import Hop, Route
+from service.models.routes.routing import Hop, Route
 from support.served_front import QUERY, Served
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 

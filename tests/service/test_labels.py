@@ -1,4 +1,4 @@
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.labels import (
     MAX_FIRST,
     MAX_GONE,

@@ -11,7 +11,7 @@ import torch
 from ctranslate2.specs import TransformerSpec, common_spec, model_spec
 
 from model.nn.positions import sinusoidal_table
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.tiny_checkpoint import generated_pairs, tiny_spm
 
 ROOT = Path(__file__).parents[2]

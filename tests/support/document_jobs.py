@@ -7,7 +7,7 @@ from typing import Any
 
 from service.documents.jobs import Asked, DocumentJob, Owner
 from service.documents.translating import Rest, Way
-from service.models.routing import Route
+from service.models.routes.routing import Route
 
 OWNER = Owner(key_name="", identity="address:1")
 ASKED = Asked(kind="txt", name="a.txt", source="en", target="de")

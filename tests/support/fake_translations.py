@@ -4,9 +4,9 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.text.language import LanguagePair
+from model.text.drafts.segments import Segment
+from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline
-from model.text.segments import Segment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from model.text.moses import MosesBpe, MosesPieces
+from model.text.subwords.moses import MosesBpe, MosesPieces
 from support.learned_merges import fairseq_vocabulary, learned_merges, merges_file, real_lines
 
 MBART_TAGS = 52

@@ -13,7 +13,7 @@ from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.huggingface import Comparison, generate
 
 TOLERANCE = 2e-5

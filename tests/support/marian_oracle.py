@@ -10,7 +10,7 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.safetensors_file import QuantisedRows
 from model.exchange.imports.imported import ImportedModel
 from model.nn.transformer import Transformer
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.tokenizer import Tokenizer
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "marian"
 

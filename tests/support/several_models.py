@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 
 DE_EN = LanguagePair(source="de", target="en")

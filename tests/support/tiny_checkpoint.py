@@ -16,7 +16,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")

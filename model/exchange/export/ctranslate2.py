@@ -31,8 +31,8 @@ from model.nn.layers import known_decoder_layers
 from model.nn.positions import MAX_DISTANCE, NoPositions
 from model.nn.self_attention import SelfAttention
 from model.nn.transformer import Transformer
-from model.text.pieces import PieceModel
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.pieces import PieceModel
+from model.text.subwords.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec

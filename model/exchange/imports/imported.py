@@ -17,7 +17,7 @@ from model.checkpoint.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.shortlist import Shortlist
-from model.text.language import Language, LanguagePair
+from model.text.languages.tags import Language, LanguagePair
 
 __all__ = [
     "FamilyImporter",

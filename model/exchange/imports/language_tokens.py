@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from model.exchange.imports.languages import first_of_each, flores_tag, language_tag
-from model.text.language import Language, LanguagePair, all_pairs, canonical_tag
+from model.text.languages.tags import Language, LanguagePair, all_pairs, canonical_tag
 
 Place = Literal["both sides", "source"]
 """A token of each side's own language before both, or the target's token before the source."""

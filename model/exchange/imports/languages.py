@@ -2,14 +2,15 @@
 
 Owns the tables: ISO 639-3 to the shorter code that BCP-47 prefers (RFC 5646, section 2.2.1), with
 the languages that stand for their macrolanguage; the families of ISO 639-5; the 202 codes of
-FLORES-200 in the order of NLLB's vocabulary. What a tag may stand for is `model.text.language`.
+FLORES-200 in the order of NLLB's vocabulary. What a tag may stand for is
+`model.text.languages.tags`.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 
 from model.errors import InputError
-from model.text.language import canonical_tag, lookup_tags
+from model.text.languages.tags import canonical_tag, lookup_tags
 
 
 def _words(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The files beside a model that say how text becomes pieces, where its own format does not.
 
 Owns which names SentencePiece's have, and whether their pieces are those of the model's vocabulary.
-It does not own what a tokenizer does with them (`model.text.tokenizer`).
+It does not own what a tokenizer does with them (`model.text.subwords.tokenizer`).
 """
 
 from collections.abc import Collection
@@ -12,9 +12,9 @@ from model.checkpoint.checksums import read_limited
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.system.paths import is_file
-from model.text.bpe import MAX_MERGES_BYTES
-from model.text.moses import MosesBpe, MosesPieces
-from model.text.pieces import PieceModel
+from model.text.subwords.bpe import MAX_MERGES_BYTES
+from model.text.subwords.moses import MosesBpe, MosesPieces
+from model.text.subwords.pieces import PieceModel
 
 _PAIRED = (("source.spm", "target.spm"), ("source.model", "target.model"))
 _SHARED = (

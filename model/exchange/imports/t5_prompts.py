@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from model.errors import shown
 from model.exchange.imports.language_tokens import FAMILIES, chosen_directions
-from model.text.language import Language, LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.pieces import PieceModel
 
 _T5_NAMES: Mapping[str, str] = {"en": "English", "de": "German", "fr": "French", "ro": "Romanian"}
 """Languages of T5's own translation tasks (Raffel et al. 2020, appendix D)."""

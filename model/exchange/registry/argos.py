@@ -25,7 +25,7 @@ from model.exchange.registry.listing import (
 )
 from model.exchange.registry.names import ArgosName
 from model.exchange.registry.urls import probed
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 ARGOS_VARIABLE = "DRAGOMAN_ARGOS_URL"
 ARGOS_URL = "https://raw.githubusercontent.com/argosopentech/argospm-index/main"

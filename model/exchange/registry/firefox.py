@@ -24,7 +24,7 @@ from model.exchange.registry.listing import (
     path_problem,
 )
 from model.exchange.registry.names import FirefoxName
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 FIREFOX_VARIABLE = "DRAGOMAN_FIREFOX_URL"
 FIREFOX_URL = "https://storage.googleapis.com/moz-fx-translations-data--303e-prod-translations-data"

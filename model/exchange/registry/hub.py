@@ -27,7 +27,7 @@ from model.exchange.registry.listing import (
 from model.exchange.registry.names import HubName
 from model.exchange.registry.retries import check_status
 from model.exchange.registry.transport import REDIRECTS, content_length
-from model.text.language import canonical_tag, primary_language
+from model.text.languages.tags import canonical_tag, primary_language
 
 HUB_VARIABLE = "DRAGOMAN_HUB_URL"
 HUB_URL = "https://huggingface.co"

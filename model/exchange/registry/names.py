@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from model.errors import ConfigError, InputError, shown
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 FORMS = (
     "hf:OWNER/NAME or OWNER/NAME, each with @REVISION if wanted (Hugging Face)",

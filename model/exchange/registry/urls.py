@@ -23,7 +23,7 @@ from model.exchange.registry.listing import (
 from model.exchange.registry.names import ArchiveName, OpusName
 from model.exchange.registry.retries import check_status
 from model.exchange.registry.transport import Reply, content_length
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 OPUS_VARIABLE = "DRAGOMAN_OPUS_URL"
 OPUS_URL = "https://object.pouta.csc.fi/OPUS-MT-models"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from model.checkpoint.names import name_problem
 from model.errors import ConfigError, InputError
-from model.text.language import canonical_tag, primary_language
+from model.text.languages.tags import canonical_tag, primary_language
 from model.train.config.filters import FilterConfig, script_names
 from model.train.config.regularisation import RegularisationConfig
 

@@ -24,7 +24,7 @@ from model.config import (
     PositionKind,
 )
 from model.errors import ConfigError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, tag_piece
 from model.train.config.presets import NETWORK_PRESETS
 from model.train.config.schedule import ScheduleConfig

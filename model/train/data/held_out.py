@@ -6,7 +6,7 @@ Does not own how it is read (`model.train.data.reading`), nor its scores
 
 from dataclasses import dataclass
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.data.parallel import ParallelText, TokenisedPairs
 
 

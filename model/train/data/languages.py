@@ -15,7 +15,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-from model.text.language import primary_language
+from model.text.languages.tags import primary_language
 from model.train.stopping import ShouldStop, never, raise_if_stopped
 
 MIN_LETTERS = 10

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from model.errors import DataError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, HeldOutCorpus, tag_piece
 from model.train.config.experiment import Experiment, direction_pair
 from model.train.config.regularisation import RegularisationConfig

@@ -10,7 +10,7 @@ from model.checkpoint.manifest import CheckpointFiles, Licence, Manifest
 from model.checkpoint.weights import Checkpoint, TokenizerParts, save_checkpoint
 from model.config import LengthLimits, SpecialTokens
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.experiment import Experiment, direction_pair
 from model.train.data.vocabulary import EOS_ID, PAD_ID, START_ID, UNK_ID, Vocabularies
 

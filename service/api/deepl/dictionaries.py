@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from model.errors import InputError
-from model.text.language import lenient_tag
+from model.text.languages.tags import lenient_tag
 from service.api.deepl.languages import LanguageLists, base_code
 from service.api.deepl.values import choice, needed, string, unsupported
 from service.errors import invalid

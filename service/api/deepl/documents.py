@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from model.text.glossary import Glossary
+from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.deepl.glossaries import found_terms

@@ -11,7 +11,7 @@ from typing import TypeVar
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from model.text.glossary import Glossary
+from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission, Wire
 from service.api.deepl import glossary_reply as reply

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from model.errors import InputError
-from model.text.language import canonical_tag, primary_language
+from model.text.languages.tags import canonical_tag, primary_language
 from service.api.languages import NO_ALIASES, find_tags, language_name
-from service.models.pivot import reachable
-from service.models.routing import RoutingTable
+from service.models.routes.pivot import reachable
+from service.models.routes.routing import RoutingTable
 
 _TARGETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {

@@ -14,13 +14,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from model.errors import DragomanError
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 from service.api.deepl.languages import LanguageLists, code_name, source_code
 from service.api.deepl.request import Asked
 from service.errors import Problem
 from service.http.middleware import note_problem
 from service.http.replies import JsonReply, retry_header
-from service.models.translation import TranslatedText
+from service.models.requests.translation import TranslatedText
 from service.telemetry.request_context import context_of
 
 Handler = Callable[[Request], Awaitable[Response]]

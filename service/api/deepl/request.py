@@ -18,8 +18,8 @@ from service.api.deepl.values import FLAGS, choice, flag, needed, string, unsupp
 from service.api.languages import AUTO, NO_ALIASES, ChosenRoute, choose_route
 from service.errors import invalid, scalar, too_long
 from service.front import Front
-from service.models.routing import RoutingTable
-from service.models.translation import Markup, TranslationRequest
+from service.models.requests.translation import Markup, TranslationRequest
+from service.models.routes.routing import RoutingTable
 from service.settings import Settings
 
 MAX_TEXTS = 50

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from model.text.glossary import Glossary
+from model.text.constraints.glossary import Glossary
 from service.access.access import DOCUMENTED
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, choose_route
 from service.api.libretranslate.request import KEY_NAME

@@ -14,8 +14,8 @@ from service.access.access import Access
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags, language_name
 from service.front import Front
 from service.http.replies import error_responses
-from service.models.pivot import reachable
-from service.models.routing import RoutingTable
+from service.models.routes.pivot import reachable
+from service.models.routes.routing import RoutingTable
 
 _TYPING_MILLISECONDS = 500
 _MAX_WANTED = 20

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.text.detection import Detection
+from model.text.languages.detection import Detection
 from service.api.languages import language_name
 from service.api.libretranslate.request import Asked
 from service.http.replies import JsonReply, error_responses
-from service.models.pivot import reachable
-from service.models.routing import RoutingTable
-from service.models.translation import TranslatedText
+from service.models.requests.translation import TranslatedText
+from service.models.routes.pivot import reachable
+from service.models.routes.routing import RoutingTable
 
 
 class DetectedLanguage(BaseModel):

@@ -15,7 +15,7 @@ from service.api.checks import MAX_ALTERNATIVES, check_number, search_beam
 from service.api.languages import LIBRETRANSLATE_ALIASES, ChosenRoute, choose_route
 from service.errors import RequestError, invalid, scalar
 from service.front import Front
-from service.models.translation import Markup, TranslationRequest
+from service.models.requests.translation import Markup, TranslationRequest
 from service.settings import Settings
 
 KEY_NAME = "api_key"

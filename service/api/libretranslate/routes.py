@@ -40,7 +40,7 @@ from service.api.libretranslate.suggestions import (
 from service.front import Front
 from service.http.direct import DirectRoute
 from service.http.replies import JsonReply
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.requests.translation import TranslatedText, TranslationRequest
 
 _FORM = "application/x-www-form-urlencoded"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from model.text.language import lenient_tag
+from model.text.languages.tags import lenient_tag
 from model.text.pipeline import without_surrogates
 from service.api.checks import check_texts
 from service.api.languages import LIBRETRANSLATE_ALIASES

@@ -1,7 +1,8 @@
 """Models: `GET /v1/models` for everybody, loading and unloading for administrators only.
 
 Owns the routes and their replies. The check of the administrator's key is passed in; what is known
-of a model is `service.models.catalogue`, how one is loaded `service.models.rollout`.
+of a model is `service.models.checkpoints.catalogue`, how one is loaded
+`service.models.deployments.rollout`.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -16,7 +17,7 @@ from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model
 from service.front import Front
 from service.http.replies import JsonReply, error_responses, path_parameter
-from service.models.catalogue import MAX_PAIRS_TOLD, ModelEntry
+from service.models.checkpoints.catalogue import MAX_PAIRS_TOLD, ModelEntry
 
 _NAMED = path_parameter("name", "Of a model, as `GET /v1/models` has it.")
 _CHANGE_ERRORS = error_responses(401, 403, 404, 409, 503)

@@ -17,10 +17,10 @@ from pydantic import (
 )
 
 from model.config import DEFAULT_TOP_K, MAX_TEMPERATURE, MAX_TOP_K, Sampling
-from model.text.control import MAX_PREFIX_CHARACTERS
-from model.text.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
+from model.text.constraints.control import MAX_PREFIX_CHARACTERS
+from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
 from model.text.pipeline import without_surrogates
-from model.text.segmenter import LINE_BREAKS
+from model.text.sentences.segmenter import LINE_BREAKS
 from service.api.v1.validation import request_error
 from service.errors import invalid
 

@@ -11,13 +11,13 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from model.request import MAX_ATTENTION_WEIGHTS, Hypothesis
-from model.text.checks import CheckName, Quality
-from model.text.segments import TranslatedSegment
-from model.text.spans import TokenSpans
+from model.text.drafts.checks import CheckName, Quality
+from model.text.drafts.segments import TranslatedSegment
+from model.text.subwords.spans import TokenSpans
 from service.api.v1.request import Asked
 from service.http.replies import error_responses
-from service.models.routing import Route
-from service.models.translation import Between, Origin, TranslatedText
+from service.models.requests.translation import Between, Origin, TranslatedText
+from service.models.routes.routing import Route
 
 
 class PivotReply(BaseModel):

@@ -21,8 +21,8 @@ from service.api.v1.validation import request_error, unknown_field
 from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 from service.front import Front
-from service.models.routing import Route
-from service.models.translation import Markup, TranslationRequest
+from service.models.requests.translation import Markup, TranslationRequest
+from service.models.routes.routing import Route
 from service.priority import Priority
 from service.settings import Settings
 

@@ -19,7 +19,7 @@ from service.front import Front
 from service.http.direct import DirectRoute
 from service.http.events import EventStream
 from service.http.replies import JsonReply
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.requests.translation import TranslatedText, TranslationRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from model.text.checks import Quality
+from model.text.drafts.checks import Quality
 from service.api.v1.reply import quality_content, reply_content
 from service.api.v1.request import Asked, parse
 from service.front import Front
 from service.http.events import Event
 from service.http.replies import error_responses
-from service.models.translation import DoneSegment, TranslatedText, TranslationRequest
+from service.models.requests.translation import DoneSegment, TranslatedText, TranslationRequest
 
 _DESCRIPTION = (
     "Events. `segment`: a sentence as soon as it is done, in any order: `text_index` and `index`"

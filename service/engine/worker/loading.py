@@ -18,7 +18,7 @@ from model.errors import CheckpointError, ConfigError, DecodingError, DragomanEr
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
 from model.system.devices import memory_limit, resolve_device, use_unplanned_attention
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.engine.errors import CheckpointsError
 from service.engine.messages import (
     PROTOCOL_VERSION,

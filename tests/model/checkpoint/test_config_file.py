@@ -13,7 +13,7 @@ from model.checkpoint.config_file import format_manifest, parse_config, read_man
 from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Licence, Manifest, TensorEntry
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
-from model.text.language import Language, LanguagePair, all_pairs
+from model.text.languages.tags import Language, LanguagePair, all_pairs
 from support.tiny_checkpoint import EN_ZH, TINY_TOKENS, ZH_EN, write_tiny_checkpoint
 
 Json = dict[str, Any]

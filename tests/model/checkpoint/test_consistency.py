@@ -8,7 +8,7 @@ from model.checkpoint.config_file import format_manifest, read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Manifest, TensorEntry
 from model.config import LengthLimits
 from model.errors import ConfigError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 

@@ -15,7 +15,7 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import MAX_MESSAGE_CHARACTERS, CheckpointError
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.damaged_checkpoints import WEIGHTS_FILE, change_config, list_anew
 from support.tiny_checkpoint import write_tiny_checkpoint
 

@@ -11,9 +11,9 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.config import SpecialTokens
 from model.errors import CheckpointError, ConfigError
-from model.text.language import LanguagePair
-from model.text.moses import MosesBpe
-from model.text.pieces import PieceModel
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.moses import MosesBpe
+from model.text.subwords.pieces import PieceModel
 from support.learned_merges import fairseq_vocabulary
 from support.tiny_checkpoint import (
     EN_ZH,

@@ -16,8 +16,8 @@ from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_check
 from model.config import ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError
 from model.loading import load_for_decoding
-from model.text.pieces import PieceModel
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.pieces import PieceModel
+from model.text.subwords.tokenizer import Tokenizer
 from support.saved_networks import FILES, WEIGHTS, logits, save
 from support.tiny_checkpoint import (
     EN_ZH,

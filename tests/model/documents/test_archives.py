@@ -9,7 +9,7 @@ from model.documents.document import Document
 from model.documents.formats import open_document
 from model.documents.limits import DocumentLimits
 from model.errors import DocumentError
-from model.text.inline_codes import without_codes
+from model.text.marks.inline_codes import without_codes
 from support.made_documents import A, archive, docx, epub, members_of, odt, pptx, xlsx
 
 SPACE = ' xml:space="preserve"'

@@ -14,7 +14,7 @@ from model.documents.html import html_template
 from model.documents.html_events import Event, page_events
 from model.documents.limits import DocumentLimits
 from model.errors import DocumentError, InputError
-from model.text.inline_codes import class_of, without_codes
+from model.text.marks.inline_codes import class_of, without_codes
 from model.text.pipeline import TextPipeline
 from support.fake_translations import translated_badly
 from support.markup_trees import outline_of, tree_of

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from model.documents.formats import open_document
-from model.text.inline_codes import without_codes
+from model.text.marks.inline_codes import without_codes
 
 SOFFICE = shutil.which("soffice")
 

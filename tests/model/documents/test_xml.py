@@ -6,7 +6,7 @@ from model.documents.limits import DocumentLimits
 from model.documents.xml import xml_template
 from model.documents.xml_events import xml_events
 from model.errors import DocumentError
-from model.text.inline_codes import without_codes
+from model.text.marks.inline_codes import without_codes
 
 
 def plain_texts(markup: str, **options: frozenset[str]) -> list[str]:

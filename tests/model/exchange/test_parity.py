@@ -22,7 +22,7 @@ from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.exchange.export.huggingface.exporter import export_huggingface
 from model.nn.transformer import Transformer
 from model.offline.translator import Translator
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.tokenizer import Tokenizer
 from support.huggingface import TIE, Comparison, generate, generate_greedily
 from support.teacher_forcing import next_log_probs, token_log_probs
 

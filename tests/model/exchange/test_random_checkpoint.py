@@ -9,7 +9,7 @@ from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import ModelConfig, SearchConfig
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.offline.translator import Translator
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 VOCABULARY = 700
 TEXT = "Two dogs are running, on the grass."

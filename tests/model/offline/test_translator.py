@@ -9,8 +9,8 @@ from model.checkpoint.weights import load_checkpoint
 from model.config import LengthLimits, SearchConfig
 from model.errors import InputError
 from model.offline.translator import Translator
-from model.text.control import Control
-from model.text.glossary import Entry, Glossary
+from model.text.constraints.control import Control
+from model.text.constraints.glossary import Entry, Glossary
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 

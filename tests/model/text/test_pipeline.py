@@ -9,11 +9,11 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits
-from model.text.language import LanguagePair
-from model.text.pieces import OwnTable, PieceModel
+from model.text.drafts.segments import PreparedText, Translation
+from model.text.languages.tags import LanguagePair
 from model.text.pipeline import TextPipeline, hypotheses_at, target_cap
-from model.text.segments import PreparedText, Translation
-from model.text.tokenizer import Tokenizer
+from model.text.subwords.pieces import OwnTable, PieceModel
+from model.text.subwords.tokenizer import Tokenizer
 from support.tiny_checkpoint import (
     EN_ZH,
     TINY_LIMITS,

@@ -9,14 +9,14 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from model.text.detection import Detection
-from model.text.language import LanguagePair
+from model.text.languages.detection import Detection
+from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.api.admission import Admission
 from service.errors import RequestError, invalid, overloaded
-from service.models.routing import Hop, Route
-from service.models.several_routes import unchanged
-from service.models.translation import OnSegment, TranslatedText, TranslationRequest
+from service.models.requests.translation import OnSegment, TranslatedText, TranslationRequest
+from service.models.routes.routing import Hop, Route
+from service.models.translating.several_routes import unchanged
 from service.settings import Settings
 from service.telemetry.request_context import RequestContext, attach_context
 

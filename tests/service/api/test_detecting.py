@@ -3,12 +3,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from model.text.detection import Detection
-from model.text.language import LanguagePair
+from model.text.languages.detection import Detection
+from model.text.languages.tags import LanguagePair
 from service.api.detecting import detected_sources, ranked_languages
 from service.errors import RequestError
-from service.models.detection import LanguageDetection
-from service.models.routing import Hop, Route
+from service.models.requests.detection import LanguageDetection
+from service.models.routes.routing import Hop, Route
 
 ON = LanguageDetection("auto", thread=ThreadPoolExecutor(1))
 OFF = LanguageDetection("off", thread=ThreadPoolExecutor(1))

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.api.languages import (
     LIBRETRANSLATE_ALIASES,
     NO_ALIASES,
@@ -12,7 +12,7 @@ from service.api.languages import (
     languages_by_likelihood,
 )
 from service.errors import RequestError
-from service.models.routing import Offer, Route, RoutingTable
+from service.models.routes.routing import Offer, Route, RoutingTable
 
 EN_ZH = LanguagePair(source="en", target="zh-Hans")
 ZH_EN = LanguagePair(source="zh-Hans", target="en")

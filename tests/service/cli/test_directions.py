@@ -5,10 +5,10 @@ import pytest
 
 import service.checkpoint_folder
 from model.errors import CheckpointError, ConfigError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.cli.directions import chosen_direction, chosen_or_same, single_checkpoint
-from service.models.checkpoints import load_checkpoints
-from service.models.routing import RoutingTable
+from service.models.checkpoints.discovery import load_checkpoints
+from service.models.routes.routing import RoutingTable
 from service.settings import load_settings
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint
 

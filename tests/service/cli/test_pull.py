@@ -11,7 +11,7 @@ import pytest
 
 from model.checkpoint.config_file import read_manifest
 from service.cli.main import main
-from service.models.checkpoints import load_checkpoints
+from service.models.checkpoints.discovery import load_checkpoints
 from support.made_imports import MadeImporter, write_made_model
 from support.registry_mirror import Fault, Mirror
 from support.running_server import running_server

@@ -9,7 +9,7 @@ from model.checkpoint.config_file import read_manifest
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DataError
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.cli.main import build_parser, main
 from support.tiny_checkpoint import EN_ZH, ZH_EN, generated_pairs, write_tiny_checkpoint
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from model.errors import DocumentError
-from model.text.detection import Detection
-from model.text.language import LanguagePair
+from model.text.languages.detection import Detection
+from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.documents.jobs import Asked, Owner
 from service.documents.translating import DocumentTranslator, Routes, Way
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
-from service.models.routing import Hop, Route
-from service.models.several_routes import unchanged
-from service.models.translation import TranslatedText, TranslationRequest
+from service.models.requests.translation import TranslatedText, TranslationRequest
+from service.models.routes.routing import Hop, Route
+from service.models.translating.several_routes import unchanged
 from service.settings import Settings
 from support.document_jobs import ASKED, OWNER, STAYS
 

@@ -15,7 +15,7 @@ from model.checkpoint.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, SpecialTokens
 from model.honoured import HonouredFields
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 

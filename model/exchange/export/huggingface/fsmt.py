@@ -40,7 +40,7 @@ from model.exchange.imports.huggingface.fsmt import (
 )
 from model.honoured import HonouredFields
 from model.nn.positions import sinusoidal_table
-from model.text.moses import MosesBpe, MosesPieces
+from model.text.subwords.moses import MosesBpe, MosesPieces
 
 FSMT_FIELDS = HonouredFields(
     by="Hugging Face FSMT",

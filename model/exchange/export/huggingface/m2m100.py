@@ -36,7 +36,7 @@ from model.exchange.imports.huggingface.m2m100 import (
 )
 from model.exchange.imports.languages import flores_tag
 from model.honoured import Condition, HonouredFields
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 M2M100_FIELDS = HonouredFields(
     by="Hugging Face M2M100",

@@ -50,7 +50,7 @@ def read_header(data: bytes) -> PieceHeader:
     """The values, with the defaults of those that a file leaves out.
 
     Args:
-        data: `model.text.pieces.PieceModel.data`.
+        data: `model.text.subwords.pieces.PieceModel.data`.
     """
     parts = dict(_fields(data))
     trainer = dict(_fields(_bytes(parts.get(_TRAINER, b""))))

@@ -33,7 +33,7 @@ from model.exchange.imports.huggingface.t5 import (
 )
 from model.honoured import EVERY_VALUE, Condition, HonouredFields
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 _NAMES = inverse(FEED_FORWARDS)
 

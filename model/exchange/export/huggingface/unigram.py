@@ -8,7 +8,7 @@ import base64
 from collections.abc import Sequence
 
 from model.exchange.export.huggingface.piece_header import read_header
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 _SPACE = "\u2581"
 

@@ -24,8 +24,8 @@ from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files, read_merges
 from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
-from model.text.language import LanguagePair, canonical_tag, primary_language
-from model.text.moses import MosesBpe
+from model.text.languages.tags import LanguagePair, canonical_tag, primary_language
+from model.text.subwords.moses import MosesBpe
 
 _METADATA_FILE = "metadata.json"
 _README_FILE = "README.md"

@@ -26,8 +26,8 @@ from model.exchange.imports.language_tokens import (
 )
 from model.exchange.imports.t5_prompts import prompted_directions, untagged_note
 from model.system.paths import is_file
-from model.text.language import Language, LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.pieces import PieceModel
 
 TOKENIZER_FILE = "tokenizer_config.json"
 _FAST_TOKENIZER = "tokenizer.json"

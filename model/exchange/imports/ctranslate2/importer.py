@@ -33,8 +33,8 @@ from model.exchange.imports.numbering import Numbering, TokenNames, number_piece
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.problems import attempted
 from model.system.paths import is_file
-from model.text.language import Language, LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.pieces import PieceModel
 
 MAX_LENGTH = 256
 """Tokens of a sentence: what the engine writes at most by itself."""

@@ -15,7 +15,7 @@ from model.checkpoint.manifest import Licence
 from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 MAX_JSON_BYTES = 16 * 2**20
 MAX_TRAINED_LENGTH = 512

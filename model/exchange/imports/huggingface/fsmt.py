@@ -1,7 +1,7 @@
 """fairseq's WMT19 networks (Ng et al. 2019) in Hugging Face's layout, which is called FSMT.
 
 Owns what its config.json means, its vocabularies and merges, and where its tensors go. Its layers
-are `model.exchange.imports.huggingface.bart`', its text `model.text.moses`'.
+are `model.exchange.imports.huggingface.bart`', its text `model.text.subwords.moses`'.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ from model.exchange.imports.huggingface.weights import (
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.languages import language_tag
-from model.text.bpe import MAX_MERGES_BYTES, Merges
-from model.text.language import LanguagePair
-from model.text.moses import MosesBpe
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.bpe import MAX_MERGES_BYTES, Merges
+from model.text.subwords.moses import MosesBpe
 
 SOURCE_VOCABULARY = "vocab-src.json"
 TARGET_VOCABULARY = "vocab-tgt.json"

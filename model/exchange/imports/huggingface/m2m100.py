@@ -26,8 +26,8 @@ from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, TokenFamily, chosen_directions
 from model.exchange.imports.languages import FLORES_CODES, flores_tag
-from model.text.language import Language, LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
 _M2M100_CODES = (

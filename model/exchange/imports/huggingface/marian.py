@@ -32,7 +32,7 @@ from model.exchange.imports.huggingface.whole import complete, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import opus_directions, opus_name_pairs, opus_pairs
 from model.nn.positions import sinusoidal_table
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 _POSITION_TOLERANCE = 1e-3

@@ -31,8 +31,8 @@ from model.exchange.imports.huggingface.weights import (
 from model.exchange.imports.huggingface.whole import checked_tensors, whole_model
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, MBART_CODES, chosen_directions
-from model.text.language import Language, LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import Language, LanguagePair
+from model.text.subwords.pieces import PieceModel
 
 SPM_FILE = "sentencepiece.bpe.model"
 _NUM_FIRST_CODES = 25

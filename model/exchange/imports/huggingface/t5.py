@@ -25,7 +25,7 @@ from model.exchange.imports.huggingface.whole import checked_tensors, whole_mode
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.t5_prompts import prompted_directions
 from model.nn.positions import MAX_DISTANCE, NUM_BUCKETS
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 
 FAST_TOKENIZER = "tokenizer.json"
 SPM_FILES = ("spiece.model", "sentencepiece.model")

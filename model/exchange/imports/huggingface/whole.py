@@ -13,7 +13,7 @@ from model.exchange.imports.completeness import misshapen, network_shapes, unrea
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap
 from model.exchange.imports.imported import ImportedModel
-from model.text.language import Language, LanguagePair
+from model.text.languages.tags import Language, LanguagePair
 
 
 def checked_tensors(

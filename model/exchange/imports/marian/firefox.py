@@ -20,7 +20,7 @@ from model.exchange.imports.marian.model import (
     build_model,
     is_marian_file,
 )
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 LICENCE = "MPL-2.0"
 LIMITS = LengthLimits(max_source_length=128, max_target_length=256)

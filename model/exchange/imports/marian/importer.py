@@ -20,7 +20,7 @@ from model.exchange.imports.marian.model import (
     is_marian_file,
 )
 from model.exchange.imports.marian.shortlist import is_shortlist
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 _MODEL_NAMES = (".npz", ".bin", ".bin.gz")
 _VOCABULARY_NAMES = (

@@ -22,11 +22,11 @@ from model.exchange.imports.marian.options import parse_shape
 from model.exchange.imports.marian.shortlist import read_shortlist
 from model.exchange.imports.marian.vocabulary import MarianVocabulary, read_vocabulary
 from model.shortlist import Shortlist
-from model.text.bpe import Merges
-from model.text.language import LanguagePair
-from model.text.moses import MosesBpe
-from model.text.normalisation import Normalisation
-from model.text.pieces import PieceModel
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.bpe import Merges
+from model.text.subwords.moses import MosesBpe
+from model.text.subwords.normalisation import Normalisation
+from model.text.subwords.pieces import PieceModel
 
 _ALPHAS_NOTE = (
     "The file's multipliers of activations are not used: activations are quantised with a scale"

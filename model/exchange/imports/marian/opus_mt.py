@@ -1,7 +1,7 @@
 """Importer of OPUS-MT releases: a Marian model, SentencePiece files, vocab.yml, README.md.
 
 Owns the files of a release and what README.md and preprocess.sh say of languages and text. The
-network is `model.py`'s, the cleaning of text `model.text.normalisation`'s.
+network is `model.py`'s, the cleaning of text `model.text.subwords.normalisation`'s.
 """
 
 import re
@@ -26,8 +26,8 @@ from model.exchange.imports.marian.model import (
     is_marian_file,
 )
 from model.exchange.imports.marian.vocabulary import read_vocabulary
-from model.text.language import LanguagePair, primary_language
-from model.text.moses import MosesBpe
+from model.text.languages.tags import LanguagePair, primary_language
+from model.text.subwords.moses import MosesBpe
 
 _README = "README.md"
 _MAX_README_BYTES = 16 * 2**20

@@ -14,7 +14,7 @@ from model.checkpoint.strict_json import parse_json
 from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.marian.files import read_small, refused
-from model.text.pieces import OwnTable, PieceModel
+from model.text.subwords.pieces import OwnTable, PieceModel
 
 EOS = "</s>"
 UNK = "<unk>"

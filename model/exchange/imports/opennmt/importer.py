@@ -28,7 +28,7 @@ from model.exchange.imports.opennmt.file import OpenNMTFile, opennmt_path, read_
 from model.exchange.imports.piece_files import PieceFiles, find_piece_files
 from model.exchange.imports.position_tables import recognised_table
 from model.exchange.imports.problems import attempted
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 
 Settings = dict[str, object]
 

@@ -20,7 +20,7 @@ from model.exchange.imports.ctranslate2.file import VariableFile
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.exchange_cases import MARIAN_SHAPES, Shape, exchange_checkpoint, random_ids
 from support.foreign_folders import (
     change_json,

@@ -6,7 +6,7 @@ from model.exchange.imports.language_tokens import (
     opus_directions,
     opus_name_pairs,
 )
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 _CODES = """
     Arab Armn Beng CA Cans Cher Cyrl Deva Ethi Geor Grek Gujr Guru Hans Hant Hebr IR Jpan Khmr

@@ -8,7 +8,7 @@ from model.exchange.imports.languages import (
     language_tag,
     split_pair,
 )
-from model.text.language import canonical_tag
+from model.text.languages.tags import canonical_tag
 
 
 def test_the_codes_of_flores_are_those_of_nllb_in_its_order() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from model.errors import ForeignModelError
 from model.exchange.imports.piece_files import find_piece_files, read_merges
-from model.text.moses import MosesBpe
-from model.text.pieces import PieceModel
+from model.text.subwords.moses import MosesBpe
+from model.text.subwords.pieces import PieceModel
 from support.tiny_checkpoint import tiny_spm
 
 RULES = MosesBpe(source_language="en", target_language="de", marks="continuation")

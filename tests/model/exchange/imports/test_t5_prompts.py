@@ -1,6 +1,6 @@
 from model.exchange.imports.t5_prompts import prompted_directions
-from model.text.language import all_pairs
-from model.text.pieces import PieceModel
+from model.text.languages.tags import all_pairs
+from model.text.subwords.pieces import PieceModel
 from support.foreign_folders import MADLAD_SYMBOLS, trained_spm
 
 

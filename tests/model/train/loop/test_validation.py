@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.nn.transformer import Transformer
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from model.train.config.experiment import RunConfig
 from model.train.data.held_out import DevText
 from model.train.data.parallel import ParallelText, TokenisedPairs

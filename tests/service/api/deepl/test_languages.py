@@ -1,6 +1,6 @@
 import pytest
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.api.deepl.languages import (
     LanguageLists,
     code_name,
@@ -9,7 +9,7 @@ from service.api.deepl.languages import (
     source_code,
     target_codes,
 )
-from service.models.routing import Offer, RoutingTable
+from service.models.routes.routing import Offer, RoutingTable
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 import json
 
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from service.api.libretranslate.reply import LanguageList
-from service.models.routing import Offer, RoutingTable
+from service.models.routes.routing import Offer, RoutingTable
 
 THERE = Offer(name="there", pairs=[LanguagePair(source="de", target="en")])
 ON = Offer(name="on", pairs=[LanguagePair(source="en", target="fr")])

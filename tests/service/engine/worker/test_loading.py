@@ -11,8 +11,8 @@ from model.decode.backends.cuda.tables import rounded_up
 from model.decode.footprint import check_footprint
 from model.errors import DecodingError
 from model.native import kernels
-from model.text.language import LanguagePair
-from model.text.pieces import PieceModel
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.pieces import PieceModel
 from service.engine.errors import CheckpointsError
 from service.engine.messages import Configure
 from service.engine.worker import loading

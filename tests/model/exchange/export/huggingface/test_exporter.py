@@ -24,7 +24,7 @@ from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.offline.translator import Translator
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.foreign_folders import MADLAD_SYMBOLS, trained_spm, write_fsmt, write_mbart, write_t5
 from support.huggingface_folders import ODD_LINES, SENTENCES, m2m100_folder, marian_folder
 from support.learned_merges import real_lines

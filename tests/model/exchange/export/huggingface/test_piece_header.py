@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 
 from model.exchange.export.huggingface.piece_header import read_header
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.huggingface_folders import SENTENCES
 
 

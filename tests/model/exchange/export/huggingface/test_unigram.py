@@ -6,7 +6,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from model.exchange.export.huggingface.unigram import unigram_tokenizer
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.foreign_folders import trained_spm
 from support.huggingface_folders import ODD_LINES, SENTENCES
 from support.huggingface_folders import trained_spm as bpe_spm

@@ -10,7 +10,7 @@ from model.errors import ForeignModelError
 from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.language_tokens import FAMILIES, MBART_CODES
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.huggingface_folders import SENTENCES, write_json
 from support.imported_models import imported_checkpoint
 from support.teacher_forcing import token_log_probs

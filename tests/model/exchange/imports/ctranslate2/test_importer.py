@@ -19,7 +19,7 @@ from model.exchange.imports.ctranslate2.file import VariableFile
 from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportedModel, ImportOptions, QuantisedRows
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.imported_models import imported_checkpoint, imported_state
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import tiny_spm

@@ -12,7 +12,7 @@ from model.decode.session import DecodeRequest
 from model.exchange.imports.ctranslate2.importer import CTranslate2Importer
 from model.exchange.imports.imported import ImportOptions
 from model.offline.translator import Translator
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.imported_models import imported_checkpoint
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import tiny_spm

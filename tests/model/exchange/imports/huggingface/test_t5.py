@@ -13,7 +13,7 @@ from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
 from model.exchange.imports.huggingface.t5 import T5Importer
 from model.exchange.imports.imported import ImportOptions
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.foreign_folders import MADLAD_SYMBOLS, change_json, trained_spm, write_t5
 from support.learned_merges import real_lines
 from support.reference_parity import check_hypotheses, check_logits

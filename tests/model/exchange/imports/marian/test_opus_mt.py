@@ -12,7 +12,7 @@ from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.marian.opus_mt import OPUS_MT
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.marian_oracle import FIXTURES, expected, network_of, tokenizer_of, word_scores
 
 MODEL = "opus.spm32k-spm32k.transformer-align.model1.npz.best-perplexity.npz"

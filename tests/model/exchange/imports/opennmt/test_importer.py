@@ -18,7 +18,7 @@ from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.opennmt.importer import OpenNMTImporter
 from model.offline.translator import Translator
 from model.request import DecodeRequest
-from model.text.pieces import PieceModel
+from model.text.subwords.pieces import PieceModel
 from support.imported_models import imported_checkpoint, imported_state
 from support.teacher_forcing import token_log_probs
 from support.tiny_checkpoint import tiny_spm

@@ -1,0 +1,1 @@
+"""Constraints of the caller on a translation: its beginning and its terms."""

@@ -1,0 +1,1 @@
+"""Drafts: segments of a text, their tries, checks and rounds through the network."""

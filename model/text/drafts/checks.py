@@ -1,0 +1,183 @@
+"""Checks of a translated segment against its source: what was looked at, and what is wrong.
+
+Owns the checks and their bounds, which only what is absurd is beyond. What is done about a failed
+check is `model.text.drafts.tries`.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from model.text.marks.finding import find_marks, find_numbers
+
+CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
+"""Marks of the source are in the translation, each as often, and no others; the digits of its
+numbers are; no character is U+FFFD; it is not absurdly long or short; it does not repeat itself; it
+is not the source again; it came to its end within the cap; the terms of a glossary have what stands
+for them."""
+ALL_CHECKS: tuple[CheckName, ...] = get_args(CheckName)
+PLAIN_CHECKS = ALL_CHECKS[:-1]
+"""Those of a segment without terms."""
+
+_MAX_PERIOD = 12  # tokens of a loop's body
+_MIN_REPEATED = 6  # tokens that repeat what stands a period before them
+_WIDE = 3  # characters of an alphabet that a Chinese character is about as much as
+_MIN_COPIED_WORDS = 3
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """What is known of a translated segment.
+
+    Attributes:
+        checked: What was looked at; nothing of a segment that was copied.
+        failed: What of that is wrong.
+        num_tries: How many other ways of translating it were tried.
+    """
+
+    checked: tuple[CheckName, ...] = ()
+    failed: tuple[CheckName, ...] = ()
+    num_tries: int = 0
+
+    def combined(self, others: Iterable["Quality"]) -> "Quality":
+        """The quality of what was made of this and of the others."""
+        all_of = [self, *others]
+        return Quality(
+            checked=_in_order(name for one in all_of for name in one.checked),
+            failed=_in_order(name for one in all_of for name in one.failed),
+            num_tries=sum(one.num_tries for one in all_of),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """A source and its translation, as text and as tokens.
+
+    Attributes:
+        source: Text of the segment.
+        target: Its translation.
+        source_ids: What the network read.
+        target_ids: What it wrote.
+        marks: Texts of the marks in the source.
+        is_lost: Marks were not found where they should be, or are not in their order.
+        is_truncated: The end was forced.
+        is_term_missed: What stands for a term is not in it.
+        beginning: What somebody else wrote of it, and so may have marks of its own.
+    """
+
+    source: str
+    target: str
+    source_ids: Sequence[int]
+    target_ids: Sequence[int]
+    marks: Collection[str]
+    is_lost: bool
+    is_truncated: bool
+    is_term_missed: bool = False
+    beginning: str = ""
+
+
+def _in_order(names: Iterable[CheckName]) -> tuple[CheckName, ...]:
+    found = set(names)
+    return tuple(name for name in ALL_CHECKS if name in found)
+
+
+def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
+    """The checks that a translation fails, in the order of `ALL_CHECKS`."""
+    source, target = compared.source, compared.target
+    failures: dict[CheckName, bool] = {
+        "marks": compared.is_lost
+        or differs_in_marks(source, target, compared.marks, compared.beginning),
+        "numbers": differs_in_numbers(source, target),
+        "characters": target.count("\ufffd") > source.count("\ufffd"),
+        "length": is_absurdly_long_or_short(source, target),
+        "loop": has_loop(compared.target_ids) and not has_loop(compared.source_ids),
+        "copy": is_copy(source, target),
+        "end": compared.is_truncated,
+        "terms": compared.is_term_missed,
+    }
+    return tuple(name for name in ALL_CHECKS if failures[name])
+
+
+def differs_in_marks(source: str, target: str, marks: Collection[str], beginning: str = "") -> bool:
+    """Whether a mark of the source is not as often in the target, or the target has others.
+
+    Those of its beginning, which somebody else wrote, are no others.
+    """
+    known = Counter(marks)
+    if any(target.count(mark) < source.count(mark) for mark in known):
+        return True
+    found = Counter(target[mark.start : mark.end] for mark in find_marks(target))
+    return any(
+        max(source.count(mark), beginning.count(mark)) < number for mark, number in found.items()
+    )
+
+
+def differs_in_numbers(source: str, target: str) -> bool:
+    """Whether the digits of two texts differ, however they are grouped.
+
+    Languages group digits in their own ways (1,000.5 and 1.000,5; 10:30 and 10点30分), so whole
+    numbers are compared, and if they differ their groups.
+    """
+    if not (any(map(str.isdecimal, source)) or any(map(str.isdecimal, target))):
+        return False
+    return _whole_numbers(source) != _whole_numbers(target) and _groups(source) != _groups(target)
+
+
+def is_absurdly_long_or_short(source: str, target: str) -> bool:
+    """Whether a translation cannot be as long as it is."""
+    source_size, target_size = _size(source), _size(target)
+    return target_size * 4 + 16 < source_size or target_size > source_size * 4 + 24
+
+
+def has_loop(token_ids: Sequence[int]) -> bool:
+    """Whether some tokens come four times or more in succession."""
+    for period in range(1, min(_MAX_PERIOD, len(token_ids) // 4) + 1):
+        needed, run = max(3 * period, _MIN_REPEATED), 0
+        for token, before in zip(token_ids[period:], token_ids, strict=False):
+            run = run + 1 if token == before else 0
+            if run >= needed:
+                return True
+    return False
+
+
+def is_copy(source: str, target: str) -> bool:
+    """Whether a translation is its source again, which is more than a name."""
+    if source.casefold().strip() != target.casefold().strip():
+        return False
+    num_words = sum(any(map(str.isalpha, word)) for word in source.split())
+    return num_words >= _MIN_COPIED_WORDS or _num_wide(source) > _MIN_COPIED_WORDS
+
+
+def _whole_numbers(text: str) -> Counter[str]:
+    """Digits of every number, leading zeros aside."""
+    numbers = ("".join(_groups_of(text[n.start : n.end])) for n in find_numbers(text))
+    return Counter(number.lstrip("0") or "0" for number in numbers)
+
+
+def _groups(text: str) -> Counter[str]:
+    return Counter(group.lstrip("0") or "0" for group in _groups_of(text))
+
+
+def _groups_of(text: str) -> list[str]:
+    return [
+        str(int(group)) if len(group) < 4 else _western(group) for group in _DIGITS.findall(text)
+    ]
+
+
+def _western(digits: str) -> str:
+    return "".join(str(unicodedata.decimal(digit)) for digit in digits)
+
+
+def _size(text: str) -> int:
+    return len(text) + (_WIDE - 1) * _num_wide(text)
+
+
+def _num_wide(text: str) -> int:
+    if text.isascii():
+        return 0
+    widths = Counter(map(unicodedata.east_asian_width, text))
+    return widths["W"] + widths["F"]

@@ -1,0 +1,328 @@
+"""Ways of translating a sentence, one after another: the first one, and what follows a failure.
+
+Owns what becomes of one stretch of text before the network sees it: a segment, several, or a copy;
+and which way is tried next after a check has failed. The last way with marks is to split around
+them: what stands between two marks is translated alone, and the marks are copied, so they are right
+whatever the network does. It does not judge (`model.text.drafts.checks`) and does not count rounds
+(`model.text.drafts.rounds`).
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from model.config import LengthLimits
+from model.text.constraints.glossary import with_targets
+from model.text.drafts.checks import CheckName
+from model.text.drafts.segments import Segment
+from model.text.languages.scripts import UNSPACED_LANGUAGES
+from model.text.languages.tags import LanguagePair, primary_language
+from model.text.marks.carrying import carry
+from model.text.marks.casing import Casing, casing_of
+from model.text.marks.finding import LOOSE_KINDS, Mark, find_inner_marks, find_numbers, masked
+from model.text.sentences.segmenter import Span, cut_spans
+from model.text.subwords.tokenizer import Tokenizer
+
+Placed = tuple[Segment, Span]
+"""A segment, and where it stands in its stretch."""
+
+MAX_TRIES = 2
+"""Tries of a stretch after the first one, a search that is held to phrases aside."""
+
+STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
+"""Codes that networks copy in most languages, and that a sentence treats like names."""
+# Words that are written alike in most languages.
+_OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Linux")
+# Numbers of two digits for those that a network loses.
+_NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
+_SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
+_MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
+_STRETCH = re.compile(r"\w+|[^\w\s]")
+# What a stretch between two marks does not begin with.
+_NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
+
+
+class Tries:
+    """Ways of one checkpoint; holds no state between calls.
+
+    Args:
+        tokenizer: Of the checkpoint.
+        limits: Stretches with more source tokens are cut.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, limits: LengthLimits) -> None:
+        self._tokenizer = tokenizer
+        self._max_length = limits.max_source_length
+
+    def first(
+        self, text: str, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int = 0
+    ) -> Iterator[Placed]:
+        """A stretch of text as one segment, or as several if it has to be cut.
+
+        Args:
+            text: A sentence, not empty, without space at its ends.
+            marks: Its marks, in order.
+            pair: A pair of the checkpoint.
+            num_tries: How often it was tried before.
+        """
+        casing = casing_of(without(text, marks), pair.source)
+        if marks or casing == "upper":
+            upper: Casing | None = "upper" if casing == "upper" else None
+            yield from self._carried(text, marks, pair, casing=upper, num_tries=num_tries)
+            return
+        whole = self._segment(text, pair, num_tries=num_tries)
+        if len(whole.source_ids) > self._max_length:
+            yield from self._cut(text, pair, self._max_length, num_tries=num_tries)
+        elif rare := self._rare_marks(text, (), whole.source_ids, pair):
+            yield from self._carried(text, rare, pair, num_tries=num_tries)
+        else:
+            yield whole, (0, len(text))
+
+    def next(
+        self,
+        segment: Segment,
+        marks: Sequence[Mark],
+        failed: Sequence[CheckName],
+        pair: LanguagePair,
+        *,
+        can_hold: bool = False,
+    ) -> list[Placed]:
+        """What is tried after a segment has failed checks; nothing if there is no other way.
+
+        A sentence that lost a mark or a number comes again with other stand-ins, and with one for
+        every number, and of all that the search finds the best that is sound stands. A term that
+        is still missing is asked of the search itself, which is a try beside the others; then the
+        sentence is split around its marks. One that loops or ends too soon is cut.
+
+        Args:
+            segment: It.
+            marks: The marks of its text.
+            failed: What it failed.
+            pair: A pair of the checkpoint.
+            can_hold: The search can be held to phrases.
+        """
+        num_tries = segment.num_tries + 1
+        if segment.is_held or segment.was_held:
+            # What else a search that was held has failed may come of its terms.
+            failed = (*failed, "terms") if segment.is_held else failed
+            return [
+                (replace(other, was_held=True, num_tries=num_tries), span)
+                for other, span in self._next(segment, marks, failed, pair, num_tries - 1)
+            ]
+        if can_hold and num_tries == MAX_TRIES and not {"marks", "terms"}.isdisjoint(failed):
+            held = self._held(segment, marks, pair, num_tries=num_tries)
+            if held is not None:
+                return [(held, (0, len(segment.text)))]
+        return self._next(segment, marks, failed, pair, num_tries)
+
+    def _held(
+        self, segment: Segment, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int
+    ) -> Segment | None:
+        """A segment whose terms the network reads, and its search has to write; None without."""
+        if not segment.phrases:
+            return None
+        others = [mark for mark in marks if mark.kind != "term"]
+        placed = list(self.first(segment.text, others, pair, num_tries=num_tries))
+        if len(placed) != 1 or not placed[0][0].source_ids:
+            return None
+        return replace(placed[0][0], phrases=segment.phrases, is_held=True)
+
+    def _next(
+        self,
+        segment: Segment,
+        marks: Sequence[Mark],
+        failed: Sequence[CheckName],
+        pair: LanguagePair,
+        num_tries: int,
+    ) -> list[Placed]:
+        """The way with so many before it, not counting a search that was held to phrases."""
+        if num_tries > MAX_TRIES:
+            return []
+        if num_tries == 1 and not _is_hopeless(failed):
+            return list(self._otherwise(segment, marks, failed, pair))
+        if marks and not {"marks", "terms"}.isdisjoint(failed):
+            return list(self._split(segment.text, marks, pair, num_tries=num_tries))
+        if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_CUT:
+            return []
+        length = max(2 * len(segment.source_ids) // 3, 2)
+        return list(self._cut(segment.text, pair, length, num_tries=num_tries))
+
+    def _otherwise(
+        self,
+        segment: Segment,
+        marks: Sequence[Mark],
+        failed: Sequence[CheckName],
+        pair: LanguagePair,
+    ) -> Iterator[Placed]:
+        text = segment.text
+        casing = casing_of(without(text, marks), pair.source)
+        casing = None if casing == "title" and "copy" not in failed else casing
+        if "numbers" in failed:
+            marks = merged(marks, find_numbers(text))
+        if not marks and casing is None:
+            yield replace(segment, num_tries=1), (0, len(text))
+            return
+        yield from self._carried(text, marks, pair, casing=casing, num_tries=1)
+
+    def _carried(
+        self,
+        text: str,
+        marks: Sequence[Mark],
+        pair: LanguagePair,
+        *,
+        casing: Casing | None = None,
+        num_tries: int = 0,
+    ) -> Iterator[Placed]:
+        """A stretch whose marks are carried; split around them if that cannot be."""
+        if not any(map(str.isalpha, without(text, marks))):
+            yield _copy(text, marks), (0, len(text))
+            return
+        segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
+        if segment is not None and (
+            rare := self._rare_marks(text, marks, segment.source_ids, pair)
+        ):
+            marks = merged(marks, rare)
+            if not any(map(str.isalpha, without(text, marks))):
+                yield _copy(text, marks), (0, len(text))
+                return
+            segment = self._disguised(text, marks, pair, casing=casing, num_tries=num_tries)
+        if segment is not None and 0 < len(segment.source_ids) <= self._max_length:
+            yield segment, (0, len(text))
+        else:
+            yield from self._halved(text, marks, pair, num_tries=num_tries)
+
+    def _halved(
+        self, text: str, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int
+    ) -> Iterator[Placed]:
+        """A stretch with too much in it in two or three pieces, or split where no mark is whole."""
+        spans = cut_spans(masked(text, marks), len, len(text) // 2 + 1)
+        own = [_inside(marks, start, end) for start, end in spans]
+        if len(spans) < 2 or sum(map(len, own)) < len(marks):
+            yield from self._split(text, marks, pair, num_tries=num_tries)
+            return
+        for (start, end), inside in zip(spans, own, strict=True):
+            for segment, (low, high) in self.first(
+                text[start:end], inside, pair, num_tries=num_tries
+            ):
+                yield replace(segment, is_cut=True), (start + low, start + high)
+
+    def _disguised(
+        self,
+        text: str,
+        marks: Sequence[Mark],
+        pair: LanguagePair,
+        *,
+        casing: Casing | None,
+        num_tries: int,
+    ) -> Segment | None:
+        names = _OTHER_STAND_INS if num_tries else STAND_INS
+        carried = carry(text, marks, names, _NUMBERS, casing=casing, language=pair.source)
+        if carried is None:
+            return None
+        return replace(
+            self._segment(carried.shown, pair, num_tries=num_tries), text=text, carried=carried
+        )
+
+    def _split(
+        self, text: str, marks: Sequence[Mark], pair: LanguagePair, *, num_tries: int
+    ) -> Iterator[Placed]:
+        """What stands between marks, each stretch alone, and marks that are words as copies."""
+        edges = [0, *(place for mark in marks for place in (mark.start, mark.end)), len(text)]
+        for index, (start, end) in enumerate(pairwise(edges)):
+            if index % 2 and marks[index // 2].kind not in LOOSE_KINDS:
+                mark = replace(marks[index // 2], start=0, end=end - start)
+                yield replace(_copy(text[start:end], [mark]), is_cut=True), (start, end)
+            if index % 2 or not any(map(str.isalpha, text[start:end])):
+                continue
+            begin = start + len(text[start:end]) - len(text[start:end].lstrip(_NO_BEGINNING))
+            stretch = text[begin:end].rstrip()
+            own = find_inner_marks(stretch)
+            for segment, (low, high) in self.first(stretch, own, pair, num_tries=num_tries):
+                yield replace(segment, is_cut=True), (begin + low, begin + high)
+
+    def _cut(
+        self, text: str, pair: LanguagePair, max_length: int, *, num_tries: int
+    ) -> Iterator[Placed]:
+        """A sentence in pieces of so many tokens."""
+        spans = cut_spans(text, lambda piece: len(self._tokenizer.encode(piece, pair)), max_length)
+        for start, end in spans:
+            piece = self._segment(text[start:end], pair, num_tries=num_tries)
+            # One character can be more tokens than fit (﷽); it cannot be cut, so it is copied.
+            ids = piece.source_ids if len(piece.source_ids) <= self._max_length else ()
+            yield replace(piece, source_ids=ids, is_cut=True), (start, end)
+
+    def _segment(self, text: str, pair: LanguagePair, *, num_tries: int = 0) -> Segment:
+        source_ids: tuple[int, ...] = ()
+        if any(map(str.isalpha, text)):
+            source_ids = tuple(self._tokenizer.encode(text, pair))
+        if len(source_ids) == self._tokenizer.num_source_extras(pair):
+            source_ids = ()
+        return Segment(text=text, source_ids=source_ids, num_tries=num_tries)
+
+    def _rare_marks(
+        self, text: str, marks: Sequence[Mark], source_ids: Sequence[int], pair: LanguagePair
+    ) -> list[Mark]:
+        """Stretches outside the marks that the vocabulary cannot write.
+
+        Letters are taken with the word that they are in. ASCII, and Chinese characters of a
+        Chinese text, are left to the network, which has read them byte by byte in training.
+        """
+        rare_ids = self._tokenizer.rare_ids
+        if rare_ids.isdisjoint(source_ids):
+            return []
+        outside = without(text, marks)
+        is_wide_source = primary_language(pair.source) in UNSPACED_LANGUAGES
+        rare = {
+            character
+            for character in set(outside)
+            if not (character.isascii() or (is_wide_source and character.isalpha()))
+            and not rare_ids.isdisjoint(self._tokenizer.encode(character, pair))
+        }
+        spans = [match for match in _STRETCH.finditer(outside) if not rare.isdisjoint(match[0])]
+        return [_rare_mark(match, is_word=match[0][0].isalnum()) for match in spans]
+
+
+def without(text: str, marks: Sequence[Mark]) -> str:
+    """The text with spaces instead of its marks, so that places stay."""
+    parts: list[str] = []
+    done = 0
+    for mark in marks:
+        parts += [text[done : mark.start], " " * (mark.end - mark.start)]
+        done = mark.end
+    return "".join([*parts, text[done:]])
+
+
+def _inside(marks: Sequence[Mark], start: int, end: int) -> list[Mark]:
+    """The marks of a stretch, with places counted from its beginning."""
+    low, high = (bisect_left(marks, place, key=lambda mark: mark.start) for place in (start, end))
+    return [
+        replace(mark, start=mark.start - start, end=mark.end - start)
+        for mark in marks[low:high]
+        if mark.end <= end
+    ]
+
+
+def _is_hopeless(failed: Sequence[CheckName]) -> bool:
+    """Whether only a cut can help."""
+    return {"marks", "numbers", "copy", "terms"}.isdisjoint(failed)
+
+
+def merged(marks: Sequence[Mark], others: Sequence[Mark]) -> list[Mark]:
+    """Marks of two kinds in order, without those of the second that overlap with the first."""
+    taken = [False] * (max([0, *(mark.end for mark in (*marks, *others))]) + 1)
+    for mark in marks:
+        taken[mark.start : mark.end] = [True] * (mark.end - mark.start)
+    free = [mark for mark in others if not any(taken[mark.start : mark.end])]
+    return sorted([*marks, *free], key=lambda mark: mark.start)
+
+
+def _copy(text: str, marks: Sequence[Mark]) -> Segment:
+    """A segment that the network does not see, with what stands for its terms."""
+    copy = with_targets(text, marks)
+    return Segment(text=text, source_ids=(), copy=None if copy == text else copy)
+
+
+def _rare_mark(match: re.Match[str], *, is_word: bool) -> Mark:
+    return Mark(start=match.start(), end=match.end(), kind="word" if is_word else "emoji")

@@ -1,0 +1,1 @@
+"""Languages: their tags, their scripts, and which one a text is in."""

@@ -1,0 +1,92 @@
+"""Casing of whole sentences: ALL CAPS and Title Case, taken off before the network and put back.
+
+Owns what counts as such a sentence, how it is written as networks know sentences, and how the
+translation gets its casing. Networks are trained on sentences in ordinary casing and copy others
+or take them for names. A sentence in any other casing is never touched, and neither is one with
+letters that have no case: what is in capitals between Chinese characters is an abbreviation.
+"""
+
+import re
+from typing import Literal
+
+from model.text.languages.tags import primary_language
+
+Casing = Literal["upper", "title"]
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_MIN_LETTERS = 6  # a shorter word in capitals may be an abbreviation
+_SMALL = 4  # words of fewer letters may be small in titles, whatever the language
+_ENGLISH_SMALL = frozenset(
+    ("a", "an", "the", "and", "but", "or", "of", "in", "on", "at", "to", "for", "by", "as", "if")
+)
+# Nouns are written with capitals there, or letters have no case.
+_NO_TITLES = frozenset({"de", "lb"})
+_DOTTED_I = frozenset({"tr", "az"})
+
+
+def casing_of(text: str, language: str) -> Casing | None:
+    """In which casing a sentence is; None for an ordinary one, and for one without case.
+
+    Args:
+        text: A sentence; marks that are no language are left out of it.
+        language: BCP-47 tag of the text.
+    """
+    words = _WORD.findall(text)
+    letters = sum(map(len, words))
+    if letters == 0 or text == text.lower():
+        return None
+    if not any(map(str.islower, text)):
+        is_sentence = len(words) > 1 and letters >= _MIN_LETTERS
+        is_long_enough = is_sentence or letters > _MIN_LETTERS
+        return "upper" if is_long_enough and all(map(str.isupper, "".join(words))) else None
+    if primary_language(language) in _NO_TITLES:
+        return None
+    num_titled = 0
+    for word in words:
+        if word[0].isupper() and word[1:] == word[1:].lower():
+            num_titled += 1
+        elif not word.islower() or len(word) >= _SMALL:
+            return None
+    return "title" if num_titled > 2 else None
+
+
+def lowered(text: str, language: str) -> str:
+    """A sentence as it would be written in ordinary casing: its first letter stays.
+
+    It stays as long as it is, so that places in it stay.
+    """
+    primary = primary_language(language)
+    if primary in _DOTTED_I:
+        text = text.replace("I", "ı")
+    text = text.replace("İ", "i").lower()  # of İ, lower() alone makes two characters
+    if primary == "en":
+        text = re.sub(r"\bi\b(?!\.)", "I", text)
+    return _with_first_capital(text)
+
+
+def raised(text: str, casing: Casing, language: str) -> str:
+    """A translation, or a stretch of one, in the casing of its source.
+
+    A title in English gets its capitals; in other languages titles are written as sentences.
+    """
+    primary = primary_language(language)
+    if casing == "upper":
+        return (text.replace("i", "İ") if primary in _DOTTED_I else text).upper()
+    if primary != "en":
+        return text
+    return _WORD.sub(lambda word: _titled(word[0]), text)
+
+
+def _titled(word: str) -> str:
+    return word if word in _ENGLISH_SMALL else word[:1].upper() + word[1:]
+
+
+def _with_first_capital(text: str) -> str:
+    first = _WORD.search(text)
+    if first is None:
+        return text
+    at = first.start()
+    capital = text[at].upper()
+    if len(capital) > 1:  # of ß and ligatures
+        return text
+    return text[:at] + capital + text[at + 1 :]

@@ -1,0 +1,1 @@
+"""Sentences: where they begin and end, and what around them is not language."""

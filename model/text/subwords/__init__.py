@@ -1,0 +1,1 @@
+"""Subwords: text to pieces and token ids, and back."""

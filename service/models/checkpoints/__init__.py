@@ -1,0 +1,1 @@
+"""Checkpoints in the served folder: discovery, conversion, what each is and needs."""

@@ -1,0 +1,67 @@
+"""Catalogue of the models: what people are told of each checkpoint, loaded or not.
+
+Owns the entries, which are made once a load: a checkpoint may have tens of thousands of pairs.
+Which are loaded is `service.models.deployments.registry`; how an entry is answered
+`service.api.operations`.
+"""
+
+import math
+from dataclasses import dataclass
+
+from model.checkpoint.manifest import SCALE_SUFFIX, Manifest
+from model.text.languages.tags import LanguagePair
+
+MAX_PAIRS_TOLD = 200
+"""Pairs that an entry lists; of a checkpoint with more, its languages alone."""
+
+_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelEntry:
+    """What a checkpoint says of itself.
+
+    Attributes:
+        name: Of the checkpoint.
+        description: One line for people.
+        licence: Of the weights.
+        num_weight_bytes: Of the weights, as they are stored.
+        sources: Languages that it translates from.
+        targets: Languages that it translates to.
+        num_pairs: Directions.
+        pairs: The directions; None where there are more than `MAX_PAIRS_TOLD`.
+    """
+
+    name: str
+    description: str
+    licence: str
+    num_weight_bytes: int
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+    num_pairs: int
+    pairs: tuple[LanguagePair, ...] | None
+
+
+def entry_of(manifest: Manifest) -> ModelEntry:
+    """The entry of a checkpoint."""
+    pairs = manifest.pairs
+    return ModelEntry(
+        name=manifest.name,
+        description=manifest.description,
+        licence=manifest.licence,
+        num_weight_bytes=num_weight_bytes(manifest),
+        sources=tuple(dict.fromkeys(pair.source for pair in pairs)),
+        targets=tuple(dict.fromkeys(pair.target for pair in pairs)),
+        num_pairs=len(pairs),
+        pairs=pairs if len(pairs) <= MAX_PAIRS_TOLD else None,
+    )
+
+
+def num_weight_bytes(manifest: Manifest) -> int:
+    """Bytes of all tensors, with the scales of those that are quantised."""
+    total = 0
+    for name, tensor in manifest.tensors.items():
+        total += math.prod(tensor.shape) * _BYTES[tensor.dtype]
+        if tensor.quantisation is not None and f"{name}{SCALE_SUFFIX}" not in manifest.tensors:
+            total += tensor.shape[0] * _BYTES["float32"]
+    return total

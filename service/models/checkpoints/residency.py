@@ -1,0 +1,68 @@
+"""Residency of checkpoints within a memory budget: which are loaded, and which leave for another.
+
+Owns the arithmetic and the order: pinned ones stay, the least recently used leave first. Pure; it
+loads and unloads nothing, which is `service.models.deployments.rollout`.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+ENGINE_BYTES = 250 * 2**20
+"""What an engine's process takes without a network: Python and PyTorch."""
+
+
+def resident_at_start(
+    sizes: Mapping[str, int], *, pinned: Collection[str], budget: int | None
+) -> frozenset[str]:
+    """The checkpoints that are loaded at the start, in one engine.
+
+    All of them if they fit; else the pinned ones, or the smallest one if none is pinned: the others
+    are loaded by their first requests.
+
+    Args:
+        sizes: Bytes of the weights of every checkpoint.
+        pinned: Names that are always loaded; one that is not there is ignored.
+        budget: Bytes that may be taken; None for as many as there are.
+    """
+    if budget is None or ENGINE_BYTES + sum(sizes.values()) <= budget:
+        return frozenset(sizes)
+    kept = frozenset(sizes).intersection(pinned)
+    return kept or frozenset(sorted(sizes, key=lambda name: (sizes[name], name))[:1])
+
+
+def counted_bytes(engines: Iterable[Collection[int]]) -> int:
+    """Bytes that count against the budget, of engines with weights of these sizes."""
+    return sum(ENGINE_BYTES + sum(sizes) for sizes in engines)
+
+
+def left_for_others(sizes: Collection[int], *, budget: int) -> int:
+    """Bytes that are left beside the engine of the start, with weights of these sizes."""
+    return max(0, budget - counted_bytes([sizes]))
+
+
+def leaving(
+    size: int,
+    others: Mapping[str, int],
+    *,
+    used: Mapping[str, float],
+    kept: Collection[str],
+    budget: int,
+) -> list[str] | None:
+    """The checkpoints that leave for another one; None if it does not fit even without them.
+
+    Args:
+        size: Bytes of the weights of the one that comes; it has an engine of its own.
+        others: Those of the ones that may have to leave; each has an engine of its own too.
+        used: When each was last used; one that never was goes first.
+        kept: Names that must not leave, as the same request needs them.
+        budget: Bytes that all of these may take.
+    """
+    taken = sum(others.values()) + ENGINE_BYTES * len(others)
+    excess = taken + size + ENGINE_BYTES - budget
+    gone: list[str] = []
+    for name in sorted(others, key=lambda name: (used.get(name, float("-inf")), name)):
+        if excess <= 0:
+            break
+        if name not in kept:
+            gone.append(name)
+            excess -= others[name] + ENGINE_BYTES
+    return gone if excess <= 0 else None

@@ -1,0 +1,1 @@
+"""Deployments: what is loaded together, replaced together, or loaded on demand."""

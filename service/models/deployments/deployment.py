@@ -1,0 +1,241 @@
+"""Deployment: the checkpoints of one load, with their text pipelines and the engine that runs them.
+
+Owns what has to change together. A deployment is replaced as a whole
+(`service.models.deployments.rollout`); a request keeps the one that it began with.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Self
+
+from model.errors import ConfigError
+from model.system.cache_folder import cache_root
+from service.cores import engine_threads
+from service.engine.client.client import EngineClient
+from service.engine.client.supervisor import RestartBudget, Supervisor
+from service.engine.errors import EngineStartError
+from service.engine.messages import Configure
+from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint
+from service.models.translating.segment_cache import SegmentCache
+from service.models.translating.segment_search import LookedUp, SegmentsFinished
+from service.models.translating.translator import OnlineTranslator
+from service.priority import Priority
+from service.settings import Settings
+from service.telemetry.metrics import Metrics
+
+_HEARTBEATS_PER_HANG = 8
+_LOGGER = logging.getLogger("dragoman")
+
+
+class InFlight:
+    """Number of requests in flight, and a wait until there is none."""
+
+    def __init__(self) -> None:
+        self.num = 0
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Count a request until it is left."""
+        self.num += 1
+        self._is_idle.clear()
+        try:
+            yield
+        finally:
+            self.num -= 1
+            if self.num == 0:
+                self._is_idle.set()
+
+    async def wait_idle(self) -> None:
+        """Return once there is none."""
+        await self._is_idle.wait()
+
+
+class Deployment:
+    """Checkpoints as they were at one load, and the engine that runs them.
+
+    Nothing of it changes but the count of its requests and the process behind the supervisor.
+
+    Args:
+        checkpoints: What was found.
+        supervisor: Of an engine that has loaded the usable ones in this order.
+        text_thread: Where texts are prepared and finished.
+        on_finished: Called with the segments of every request that were translated.
+        left_out: Names of checkpoints that are not served.
+        cache: Segments that were translated before; None where none are kept.
+        on_looked_up: Called with how many of a request's segments were there, and were not.
+
+    Attributes:
+        checkpoints: Those that are served.
+        faulty: Those that cannot be.
+        unloaded: Those that could be and are left out.
+        asleep: Those that are loaded when they are asked for.
+        left_out: Names of checkpoints that are not served.
+        names: Of the checkpoints that are.
+        supervisor: Of the engine.
+        in_flight: Its requests.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        supervisor: Supervisor,
+        *,
+        text_thread: Executor,
+        on_finished: SegmentsFinished | None = None,
+        left_out: frozenset[str] = frozenset(),
+        cache: SegmentCache | None = None,
+        on_looked_up: LookedUp = lambda _hits, _misses: None,
+    ) -> None:
+        self.checkpoints = checkpoints.usable
+        self.faulty = checkpoints.faulty
+        self.unloaded = checkpoints.unloaded
+        self.asleep = checkpoints.asleep
+        self.left_out = left_out
+        self.names = tuple(one.manifest.name for one in self.checkpoints)
+        self.supervisor = supervisor
+        self.in_flight = InFlight()
+        bulk_turn = asyncio.Semaphore(1)
+        self._translators = MappingProxyType(
+            {
+                checkpoint.manifest.name: OnlineTranslator(
+                    pipeline=checkpoint.pipeline,
+                    limits=checkpoint.manifest.limits,
+                    engine=supervisor,
+                    checkpoint=number,
+                    checkpoint_name=checkpoint.manifest.name,
+                    text_thread=text_thread,
+                    bulk_turn=bulk_turn,
+                    on_finished=on_finished,
+                    cache=cache,
+                    fingerprint=checkpoint.fingerprint,
+                    on_looked_up=on_looked_up,
+                )
+                for number, checkpoint in enumerate(self.checkpoints)
+            }
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        settings: Settings,
+        checkpoints: Checkpoints,
+        *,
+        metrics: Metrics,
+        text_thread: Executor,
+        clock: Callable[[], float],
+        on_finished: SegmentsFinished | None = None,
+        on_given_up: Callable[[], None] = lambda: None,
+        on_outdated: Callable[[], Awaitable[bool]] | None = None,
+        left_out: frozenset[str] = frozenset(),
+        cache: SegmentCache | None = None,
+    ) -> Self:
+        """Start an engine with checkpoints.
+
+        One that finds some at fault is started again without them.
+
+        Raises:
+            ConfigError: There is none that can be served.
+            EngineStartError: The engine did not become ready; no process is left behind.
+        """
+
+        async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
+            configure = _configuration(settings, checkpoints.usable)
+
+            async def start_engine() -> EngineClient:
+                return await EngineClient.start(
+                    configure,
+                    max_pending_segments=settings.max_pending_segments,
+                    reserved_share=settings.reserved_share,
+                    start_timeout_seconds=settings.start_timeout_seconds,
+                    hang_seconds=settings.hang_seconds,
+                    observer=metrics.segments,
+                    clock=clock,
+                )
+
+            return await Supervisor.start(
+                start_engine,
+                budget=RestartBudget(
+                    max_restarts=settings.max_restarts,
+                    window_seconds=settings.restart_window_seconds,
+                ),
+                on_lost=metrics.engine_restarted,
+                clock=clock,
+                on_given_up=on_given_up,
+                on_outdated=on_outdated,
+            )
+
+        while True:
+            try:
+                supervisor = await start_supervisor(checkpoints)
+                break
+            except EngineStartError as error:
+                if not error.at_fault:
+                    raise
+                checkpoints = checkpoints.without(error.at_fault)
+        return cls(
+            checkpoints,
+            supervisor,
+            text_thread=text_thread,
+            on_finished=on_finished,
+            left_out=left_out,
+            cache=cache,
+            on_looked_up=metrics.segments.looked_up,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Deployment {', '.join(self.names)}: {self.in_flight.num} requests>"
+
+    def translator(self, name: str) -> OnlineTranslator:
+        """The translator of one of the checkpoints, by its name."""
+        return self._translators[name]
+
+    def check_open(self, name: str, priority: Priority | None) -> None:
+        """Return if there is room for a request to one of the checkpoints.
+
+        Raises:
+            QueueFullError: Too much is pending now.
+        """
+        self.supervisor.check_open(priority, checkpoint=self.names.index(name))
+
+    async def retire(self) -> None:
+        """Wait for the requests that began here, then end the engine."""
+        self.supervisor.retire()
+        await self.in_flight.wait_idle()
+        await self.supervisor.close()
+
+
+def _packed_folder(settings: Settings) -> str | None:
+    """The folder of packed weights; None where none are kept, or where there is no home for it."""
+    if settings.packed_bytes == 0:
+        return None
+    try:
+        return str(cache_root(os.environ) / "packed")
+    except ConfigError as error:
+        _LOGGER.info("packed_weights_not_kept", extra={"fields": {"reason": str(error)}})
+        return None
+
+
+def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) -> Configure:
+    return Configure(
+        checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
+        fingerprints=tuple(checkpoint.fingerprint for checkpoint in checkpoints),
+        num_threads=settings.num_threads or engine_threads(),
+        device=settings.device,
+        compute_type=settings.compute_type,
+        shortlist=settings.shortlist,
+        packed_folder=_packed_folder(settings),
+        packed_bytes=settings.packed_bytes,
+        max_rows=settings.max_rows,
+        max_slots=settings.max_slots,
+        admit_token_budget=settings.admit_token_budget,
+        reserved_share=settings.reserved_share,
+        heartbeat_seconds=min(1.0, settings.hang_seconds / _HEARTBEATS_PER_HANG),
+        log_level=settings.log_level,
+    )

@@ -1,0 +1,153 @@
+"""Checkpoints that are asleep: loaded by their first request, each in an engine of its own.
+
+Owns one load at a time, the waiting for it, and who leaves so that it fits: an engine that leaves
+finishes what began on it, and its memory goes back with its process. Which are asleep is said by
+the latest deployment (`service.models.deployments.registry`); who has to leave is
+`service.models.checkpoints.residency`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from model.errors import DragomanError
+from service.errors import unavailable
+from service.models.checkpoints.discovery import TextCheckpoint
+from service.models.checkpoints.residency import leaving, left_for_others
+from service.models.deployments.deployment import Deployment
+from service.models.deployments.registry import Routes
+from service.telemetry.residency_metrics import ResidencyMetrics
+
+_LOGGER = logging.getLogger("dragoman")
+
+
+class Sleepers:
+    """Loader of the checkpoints that are asleep.
+
+    Args:
+        routes: Who is asleep, and who is not any more.
+        budget: Bytes that all weights and engines may take; None where nobody sleeps.
+        open_one: A deployment of one checkpoint.
+        retire: Ends a deployment after its last request.
+        metrics: Where loads, and who leaves, are counted.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        routes: Routes,
+        *,
+        budget: int | None,
+        open_one: Callable[[TextCheckpoint], Awaitable[Deployment]],
+        retire: Callable[[Deployment], asyncio.Task[None]],
+        metrics: ResidencyMetrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._routes = routes
+        self._budget = budget
+        self._open_one = open_one
+        self._retire = retire
+        self._metrics = metrics
+        self._clock = clock
+        self._used: dict[str, float] = {}
+        self._waking: dict[str, asyncio.Task[None]] = {}
+        self._turn = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Sleepers waking={list(self._waking)}>"
+
+    def used(self, name: str) -> None:
+        """A request uses a checkpoint now."""
+        if self._budget is not None:
+            self._used[name] = self._clock()
+
+    async def wake_all(self, names: Sequence[str]) -> None:
+        """Load those of some checkpoints that are asleep; none of them leaves for another one.
+
+        Raises:
+            RequestError: A 503: there is no memory for them, or one cannot be loaded.
+        """
+        while asleep := [name for name in names if self._routes.sleeper(name) is not None]:
+            await self.wake(asleep[0], kept=names)
+
+    async def wake(self, name: str, *, kept: Sequence[str] = ()) -> None:
+        """Load a checkpoint that is asleep, or wait until it is; the load goes on without waiters.
+
+        Raises:
+            RequestError: As of `wake_all`.
+        """
+        task = self._waking.get(name)
+        if task is None:
+            task = asyncio.create_task(self._wake(name, kept), name="wake")
+            self._waking[name] = task
+            task.add_done_callback(lambda done: self._woken(name, done))
+        await asyncio.shield(task)
+
+    def rest(self, name: str) -> None:
+        """Let a checkpoint sleep again whose engine was lost too often."""
+        if name in self._routes.woken:
+            self._retire(self._routes.rest(name))
+            self._metrics.unloaded(name, "lost")
+
+    async def close(self) -> None:
+        """End loads that are running."""
+        tasks = list(self._waking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _woken(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._waking[name]
+        if not task.cancelled():
+            task.exception()  # whoever waits for it has it; that nobody does is no fault
+
+    async def _wake(self, name: str, kept: Sequence[str]) -> None:
+        async with self._turn:
+            checkpoint = self._routes.sleeper(name)
+            if checkpoint is None:
+                return
+            await self._make_room(checkpoint, kept)
+            started = self._clock()
+            try:
+                deployment = await self._open_one(checkpoint)
+            except DragomanError as error:
+                fields = {"checkpoint": name, "reason": str(error)}
+                self._metrics.not_loaded(name, "failure")
+                _LOGGER.error("wake_failed", extra={"fields": fields})  # noqa: TRY400  # it is foreseen
+                raise unavailable(
+                    f"model {name} cannot be loaded now", code="load_failed"
+                ) from error
+            if self._routes.sleeper(name) is not checkpoint:  # replaced meanwhile
+                self._retire(deployment)
+                return
+            self._routes.wake(name, deployment)
+            self.used(name)
+            seconds = self._clock() - started
+            self._metrics.loaded(name, seconds=seconds)
+            told = {"checkpoint": name, "seconds": round(seconds, 3)}
+            _LOGGER.info("checkpoint_woken", extra={"fields": told})
+
+    async def _make_room(self, checkpoint: TextCheckpoint, kept: Sequence[str]) -> None:
+        """Let the least recently used sleep until it fits, and wait until their memory is free."""
+        latest = self._routes.latest
+        if self._budget is None or latest is None:
+            return
+        size = checkpoint.entry.num_weight_bytes
+        resident = [one.entry.num_weight_bytes for one in latest.checkpoints]
+        left = left_for_others(resident, budget=self._budget)
+        sizes = {entry.name: entry.num_weight_bytes for entry in self._routes.entries}
+        others = {name: sizes[name] for name in self._routes.woken}
+        gone = leaving(size, others, used=self._used, kept=kept, budget=left)
+        if gone is None:
+            self._metrics.not_loaded(checkpoint.entry.name, "no_memory")
+            raise unavailable(
+                f"there is no memory for model {checkpoint.entry.name}: its weights have {size}"
+                f" bytes, and {left} are left for them and an engine",
+                code="no_memory",
+            )
+        retiring = [self._retire(self._routes.rest(name)) for name in gone]
+        for name in gone:
+            self._metrics.unloaded(name, "evicted")
+            _LOGGER.info("checkpoint_rests", extra={"fields": {"checkpoint": name}})
+        if retiring:
+            await asyncio.wait(retiring)

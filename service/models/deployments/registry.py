@@ -1,0 +1,210 @@
+"""Registry of the checkpoints that are served: which deployment has each, and its state.
+
+Owns that one faulty checkpoint stops no other: the next deployment serves what it could load, and
+the one before goes on with what only it has in memory. Opening and retiring is
+`service.models.deployments.rollout`; which checkpoint translates what is
+`service.models.routes.routing`.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from model.config import LengthLimits
+from service.engine.errors import QueueFullError
+from service.engine.messages import LoadedCheckpoint, Ready
+from service.models.checkpoints.catalogue import ModelEntry
+from service.models.checkpoints.discovery import TextCheckpoint
+from service.models.deployments.deployment import Deployment
+from service.models.routes.routing import RoutingTable
+from service.priority import Priority
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A checkpoint that could not be loaded as it is on the disk.
+
+    Attributes:
+        directory: Name of its directory, for people.
+        reason: Why, for people; without the path to the checkpoints.
+        is_served: An earlier version of it still is.
+    """
+
+    directory: str
+    reason: str
+    is_served: bool
+
+
+class Routes:
+    """Checkpoints of the latest deployment, and of earlier ones what it could not load.
+
+    Args:
+        preferred: Names of checkpoints that go before others for the same languages.
+        pivot: Language between two hops; None where there are no such routes.
+
+    Attributes:
+        table: Which of them translates what.
+        entries: What is told of each, and of those that are unloaded.
+    """
+
+    def __init__(self, *, preferred: Sequence[str] = (), pivot: str | None = None) -> None:
+        self._preferred = preferred
+        self._pivot = pivot
+        self._latest: Deployment | None = None
+        self._by_name: dict[str, Deployment] = {}
+        self.table = self._new_table()
+        self.entries: tuple[ModelEntry, ...] = ()
+        self._limits: dict[str, LengthLimits] = {}
+
+    def __repr__(self) -> str:
+        return f"Routes({', '.join(map(repr, self.deployments))})"
+
+    @property
+    def latest(self) -> Deployment | None:
+        """The deployment that was loaded last; None before the first."""
+        return self._latest
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """All deployments that serve, the latest last."""
+        latest = [] if self._latest is None else [self._latest]
+        earlier = dict.fromkeys(self._by_name.values())
+        return [one for one in earlier if one is not self._latest] + latest
+
+    @property
+    def checkpoints(self) -> list[TextCheckpoint]:
+        """Every checkpoint that serves, in the order of `loaded`."""
+        return [one.checkpoints[place] for one, place in self._served()]
+
+    @property
+    def woken(self) -> dict[str, Deployment]:
+        """Checkpoints that were asleep and have a deployment of their own now."""
+        asleep = () if self._latest is None else self._latest.asleep
+        names = [checkpoint.manifest.name for checkpoint in asleep]
+        return {name: self._by_name[name] for name in names if name in self._by_name}
+
+    def sleeper(self, name: str) -> TextCheckpoint | None:
+        """A checkpoint that is asleep, by its name; None if it is none."""
+        if self._latest is None or name in self._by_name:
+            return None
+        asleep = self._latest.asleep
+        return next((one for one in asleep if one.manifest.name == name), None)
+
+    def wake(self, name: str, deployment: Deployment) -> None:
+        """Serve a checkpoint that was asleep."""
+        self._by_name[name] = deployment
+
+    def rest(self, name: str) -> Deployment:
+        """Let a checkpoint sleep again; the deployment that it had."""
+        return self._by_name.pop(name)
+
+    def limits(self, name: str) -> LengthLimits | None:
+        """Lengths that a checkpoint was trained for; None if there is none of this name."""
+        return self._limits.get(name)
+
+    def find(self, name: str) -> Deployment | None:
+        """The deployment that has a checkpoint; None if none has it any more."""
+        return self._by_name.get(name)
+
+    def check_open(self, priority: Priority | None, names: Sequence[str] = ()) -> None:
+        """Return if the queues have room for a request.
+
+        Args:
+            priority: Its class; None where it is not known yet.
+            names: Of its checkpoints; without any, one engine that has room is enough.
+
+        Raises:
+            QueueFullError: Too many segments wait already.
+        """
+        for name in names:
+            if (deployment := self.find(name)) is not None:
+                deployment.check_open(name, priority)
+        full: QueueFullError | None = None
+        for deployment in () if names else self.deployments:
+            try:
+                deployment.supervisor.check_open(priority)
+            except QueueFullError as error:
+                full = error
+            else:
+                return
+        if full is not None:
+            raise full
+
+    def take(self, deployment: Deployment) -> list[Deployment]:
+        """Serve another deployment, and of what it could not load the versions in memory.
+
+        A checkpoint is known by the name of its directory: the folder may be another one, behind
+        the same link. A name that the new one has, or leaves out, is the new one's.
+
+        Returns:
+            Those that serve nothing any more.
+        """
+        before = self.deployments
+        faulty = {fault.directory.name for fault in deployment.faulty}
+        by_name = dict.fromkeys(deployment.names, deployment)
+        taken = deployment.left_out.union(deployment.names)
+        for old, place in list(self._served()):
+            checkpoint = old.checkpoints[place]
+            name = checkpoint.manifest.name
+            is_needed = checkpoint.directory.name in faulty and name not in taken
+            if is_needed and old.supervisor.is_ready:
+                by_name[name] = old
+        self._latest, self._by_name = deployment, by_name
+        self.table = self._new_table()
+        told = [*self.checkpoints, *deployment.asleep, *deployment.unloaded]
+        self.entries = tuple(checkpoint.entry for checkpoint in told)
+        self._limits = {one.manifest.name: one.manifest.limits for one in told}
+        return [old for old in before if old not in self.deployments]
+
+    def _new_table(self) -> RoutingTable:
+        asleep = () if self._latest is None else self._latest.asleep
+        return RoutingTable(
+            [checkpoint.offer for checkpoint in (*self.checkpoints, *asleep)],
+            preferred=self._preferred,
+            pivot=self._pivot,
+        )
+
+    def _served(self) -> Iterator[tuple[Deployment, int]]:
+        """Every checkpoint that serves: its deployment, and its place there."""
+        for deployment in self.deployments:
+            for place, name in enumerate(deployment.names):
+                if self._by_name.get(name) is deployment:
+                    yield deployment, place
+
+    @property
+    def loaded(self) -> list[LoadedCheckpoint]:
+        """Every checkpoint that serves, as its engine has described it."""
+        return [one.supervisor.ready.checkpoints[place] for one, place in self._served()]
+
+    @property
+    def ready(self) -> Ready | None:
+        """The latest engine's Ready message, with all checkpoints that serve."""
+        if self._latest is None:
+            return None
+        return msgspec.structs.replace(
+            self._latest.supervisor.ready, checkpoints=tuple(self.loaded)
+        )
+
+    @property
+    def faults(self) -> list[Fault]:
+        """The checkpoints that the latest deployment could not load."""
+        if self._latest is None:
+            return []
+        served = {one.checkpoints[place].directory.name for one, place in self._served()}
+        return [
+            Fault(
+                directory=os.fsencode(fault.directory.name).decode(errors="replace"),
+                reason=fault.reason.replace(f"{fault.directory.parent}{os.sep}", ""),
+                is_served=fault.directory.name in served,
+            )
+            for fault in self._latest.faulty
+        ]
+
+    @property
+    def by_directory(self) -> dict[str, bool]:
+        """Names of all directories of the latest deployment, and whether each was loaded."""
+        loaded = [] if self._latest is None else self._latest.checkpoints
+        names = [os.fsencode(one.directory.name).decode(errors="replace") for one in loaded]
+        return dict.fromkeys(names, True) | {fault.directory: False for fault in self.faults}

@@ -1,0 +1,336 @@
+"""Rollout of deployments: opens one, serves it in place of another, and ends the one that is left.
+
+Owns the deployments that have an engine. Which of them translates which pair is
+`service.models.deployments.registry`, what they count together
+`service.models.deployments.figures`; whether there may be a reload now, and what the handlers are
+refused with meanwhile, is `service.front`.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from functools import partial
+
+from model.errors import DragomanError
+from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
+from service.labels import PIVOT, first_served
+from service.models.checkpoints.conversion import convert_packages
+from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
+from service.models.deployments.deployment import Deployment
+from service.models.deployments.figures import Figures
+from service.models.deployments.on_demand import Sleepers
+from service.models.deployments.registry import Routes
+from service.models.translating.segment_cache import SegmentCache
+from service.models.translating.segment_search import SegmentsFinished
+from service.settings import Settings
+from service.telemetry.metrics import Metrics
+
+_LOGGER = logging.getLogger("dragoman")
+
+
+class Rollout:
+    """The deployments of one server.
+
+    Args:
+        settings: Of the server.
+        metrics: Where loads and engines are measured.
+        text_thread: Where texts are prepared and finished.
+        clock: Seconds, monotonic.
+        on_finished: Called with the segments of every request that were translated.
+        on_given_up: Called when the engine of a deployment is lost and none will be started again.
+        may_replace: Whether a deployment whose files have changed may be replaced now.
+        on_found: Called in a thread with the languages of a load, while its engine starts; it is
+            ready when both are.
+
+    Attributes:
+        routes: Which deployment has which checkpoint.
+        sleepers: What loads those that are asleep.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        *,
+        text_thread: Executor,
+        clock: Callable[[], float],
+        on_finished: SegmentsFinished | None,
+        on_given_up: Callable[[], None],
+        may_replace: Callable[[], bool],
+        on_found: Callable[[Collection[str]], None] = lambda _: None,
+    ) -> None:
+        self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
+        self._settings = settings
+        self._metrics = metrics
+        self._text_thread = text_thread
+        self._clock = clock
+        self._on_finished = on_finished
+        self._on_given_up = on_given_up
+        self._may_replace = may_replace
+        self._on_found = on_found
+        self._cache = SegmentCache(settings.segment_cache) if settings.segment_cache else None
+        cache = self._cache
+        metrics.watch_cache(lambda: 0 if cache is None else cache.num_bytes)
+        self._left_out: frozenset[str] = frozenset()
+        self._retiring: dict[Deployment, asyncio.Task[None]] = {}
+        self._opening: asyncio.Timeout | None = None
+        self._replacing = asyncio.Lock()
+        self.sleepers = Sleepers(
+            self.routes,
+            budget=settings.memory_budget,
+            open_one=self._open_one,
+            retire=self._start_retiring,
+            metrics=metrics.residency,
+            clock=clock,
+        )
+        self._figures = Figures(self.routes, self._retiring, budget=settings.memory_budget)
+        self._figures.show(metrics, max_pending=settings.max_pending_segments)
+
+    def __repr__(self) -> str:
+        return f"<Rollout {self.routes!r} retiring={len(self._retiring)}>"
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """Those that have an engine, the one that was loaded last at the end."""
+        return [*self._retiring, *self.routes.deployments]
+
+    @property
+    def is_opening(self) -> bool:
+        """A deployment is being opened that will take the place of another one."""
+        return self._opening is not None
+
+    async def open(self) -> Deployment:
+        """A deployment of the checkpoints as they are now, which nothing is routed to yet.
+
+        Packages among them are converted first.
+
+        Raises:
+            ConfigError: There is no checkpoint, or none that can be served.
+            EngineStartError: The engine did not become ready; no process is left behind.
+        """
+        settings = self._settings
+        unconverted = await convert_packages(settings.checkpoint)
+        read = partial(load_checkpoints, left_out=self._left_out, unconverted=unconverted)
+        found = await asyncio.to_thread(read, settings.checkpoint)
+        telling = asyncio.create_task(asyncio.to_thread(self._on_found, found.languages))
+        try:
+            deployment = await self._open_all(found)
+        except BaseException:
+            telling.cancel()
+            raise
+        try:
+            await telling
+        except BaseException:
+            await deployment.supervisor.close()
+            raise
+        return deployment
+
+    async def _open_all(self, found: Checkpoints) -> Deployment:
+        """A deployment of the checkpoints that were found, as far as the budget goes."""
+        settings = self._settings
+        return await Deployment.open(
+            settings,
+            found.within(settings.memory_budget, settings.pinned),
+            metrics=self._metrics,
+            text_thread=self._text_thread,
+            clock=self._clock,
+            on_finished=self._on_finished,
+            on_given_up=self._on_given_up,
+            on_outdated=self._replace_outdated,
+            left_out=self._left_out,
+            cache=self._cache,
+        )
+
+    def begin(self, deployment: Deployment) -> None:
+        """Serve the first deployment."""
+        self.routes.take(deployment)
+        self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
+        self._report_checkpoints()
+
+    async def reload(self) -> None:
+        """Open another deployment beside those that serve, then serve it in their place.
+
+        Requests that have begun end on the old engine, which leaves after the last of them. Until
+        then there are two engines, and their memory. An old deployment that has the last good
+        version of a checkpoint stays for it.
+
+        Raises:
+            RequestError: A 409 when a reload is running, or when none of the new checkpoints can
+                be served; a 503 when the server leaves meanwhile. The old ones are served as
+                before.
+        """
+        async with self._alone():
+            await self._replace()
+
+    async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
+        """Serve a checkpoint that is unloaded, or unload one that is served, by a reload.
+
+        It stays so through later reloads.
+
+        Raises:
+            RequestError: A 404 where there is no such checkpoint; a 409 where it is so already,
+                or it is the only one that is loaded; and as of `reload`.
+        """
+        if is_loaded and self.routes.sleeper(name) is not None:
+            await self.sleepers.wake(name)
+            return
+        async with self._alone():
+            self._check_change(name, is_loaded=is_loaded)
+            before = self._left_out
+            self._left_out = before - {name} if is_loaded else before | {name}
+            try:
+                await self._replace()
+            except BaseException:
+                self._left_out = before
+                raise
+        if is_loaded and name not in self.routes.table.names:
+            reasons = "; ".join(fault.reason for fault in self.routes.faults)
+            raise conflict(f"{name} cannot be loaded: {reasons}", code="load_failed")
+        if is_loaded:
+            await self.sleepers.wake_all([name])
+
+    def _check_change(self, name: str, *, is_loaded: bool) -> None:
+        loaded = self.routes.table.names
+        if name not in {entry.name for entry in self.routes.entries}:
+            raise no_such_model(name)
+        if (name in loaded) == is_loaded:
+            state = "loaded" if is_loaded else "unloaded"
+            raise conflict(f"{name} is {state} already", code=f"already_{state}")
+        if not is_loaded and loaded == (name,):
+            raise conflict(f"{name} is the only model that is loaded", code="last_model")
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Keep others from replacing deployments until it is left.
+
+        Raises:
+            RequestError: A 409: one is being replaced.
+        """
+        if self._replacing.locked():
+            raise conflict("the checkpoints are being reloaded already", code="reload_running")
+        async with self._replacing:
+            yield
+
+    def abandon(self) -> None:
+        """End a reload that is running; the old deployments are served as before."""
+        if self._opening is not None:
+            expire(self._opening)
+
+    async def close(self) -> None:
+        """End all engines; pending segments fail."""
+        await self.sleepers.close()
+        for deployment in self.deployments:
+            await deployment.supervisor.close()
+
+    async def stop_retiring(self) -> None:
+        """Wait for no request of the deployments that are being retired."""
+        tasks = list(self._retiring.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _replace_outdated(self) -> bool:
+        """Serve what can be loaded now in place of an engine that does not find its files again.
+
+        Returns:
+            Whether that is anything.
+        """
+        async with self._replacing:
+            if not self._may_replace():
+                return False
+            try:
+                await self._replace()
+            except RequestError:  # logged there
+                return False
+        return True
+
+    async def _replace(self) -> None:
+        try:
+            async with asyncio.timeout(None) as self._opening:
+                deployment = await self.open()
+        except TimeoutError:
+            raise draining() from None
+        except DragomanError as error:
+            self._metrics.reloaded("checkpoints", "failure")
+            _LOGGER.error("reload_failed", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
+            raise reload_failed(str(error)) from error
+        except Exception:
+            self._metrics.reloaded("checkpoints", "failure")
+            raise
+        finally:
+            self._opening = None
+        woken = self.routes.woken
+        for old in self.routes.take(deployment):
+            self._start_retiring(old)
+        for name, old in woken.items():
+            if self.routes.find(name) is not old:
+                self._metrics.residency.unloaded(name, "reload")
+        if self._cache is not None:
+            self._cache.clear()
+        self._metrics.reloaded("checkpoints", "partial" if deployment.faulty else "success")
+        self._report_checkpoints()
+        names = [checkpoint.name for checkpoint in self.routes.loaded]
+        _LOGGER.info("reloaded", extra={"fields": {"checkpoints": names}})
+
+    def _start_retiring(self, deployment: Deployment) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._retire(deployment), name="retire")
+        self._retiring[deployment] = task
+        return task
+
+    async def _open_one(self, checkpoint: TextCheckpoint) -> Deployment:
+        """A deployment of one checkpoint that was asleep, which nothing is routed to yet."""
+        name = checkpoint.manifest.name
+        return await Deployment.open(
+            self._settings,
+            Checkpoints(usable=(checkpoint,)),
+            metrics=self._metrics,
+            text_thread=self._text_thread,
+            clock=self._clock,
+            on_finished=self._on_finished,
+            on_given_up=partial(self.sleepers.rest, name),
+            cache=self._cache,
+        )
+
+    async def _retire(self, deployment: Deployment) -> None:
+        await deployment.retire()
+        self._figures.keep(deployment)
+        del self._retiring[deployment]
+
+    def _report_checkpoints(self) -> None:
+        """Log and count what is served, in which arithmetic and why, and what is not."""
+        self._report_pairs()
+        latest = self.routes.latest
+        for one in self.routes.loaded:
+            fields = {
+                "checkpoint": one.name,
+                "device": latest.supervisor.ready.device if latest else None,
+                "compute_type": one.compute_type,
+                "compute_reason": one.compute_reason,
+                "compute_problem": one.compute_problem,
+                "instruction_set": one.instruction_set,
+            }
+            if one.is_slow:
+                _LOGGER.warning("slow_compute_type", extra={"fields": fields})
+            else:
+                _LOGGER.info("checkpoint_served", extra={"fields": fields})
+        for fault in self.routes.faults:
+            _LOGGER.error("checkpoint_refused", extra={"fields": asdict(fault)})
+
+    def _report_pairs(self) -> None:
+        """Tell the metrics which labels there are."""
+        latest = self.routes.latest
+        asleep = () if latest is None else latest.asleep
+        manifests = [one.manifest for one in (*self.routes.checkpoints, *asleep)]
+        first = first_served({one.name: one.pairs for one in manifests})
+        names = [] if first else [one.name for one in manifests]
+        self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
+        self._metrics.residency.expect(one.name for one in manifests)
+
+
+def expire(timeout: asyncio.Timeout) -> None:
+    """Let a timeout that is being waited in expire now."""
+    if not timeout.expired():
+        timeout.reschedule(asyncio.get_running_loop().time())

@@ -1,0 +1,1 @@
+"""Routes: which checkpoints translate from one language to another."""

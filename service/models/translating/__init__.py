@@ -1,0 +1,1 @@
+"""Translation of a request: its drivers, and the search of its segments."""

@@ -1,0 +1,142 @@
+"""Sentences of a request's texts, each on its way by itself, to be told as they are done.
+
+Owns which sentences there are, where they stand, and how they become texts again. What is done to
+a sentence is `service.models.translating.translator`. Pure but for what it calls.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from model.request import Hypothesis
+from model.text.drafts.rounds import Draft
+from service.models.requests.translation import DoneSegment
+
+Text = Draft[Hypothesis]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DonePart:
+    """A sentence of which nothing will change any more.
+
+    Attributes:
+        text_index: Which text of the request it is of.
+        index: Which sentence of it, as it was cut at first.
+        start: Characters of the text before it.
+        text: The text, as it was cut at first.
+        part: What has become of the sentence, as a text.
+    """
+
+    text_index: int
+    index: int
+    start: int
+    text: Text
+    part: Text
+
+    @property
+    def segment(self) -> DoneSegment:
+        """As it is told."""
+        translation = self.part.translation
+        return DoneSegment(
+            text_index=self.text_index,
+            index=self.index,
+            start=self.start,
+            source=self.text.pieces[self.index].segment.text,
+            text=translation.text,
+            segments=translation.segments,
+        )
+
+
+class Parts:
+    """The sentences of texts.
+
+    Args:
+        texts: As they were cut at first.
+        on_done: Called with each sentence when it is done.
+    """
+
+    def __init__(self, texts: Sequence[Text], on_done: Callable[[DonePart], None]) -> None:
+        self._texts = list(texts)
+        self._parts = [list(text.parts) for text in texts]
+        self._starts = [_starts(text) for text in texts]
+        self._on_done = on_done
+        places = [
+            (place, index) for place, parts in enumerate(self._parts) for index in range(len(parts))
+        ]
+        self._asked = [one for one in places if self._part(one).asked]
+        self._copied = [one for one in places if not self._part(one).asked]
+
+    def __repr__(self) -> str:
+        return f"<Parts: {len(self._asked)} asked for, {len(self._copied)} copied>"
+
+    def tell_copied(self) -> None:
+        """Tell the sentences that the network does not see."""
+        for place in self._copied:
+            self._tell(place)
+
+    def answered(self, number: int, hypotheses: Sequence[Hypothesis]) -> Text:
+        """A sentence with what was found for it.
+
+        Args:
+            number: Which one, of those that the network is asked for.
+            hypotheses: Best first.
+        """
+        return self._part(self._asked[number]).answered([hypotheses])
+
+    def finish(self, number: int, part: Text) -> None:
+        """Take what has become of a sentence, and tell it."""
+        place, index = self._asked[number]
+        self._parts[place][index] = part
+        self._tell((place, index))
+
+    @property
+    def texts(self) -> list[Text]:
+        """The texts, of which every sentence is done."""
+        return [
+            text.with_parts((part.pieces, part.separators) for part in parts)
+            for text, parts in zip(self._texts, self._parts, strict=True)
+        ]
+
+    def _part(self, place: tuple[int, int]) -> Text:
+        return self._parts[place[0]][place[1]]
+
+    def _tell(self, place: tuple[int, int]) -> None:
+        text_index, index = place
+        self._on_done(
+            DonePart(
+                text_index=text_index,
+                index=index,
+                start=self._starts[text_index][index],
+                text=self._texts[text_index],
+                part=self._part(place),
+            )
+        )
+
+
+class WholeTexts:
+    """Texts, told once when all their sentences are done.
+
+    Args:
+        on_done: Called with which text it is, and the text.
+    """
+
+    def __init__(self, on_done: Callable[[int, Text], None]) -> None:
+        self._on_done = on_done
+        self._parts: dict[int, dict[int, Text]] = {}
+
+    def __call__(self, done: DonePart) -> None:
+        """Take a sentence."""
+        parts = self._parts.setdefault(done.text_index, {})
+        parts[done.index] = done.part
+        if len(parts) < len(done.text.pieces):
+            return
+        ordered = (parts[index] for index in range(len(parts)))
+        whole = done.text.with_parts((part.pieces, part.separators) for part in ordered)
+        self._on_done(done.text_index, whole)
+
+
+def _starts(text: Text) -> list[int]:
+    """Characters of a text before each of its pieces."""
+    pieces = [len(piece.segment.text) for piece in text.pieces]
+    lengths = [len(one) + size for one, size in zip(text.separators[1:], pieces, strict=True)]
+    return list(accumulate(lengths, initial=len(text.separators[0])))[: len(pieces)]

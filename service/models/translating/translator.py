@@ -1,0 +1,405 @@
+"""Online driver of one checkpoint: prepare → submit → finish, with deadlines and cancellation.
+
+Owns the way of one request's texts through the text thread and the engine, its deadline, and the
+cancelling of what is not waited for any more. What it is asked, and what it answers, is
+`service.models.requests.translation`; values were checked at the edge (`service.api`). Two
+checkpoints one after the other are driven by `service.models.translating.two_hops`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from model.config import LengthLimits, SearchConfig
+from model.request import DecodeRequest, Hypothesis
+from model.text.constraints.control import Control
+from model.text.drafts.diversity import differing
+from model.text.drafts.rounds import Draft
+from model.text.languages.tags import LanguagePair
+from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
+from model.text.subwords.spans import TokenSpans
+from service.engine.client.submission import SegmentJob
+from service.engine.errors import EngineError
+from service.errors import deadline_exceeded, too_long
+from service.labels import served_by
+from service.models.requests.text_work import TextWork
+from service.models.requests.translation import (
+    OnSegment,
+    SearchedText,
+    SegmentTally,
+    TranslatedText,
+    TranslationRequest,
+)
+from service.models.translating.alignment import PieceWidths
+from service.models.translating.parts import DonePart, Parts
+from service.models.translating.segment_cache import SegmentCache
+from service.models.translating.segment_search import (
+    Engine,
+    LookedUp,
+    SegmentSearch,
+    SegmentsFinished,
+)
+from service.priority import Priority, priority_of, work_of
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class OnlineTranslator:
+    """Driver of one checkpoint of an engine, for many requests at once.
+
+    Args:
+        pipeline: Text ↔ segments.
+        limits: Lengths the checkpoint was trained for.
+        engine: Where segments are translated.
+        checkpoint: Which of the engine's checkpoints it is.
+        checkpoint_name: What it is called.
+        text_thread: Where the pipeline runs.
+        bulk_turn: Held while bulk hands it a piece of text: with one at a time, an interactive
+            request never waits there for more than one.
+        on_finished: Called with the segments of a request that the engine had, and their answers,
+            in the request's task.
+        cache: Segments that were translated before; None where none are kept.
+        fingerprint: Names exactly the checkpoint's files.
+        on_looked_up: Called with how many of a request's segments were in the cache, and were not.
+
+    Attributes:
+        pipeline: Text ↔ segments.
+        limits: Lengths the checkpoint was trained for.
+        source_widths: Of the checkpoint's source tokens, for alignments through two hops.
+        target_widths: Of its target tokens.
+    """
+
+    def __init__(
+        self,
+        *,
+        pipeline: TextPipeline,
+        limits: LengthLimits,
+        engine: Engine,
+        text_thread: Executor,
+        bulk_turn: asyncio.Semaphore,
+        checkpoint: int = 0,
+        checkpoint_name: str = "",
+        on_finished: SegmentsFinished | None = None,
+        cache: SegmentCache | None = None,
+        fingerprint: str = "",
+        on_looked_up: LookedUp = lambda _hits, _misses: None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.source_widths = PieceWidths(pipeline.source_pieces)
+        self.target_widths = PieceWidths(pipeline.target_pieces)
+        self.limits = limits
+        self._segment_search = SegmentSearch(
+            engine,
+            cache=cache,
+            fingerprint=fingerprint,
+            on_finished=on_finished,
+            on_looked_up=on_looked_up,
+        )
+        self._checkpoint = checkpoint
+        self._checkpoint_name = checkpoint_name
+        self._text_work = TextWork(text_thread, bulk_turn)
+
+    async def translate(
+        self, request: TranslationRequest, on_segment: OnSegment | None = None
+    ) -> list[TranslatedText]:
+        """One result per text, in order; cancelling it cancels its segments.
+
+        Args:
+            request: One hop.
+            on_segment: Called with each sentence when it is done.
+
+        Raises:
+            RequestError: 413 for more segments than may ever wait, 504 after the deadline.
+            QueueFullError: Too many segments wait already.
+            EngineUnavailableError: The engine is gone or takes no more.
+            SegmentFailedError: The engine gave a segment up.
+        """
+        (hop,) = request.route.hops
+        async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
+            on_done = None if on_segment is None else _told(on_segment)
+            texts, priority = await self.search(
+                request, hop.pair, deadline=deadline, on_done=on_done
+            )
+            return await self._finish(texts, request.in_class(priority))
+
+    async def search(
+        self,
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
+        on_done: Callable[[DonePart], None] | None = None,
+    ) -> tuple[list[SearchedText], Priority]:
+        """What is found for each text of a request, and the class that its segments were in.
+
+        Args:
+            request: Of which the texts are in the language that the pair begins with.
+            pair: A pair of the checkpoint.
+            deadline: Of the request, in the loop's time; further rounds leave a part of it.
+            on_done: Called with each sentence when it is done; sentences are then reviewed one by
+                one, and not text by text.
+
+        Raises:
+            RequestError: As of `translate`, but for the deadline, which is the caller's.
+        """
+        drafts = await self._drafts(request, pair)
+        jobs = self._jobs(drafts, request, pair)
+        priority = jobs[0].priority if jobs else request.priority
+        request = request.in_class(priority)
+        found = partial(searched, request=request)
+        if on_done is not None:
+            parts = Parts(drafts, on_done)
+            await self._finish_parts(parts, jobs, request, pair, deadline=deadline)
+            return await self._map(found, parts.texts, request), priority
+        if jobs:
+            drafts = await self._answered(drafts, jobs, request)
+        drafts = await self._retried(drafts, request, pair, deadline=deadline)
+        return await self._map(found, drafts, request), priority
+
+    async def _finish_parts(
+        self,
+        parts: Parts,
+        jobs: Sequence[SegmentJob],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
+    ) -> None:
+        """Have every sentence translated, each with further rounds of its own."""
+
+        async def finish(number: int, hypotheses: Sequence[Hypothesis]) -> None:
+            part = parts.answered(number, hypotheses)
+            alone = replace(request, texts=(part.prepared.text,))
+            [whole] = await self._retried([part], alone, pair, deadline=deadline)
+            parts.finish(number, whole)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                with self._segment_search.one_by_one(jobs, request) as found:
+                    parts.tell_copied()
+                    async for number, hypotheses in found:
+                        group.create_task(finish(number, hypotheses))
+        except ExceptionGroup as failed:  # whatever failed first has ended the others
+            raise failed.exceptions[0] from None
+
+    async def _retried(
+        self,
+        answered: list[Draft[Hypothesis]],
+        request: TranslationRequest,
+        pair: LanguagePair,
+        *,
+        deadline: float,
+    ) -> list[Draft[Hypothesis]]:
+        """The texts, judged, after as many further rounds as they ask for and there is room for.
+
+        There is an answer already: a round that fails, or takes half of the time that is left,
+        takes nothing from it.
+        """
+
+        def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
+            return self.pipeline.review(draft, is_last=True)
+
+        can_hold = _search(request, cap=1).can_hold_phrases
+        review = partial(self.pipeline.review, can_hold=can_hold)
+        while request.max_length is None:  # with a cap nothing is whole, nor is it wanted to be
+            drafts = await self._map(review, answered, request)
+            jobs = self._jobs(drafts, request, pair)
+            if not jobs:
+                return drafts
+            if len(jobs) > self._segment_search.max_request_segments:
+                break
+            try:
+                async with asyncio.timeout_at((asyncio.get_running_loop().time() + deadline) / 2):
+                    answered = await self._answered(drafts, jobs, request)
+            except (TimeoutError, EngineError):
+                break
+        return await self._map(last, answered, request)
+
+    async def _answered(
+        self,
+        drafts: Sequence[Draft[Hypothesis]],
+        jobs: Sequence[SegmentJob],
+        request: TranslationRequest,
+    ) -> list[Draft[Hypothesis]]:
+        """The texts with what was found for all that they asked for."""
+        found = iter(await self._segment_search.all_of(jobs, request))
+        return [draft.answered([next(found) for _ in draft.asked]) for draft in drafts]
+
+    async def _map(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> list[U]:
+        return [result async for result in self._each(function, items, request)]
+
+    async def _finish(
+        self, texts: Sequence[SearchedText], request: TranslationRequest
+    ) -> list[TranslatedText]:
+        def finish(text: SearchedText) -> TranslatedText:
+            return _finished(
+                self.pipeline,
+                text,
+                num_alternatives=request.num_alternatives,
+                with_spans=request.with_alignment,
+            )
+
+        return await self._map(finish, texts, request)
+
+    async def _drafts(
+        self, request: TranslationRequest, pair: LanguagePair
+    ) -> list[Draft[Hypothesis]]:
+        """The texts as segments; given up as soon as there are more than may ever be accepted."""
+
+        def draft(asked: tuple[str, Control]) -> Draft[Hypothesis]:
+            text, control = asked
+            return self.pipeline.draft(text, pair, control)
+
+        limit = self._segment_search.max_request_segments
+        drafts: list[Draft[Hypothesis]] = []
+        tally = request.tally or SegmentTally()
+        asked = list(zip(request.texts, request.controls, strict=True))
+        async for text in self._each(draft, asked, request):
+            drafts.append(text)
+            num_segments = self._segment_search.counted(len(text.asked), tally)
+            if num_segments > limit:
+                raise too_long(
+                    f"the request has at least {num_segments} segments; the limit is {limit}",
+                    value=num_segments,
+                    limit=limit,
+                )
+        return drafts
+
+    def _jobs(
+        self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
+    ) -> list[SegmentJob]:
+        """What the engine is asked for in this round."""
+        searches: dict[int, SearchConfig] = {}
+        prefix_ids = self.pipeline.prefix_ids(pair)
+        segments = [segment for draft in drafts for segment in draft.asked]
+        lengths = [len(segment.source_ids) for segment in segments]
+        work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
+        priority = priority_of(work, request.priority)
+        served = served_by(pair, self._checkpoint_name)
+        jobs = []
+        for segment in segments:
+            cap = segment_cap(segment, self.limits)
+            search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
+            jobs.append(
+                SegmentJob(
+                    request=DecodeRequest(
+                        source_ids=segment.source_ids,
+                        prefix_ids=prefix_ids,
+                        search=segment.searched(search),
+                        forced_ids=segment.forced_ids,
+                        phrases=segment.required_phrases,
+                    ),
+                    priority=priority,
+                    checkpoint=self._checkpoint,
+                    served=served,
+                )
+            )
+        return jobs
+
+    def _each(
+        self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
+    ) -> AsyncIterator[U]:
+        """`function` of what belongs to each text of the request, as it is done."""
+        sizes, priority = [len(text) for text in request.texts], request.priority
+        return self._text_work.map(function, items, sizes, priority, is_quick=request.is_plain)
+
+    def map(
+        self,
+        function: Callable[[T], U],
+        items: Sequence[T],
+        sizes: Sequence[int],
+        priority: Priority,
+    ) -> AsyncIterator[U]:
+        """`function` of every item, on the text thread, a few thousand characters at a time."""
+        return self._text_work.map(function, items, sizes, priority)
+
+
+@asynccontextmanager
+async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator[float]:
+    """The deadline of a request, from now, or from so many seconds ago; given in the loop's time.
+
+    Raises:
+        RequestError: A 504 after it.
+    """
+    end = asyncio.get_running_loop().time() + seconds - spent_seconds
+    try:
+        async with asyncio.timeout_at(end) as deadline:
+            yield end
+    except TimeoutError as error:
+        if deadline.expired():
+            raise deadline_exceeded(seconds=seconds) from error
+        raise
+
+
+def _search(request: TranslationRequest, cap: int) -> SearchConfig:
+    return SearchConfig(
+        beam_size=request.beam_size,
+        length_penalty=request.length_penalty,
+        stopping=request.stopping,
+        num_hypotheses=request.beam_size if request.diversity else request.num_alternatives + 1,
+        max_length=min(cap, request.max_length or cap),
+        with_alignment=request.with_alignment,
+        with_attention=request.with_attention,
+        sampling=request.sampling,
+    )
+
+
+def searched(draft: Draft[Hypothesis], request: TranslationRequest) -> SearchedText:
+    """A text that asks for nothing any more, with what was found for it."""
+    found = draft.found
+    if request.diversity:
+        num = request.num_alternatives + 1
+        found = [differing(ranked, num, request.diversity) for ranked in found]
+    return SearchedText(prepared=draft.prepared, found=tuple(found), translation=draft.translation)
+
+
+def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:
+    def tell(done: DonePart) -> None:
+        on_segment(done.segment)
+
+    return tell
+
+
+def _finished(
+    pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int, with_spans: bool
+) -> TranslatedText:
+    """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
+    prepared = text.prepared
+    best = text.translation
+    texts = {best.text: None}
+    for rank in range(1, num_alternatives + 1):
+        texts[pipeline.finish(prepared, hypotheses_at(text.found, rank)).text] = None
+    remaining = iter(text.best)
+    hypotheses = tuple(
+        None if segment.is_verbatim else next(remaining) for segment in prepared.segments
+    )
+    return TranslatedText(
+        best=best,
+        alternatives=tuple(texts)[1:],
+        hypotheses=hypotheses,
+        spans=_spans(pipeline, text, hypotheses) if with_spans else None,
+    )
+
+
+def _spans(
+    pipeline: TextPipeline, text: SearchedText, hypotheses: Sequence[Hypothesis | None]
+) -> tuple[TokenSpans | None, ...]:
+    """Where the tokens of each segment are."""
+    prepared = text.prepared
+    every = zip(prepared.segments, text.translation.segments, hypotheses, strict=True)
+    return tuple(
+        None
+        if found is None
+        else TokenSpans(
+            source=pipeline.source_spans(segment, prepared.pair),
+            target=pipeline.target_spans(translated.text, found.token_ids),
+        )
+        for segment, translated, found in every
+    )

@@ -1,0 +1,94 @@
+"""Terms in texts, what stands for them, and whether it is there."""
+
+import pytest
+
+from model.text.constraints.glossary import Entry, Glossary, Term, inside, uses_of, with_targets
+from model.text.marks.finding import find_marks
+
+
+def glossary(*pairs: tuple[str, str], is_case_sensitive: bool = False) -> Glossary:
+    return Glossary(
+        [Entry(source=s, target=t, is_case_sensitive=is_case_sensitive) for s, t in pairs]
+    )
+
+
+def found(entries: Glossary, text: str) -> list[tuple[str, str]]:
+    terms = entries.find(text, find_marks(text))
+    return [(text[term.start : term.end], term.target) for term in terms]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the cat, a cat", ["cat", "cat"]),
+        ("concatenate cats cat_ scat", []),
+        ("cat", ["cat"]),
+        ("(cat) cat's cat-food", ["cat", "cat", "cat"]),
+        ("猫cat猫", ["cat"]),
+        ("see `cat` and https://x.org/cat", []),
+    ],
+)
+def test_a_term_is_whole_words_outside_marks(text: str, expected: list[str]) -> None:
+    assert [source for source, _ in found(glossary(("cat", "Katze")), text)] == expected
+
+
+def test_where_there_are_no_words_any_characters_are_a_term() -> None:
+    entries = glossary(("数据库", "database"), ("库", "library"))
+    assert found(entries, "这个数据库和库。") == [("数据库", "database"), ("库", "library")]
+
+
+def test_the_longest_term_that_begins_somewhere_is_taken() -> None:
+    entries = glossary(("web", "Netz"), ("web server", "Webserver"), ("server", "Diener"))
+    assert found(entries, "web server, server web") == [
+        ("web server", "Webserver"), ("server", "Diener"), ("web", "Netz"),
+    ]  # fmt: skip
+
+
+def test_casing_of_the_source_is_that_of_the_target_unless_it_is_exact() -> None:
+    entries = glossary(("printer", "imprimante"))
+    assert [target for _, target in found(entries, "printer Printer PRINTER")] == [
+        "imprimante", "Imprimante", "IMPRIMANTE",
+    ]  # fmt: skip
+    exact = glossary(("Go", "Go"), is_case_sensitive=True)
+    assert found(exact, "go Go GO") == [("Go", "Go")]
+
+
+def test_an_exact_entry_goes_before_one_in_any_casing() -> None:
+    entries = Glossary(
+        [
+            Entry(source="Apple", target="Apple", is_case_sensitive=True),
+            Entry(source="apple", target="Apfel"),
+        ]
+    )
+    assert found(entries, "Apple apple APPLE") == [
+        ("Apple", "Apple"), ("apple", "Apfel"), ("APPLE", "APFEL"),
+    ]  # fmt: skip
+
+
+def test_a_place_in_the_translation_serves_one_term_and_whole_words_count() -> None:
+    terms = glossary(("server", "Server"), ("web server", "Webserver")).find(
+        "server web server server", []
+    )
+    uses = uses_of(terms, "server web server server", "Der Webserver und der SERVER, Servern")
+    assert [(use.source, use.is_hit) for use in uses] == [
+        ("server", True), ("web server", True), ("server", False),
+    ]  # fmt: skip
+    term = Term(start=0, end=2, target="Go", is_case_sensitive=True)
+    assert not uses_of([term], "Go", "go")[0].is_hit
+    assert uses_of([term], "Go", "用Go写")[0].is_hit
+
+
+def test_targets_stand_in_the_places_of_terms_and_parts_keep_theirs() -> None:
+    text = "a cat and a cat"
+    terms = glossary(("cat", "Katze")).find(text, [])
+    assert with_targets(text, terms) == "a Katze and a Katze"
+    (term,) = inside(terms, 6, len(text))
+    assert text[6:][term.start : term.end] == "cat"
+
+
+def test_the_hop_out_of_a_pivot_leaves_what_the_hop_into_it_has_put() -> None:
+    entries = glossary(("printer", "imprimante"), ("printers", "imprimantes"))
+    assert entries.first_hop().is_carried
+    second = entries.second_hop()
+    assert second.is_carried
+    assert found(second, "The Imprimante prints") == [("Imprimante", "Imprimante")]

@@ -1,0 +1,95 @@
+import pytest
+
+from model.text.drafts.checks import (
+    ALL_CHECKS,
+    Compared,
+    Quality,
+    differs_in_marks,
+    differs_in_numbers,
+    failed_checks,
+    has_loop,
+    is_absurdly_long_or_short,
+    is_copy,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "differs"),
+    [
+        ("1,000.50 euros", "1.000,50 Euro", False),
+        ("at 10:30", "上午10点30分", False),
+        ("on 05 May", "am 5. Mai", False),
+        ("１２ files", "12 Dateien", False),
+        ("12 of 34", "34 von 12", False),
+        ("3 cats", "drei Katzen", True),
+        ("three cats", "5 Katzen", True),
+        ("1,234,567", "1.234.765", True),
+        ("5 and 5", "5", True),
+        ("no number", "keine Zahl", False),
+    ],
+)
+def test_digits_are_compared_and_not_how_they_are_grouped(
+    source: str, target: str, differs: bool
+) -> None:
+    assert differs_in_numbers(source, target) is differs
+
+
+def test_marks_are_compared_as_often_as_they_are_there() -> None:
+    assert not differs_in_marks("a %s", "b %s", ["%s"])
+    assert differs_in_marks("a %s", "b", ["%s"])
+    assert differs_in_marks("a %s", "b %s %s", ["%s"])
+    assert differs_in_marks("a", "b {x}", [])
+
+
+@pytest.mark.parametrize(
+    ("ids", "is_loop"),
+    [
+        ([1] * 7, True),
+        ([1] * 6, False),
+        ([1, 2] * 4, True),
+        ([1, 2] * 3, False),
+        ([9, *([1, 2, 3] * 4), 9], True),
+        (list(range(40)), False),
+        ([], False),
+    ],
+)
+def test_a_loop_is_the_same_four_times_and_more(ids: list[int], is_loop: bool) -> None:
+    assert has_loop(ids) is is_loop
+
+
+def test_only_what_is_absurd_is_too_long_or_too_short() -> None:
+    sentence = "The old man sits on a bench in the park and reads a newspaper."
+    assert not is_absurdly_long_or_short(sentence, "老人坐在公园的长椅上看报纸。")
+    assert not is_absurdly_long_or_short("OK", "In Ordnung, das machen wir")
+    assert is_absurdly_long_or_short(sentence, "Alt.")
+    assert is_absurdly_long_or_short("Yes", "ja " * 30)
+
+
+def test_a_copy_is_more_than_a_name() -> None:
+    assert is_copy("Do not touch", "do not touch")
+    assert is_copy("请不要触摸", "请不要触摸")
+    assert not is_copy("New York", "New York")
+    assert not is_copy("Do not touch", "Nicht berühren")
+
+
+def test_what_failed_is_told_in_order() -> None:
+    failed = failed_checks(
+        Compared(
+            source="He has 5 cats",
+            target="\ufffd" + "a" * 100,
+            source_ids=(1, 2, 3),
+            target_ids=(4,) * 9,
+            marks=(),
+            is_lost=False,
+            is_truncated=True,
+        )
+    )
+    assert failed == ("numbers", "characters", "length", "loop", "end")
+
+
+def test_qualities_are_combined() -> None:
+    first = Quality(checked=ALL_CHECKS, failed=("loop",), num_tries=1)
+    second = Quality(checked=ALL_CHECKS, failed=("marks", "loop"), num_tries=2)
+    assert first.combined([second]) == Quality(
+        checked=ALL_CHECKS, failed=("marks", "loop"), num_tries=3
+    )

@@ -1,0 +1,56 @@
+import pytest
+
+from model.text.languages.scripts import script_of_language, scripts_of_text
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("Grüße", "LATIN"),
+        ("ＡＢＣ", "LATIN"),
+        ("Привет", "CYRILLIC"),
+        ("γεια", "GREEK"),
+        ("שלום", "HEBREW"),
+        ("مرحبا", "ARABIC"),
+        ("नमस्ते", "DEVANAGARI"),
+        ("สวัสดี", "THAI"),
+        ("ሰላም", "ETHIOPIC"),
+        ("你好", "CJK"),
+        ("こんにちは", "KANA"),
+        ("ｶﾀｶﾅ", "KANA"),
+        ("안녕하세요", "HANGUL"),
+    ],
+)
+def test_letters_are_of_one_script(text: str, script: str) -> None:
+    assert set(scripts_of_text(text)) == {script}
+
+
+@pytest.mark.parametrize("text", ["", " \n", "12:30", "🙂 → ½"])
+def test_without_letters_there_is_no_script(text: str) -> None:
+    assert not scripts_of_text(text)
+
+
+def test_a_sign_that_is_a_word_weighs_more_than_a_letter() -> None:
+    weights = scripts_of_text("iPhone 手机壳")
+    assert weights["CJK"] > weights["LATIN"]
+    weights = scripts_of_text("The character 好 means good")
+    assert weights["CJK"] < weights["LATIN"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "script"),
+    [
+        ("de", "LATIN"),
+        ("ru", "CYRILLIC"),
+        ("sr", "CYRILLIC"),
+        ("sr-Latn", "LATIN"),
+        ("uz-Cyrl-UZ", "CYRILLIC"),
+        ("zh-Hant", "CJK"),
+        ("ja", "KANA"),
+        ("pt-BR", "LATIN"),
+        ("km", "KHMER"),
+        ("x-private", "LATIN"),
+    ],
+)
+def test_a_language_has_the_script_of_its_tag_or_its_usual_one(tag: str, script: str) -> None:
+    assert script_of_language(tag) == script

@@ -1,0 +1,127 @@
+from collections.abc import Sequence
+
+import pytest
+
+from model.text.marks.carrying import Carried, carry, restore
+from model.text.marks.finding import find_marks
+from model.text.marks.inline_codes import code
+
+NAMES = ("X1", "X2", "X3")
+NUMBERS = ("47", "58")
+
+
+def carried_of(text: str) -> Carried:
+    carried = carry(text, find_marks(text), NAMES, NUMBERS)
+    assert carried is not None
+    return carried
+
+
+def placed(text: str, words: Sequence[str], alignment: Sequence[int]) -> str:
+    """A translation of words, each a token with the space before it, that attended to such words.
+
+    The source's words are its tokens too.
+    """
+    carried = carried_of(text)
+    ends = [len(" ".join(words[: n + 1])) for n in range(len(words))]
+    sources = [len(carried.shown[: loose.place].split()) for loose in carried.loose]
+    restored = restore(carried, " ".join(words), ends=ends, sources=sources, alignment=alignment)
+    assert not restored.is_lost
+    return restored.text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Open {file}, {name}!", "Open X1, X2!"),
+        ("{a}{b} and {c}/{d}", "X1 and X2"),
+        ("You have %d of {count} files", "You have 47 of 58 files"),
+        ("X1 sees {name}", "X1 sees X2"),
+        ("I <b>love</b> it 😀 now", "I love it now"),
+        ("Wow😀wow", "Wow wow"),
+        ("The first line<br>and the second", "The first line and the second"),
+        ("猫<br>看", "猫看"),
+    ],
+)
+def test_words_get_stand_ins_and_loose_marks_are_left_out(text: str, shown: str) -> None:
+    assert carried_of(text).shown == shown
+
+
+def test_a_letter_that_is_longer_in_small_moves_no_mark() -> None:
+    text = "GO TO İSTANBUL {name} NOW"
+    carried = carry(text, find_marks(text), NAMES, casing="upper", language="en")
+    assert carried is not None
+    assert carried.shown == "Go to istanbul X1 now"
+
+
+def test_without_enough_stand_ins_nothing_is_carried() -> None:
+    text = "{a} or {b} or {c} or {d}"
+    assert carry(text, find_marks(text), NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "is_lost"),
+    [
+        ("Öffne X1", "Öffne {file}", False),
+        ("x1 ist offen", "{file} ist offen", False),
+        ("Öffne X1 X1", "Öffne X1 X1 {file}", True),
+        ("Öffne X10", "Öffne X10 {file}", True),
+        ("", "{file}", True),
+    ],
+)
+def test_a_stand_in_comes_back_if_it_is_there_just_once(
+    found: str, text: str, is_lost: bool
+) -> None:
+    restored = restore(carried_of("Open {file}"), found)
+    assert (restored.text, restored.is_lost) == (text, is_lost)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "alignment", "expected"),
+    [
+        ("a <b>big</b> house", ["ein", "großes", "Haus"], [0, 1, 2], "ein <b>großes</b> Haus"),
+        ("a <b>big</b> house", ["Haus", "groß"], [2, 1], "Haus <b>groß</b>"),
+        ("go **home** now", ["jetzt", "heim"], [2, 1], "jetzt **heim**"),
+        ("a <i><b>big</b></i> house", ["ein", "großes"], [0, 1], "ein <i><b>großes</b></i>"),
+        ("good 😀 but dear", ["gut", "aber", "teuer"], [0, 1, 2], "gut 😀 aber teuer"),
+        ("good 😀, but dear", ["gut,", "aber", "teuer"], [0, 1, 2], "gut, 😀 aber teuer"),
+        ("very dear 😀!", ["so", "teuer!"], [0, 0], "so teuer 😀!"),
+        ("<b>x</b> y", [], [], "<b></b>"),
+    ],
+)
+def test_loose_marks_go_where_the_alignment_divides_the_words(
+    text: str, words: list[str], alignment: list[int], expected: str
+) -> None:
+    assert placed(text, words, alignment) == expected
+
+
+def test_no_loose_mark_is_put_into_a_word_or_a_stand_in() -> None:
+    carried = carried_of("ab <b>{x}</b> cd")
+    text = "Xaaa X1 bbb"
+    for cut in range(len(text) + 1):
+        restored = restore(carried, text, ends=[cut, len(text)], sources=[1, 2], alignment=[0, 1])
+        assert "{x}" in restored.text
+        words = restored.text.replace("<b>", " ").replace("</b>", " ").split()
+        assert words == ["Xaaa", "{x}", "bbb"]
+
+
+def test_the_order_of_marks_without_a_name_is_their_meaning() -> None:
+    swapped = "X2 und X1"
+    assert restore(carried_of("%s and %s"), swapped).is_lost
+    assert not restore(carried_of("{a} and {b}"), swapped).is_lost
+
+
+def test_casing_is_put_back_around_the_marks() -> None:
+    text = "OPEN {file} NOW"
+    carried = carry(text, find_marks(text), NAMES, casing="upper", language="en")
+    assert carried is not None
+    assert carried.shown == "Open X1 now"
+    assert restore(carried, "x1 jetzt öffnen", language="de").text == "{file} JETZT ÖFFNEN"
+
+
+def test_inline_codes_belong_to_the_words_that_their_tags_do() -> None:
+    opening, closing, lone = (code(one, 0) for one in ("opening", "closing", "lone"))
+    text = f"a {opening}b{closing} c{lone}, d"
+    carried = carry(text, find_marks(text), ["X1"])
+    assert carried is not None
+    assert carried.shown == "a b c, d"
+    assert [one.is_opening for one in carried.loose] == [True, False, False]

@@ -1,0 +1,151 @@
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.text.marks import finding as marks_module
+from model.text.marks.finding import find_marks, find_numbers, masked
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(text[mark.start : mark.end], mark.kind) for mark in find_marks(text)]
+
+
+@pytest.mark.parametrize(
+    ("mark", "kind"),
+    [
+        *((mark, "placeholder") for mark in ("{name}", "%s", "%(x)d", "%1$s", "${x}", "{{x}}")),
+        *((mark, "placeholder") for mark in ("{}", "{0}", "%d", "%-5.2f", "%@", ":name", "%PATH%")),
+        *((mark, "placeholder") for mark in ("{{ user.name }}", "%{count}", "$HOME", "{a.b[0]!r}")),
+        ("{n, plural, one {# file} other {# files}}", "placeholder"),
+        *((mark, "tag") for mark in ("<0>", "</0>", "<b>", "</b>", "<br/>", '<a href="x y">')),
+        *((mark, "tag") for mark in ("<!-- no -->", "&amp;", "&#8364;", "<x1/>")),
+        *((mark, "url") for mark in ("https://example.org/a?b=c#d", "www.example.org")),
+        *((mark, "url") for mark in ("https://en.wikipedia.org/wiki/A_(b)", "example.com/a/b")),
+        ("ftp://h/{id}/x", "url"),
+        ("jo.doe+x@mail.example.org", "email"),
+        *((mark, "address") for mark in ("192.168.0.1", "10.0.0.0/8", "127.0.0.1:8080", "fe80::1")),
+        *((mark, "path") for mark in ("/usr/local/bin", "~/a.txt", "./run.sh", r"C:\Users\x")),
+        *((mark, "path") for mark in ("config.yaml", "src/main.py", "../a/b")),
+        *((mark, "code") for mark in ("`git push`", "``a ` b``", ":ref:`x <y>`", "--force")),
+        ("snake_case_name", "code"),
+        *((mark, "word") for mark in ("AT&amp;T", "Q&amp;A", "Müller&amp;Söhne&amp;Co")),
+        ("@name", "mention"),
+        ("00:01.000", "time"),
+        *((mark, "emoji") for mark in ("😀", "👨‍👩‍👧", "👍🏽", "🇩🇪", "3️⃣", "♥", "❤️")),
+    ],
+)
+def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
+    for text in (mark, f"Look at {mark} now.", f"请看 {mark} 吧", f"({mark})", f"It is {mark}."):
+        assert (mark, kind) in found(text), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Plain words, nothing else.",
+        "He said: this is 100% sure; it costs $5 and/or 3.14 € at 10:30.",
+        "a < b and c > d, 5 * 3 = 15, R&D, e.g. this, and so on ... maybe",
+        "See chapter 3/4 (p. 12) — or not; the U.S. and 1,000.50.",
+        "他说：“好！”，然后走了。",
+        "Note:this is - well - no list",
+        "It was--I think--fine.",
+    ],
+)
+def test_language_has_no_marks(text: str) -> None:
+    assert find_marks(text) == []
+
+
+def test_signs_that_end_a_sentence_are_not_of_its_address() -> None:
+    assert found("See https://a.example/b. And (www.b.example), a.txt!") == [
+        ("https://a.example/b", "url"),
+        ("www.b.example", "url"),
+        ("a.txt", "path"),
+    ]
+    assert found("https://a.example看看") == [("https://a.example", "url")]
+
+
+def test_lines_begin_with_leads_and_tables_have_cells() -> None:
+    text = "# Title\n- [x] item\n  > quote\n| a | b |\n|---|:-:|\n"
+    kinds = [kind for _, kind in found(text)]
+    assert kinds == ["lead", "lead", "lead", "cell", "cell", "cell", "cell"]
+    assert found(text)[1][0] == "- [x] "
+
+
+def test_markup_is_found_around_words() -> None:
+    text = "A **bold** _word_ and [a link](https://a.example/b_(c)), but 5 * 3 and snake_case."
+    assert [mark for mark, kind in found(text) if kind == "markup"] == [
+        *("**", "**", "_", "_", "[", "](https://a.example/b_(c))")
+    ]
+
+
+def test_a_fenced_block_is_one_mark_over_its_lines() -> None:
+    block = "```python\nprint('a. B')\n\n# c\n```"
+    assert found(f"Run:\n\n{block}\nDone.") == [(block, "code")]
+    assert ("```\nopen", "code") not in found("```\nopen")
+
+
+def test_numbers_are_found_with_what_groups_them() -> None:
+    text = "1,000.50 € at 10:30, 1/2 or 1’000; v2"
+    numbers = [text[number.start : number.end] for number in find_numbers(text)]
+    assert numbers == ["1,000.50", "10:30", "1/2", "1’000", "2"]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [*"{}%$<>`@#:/\\.*_~|[]()&;-=+ \n\tA1é中😀", "http://", "{{", "www.", "&#", "::", "a.b"]
+    ),
+    max_size=40,
+).map("".join)
+
+
+@given(PIECES)
+@settings(max_examples=150, deadline=None)
+def test_marks_are_in_order_and_masking_keeps_all_that_is_outside(text: str) -> None:
+    marks = find_marks(text)
+    edges = [place for mark in marks for place in (mark.start, mark.end)]
+    assert edges == sorted(edges)
+    assert all(mark.start < mark.end for mark in marks)
+    hidden = masked(text, marks)
+    assert len(hidden) == len(text)
+    inside = {place for mark in marks for place in range(mark.start, mark.end)}
+    assert all(hidden[i] == c for i, c in enumerate(text) if i not in inside)
+
+
+def test_no_pattern_can_try_again_without_bound() -> None:
+    parser = re._parser  # type: ignore[attr-defined]
+    limit = 201
+
+    def unbounded(tree: object) -> list[str]:
+        bad = []
+        for operation, value in tree:  # type: ignore[attr-defined]
+            name = str(operation)
+            if name in ("MAX_REPEAT", "MIN_REPEAT") and value[1] > limit:
+                bad.append(name)
+            children = value if isinstance(value, (tuple, list)) else ()
+            for child in children:
+                for one in child if isinstance(child, list) else [child]:
+                    if isinstance(one, parser.SubPattern):
+                        bad += unbounded(one)
+        return bad
+
+    patterns = [one for one in vars(marks_module).values() if isinstance(one, re.Pattern)]
+    assert len(patterns) >= 7
+    assert [p.pattern for p in patterns if unbounded(parser.parse(p.pattern, p.flags))] == []
+    assert unbounded(parser.parse("(?:a|b(?:c*)d)")) == ["MAX_REPEAT"]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("a", "{", "{a}", "%", "<", "<a", "<a ", "`", "``", "@", "a@", "a.", "a/", "/", "[", "]("),
+        *(":", "::", "1:", "1.", "_", "a_", "*", "**", "|", "| ", "# ", "> ", "- ", "😀", "\u200d"),
+        *("http://", "http://(", "www.", "&a", "&#1", "\\", "C:\\", "```\n", "~~~ \n", "--a"),
+        "😀\u200d",
+    ],
+)
+def test_a_long_line_of_anything_is_read_once(part: str) -> None:
+    # Ten thousand repetitions end within the test's time only if the work grows with the text.
+    text = part * 10_000
+    assert all(mark.end <= len(text) for mark in find_marks(text))
