@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from benchmarks.machine import describe_command, describe_machine
 from model.nn.transformer import Transformer
 from model.system.allocator import keep_freed_memory
-from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.optimiser import OptimiserConfig
 from model.train.config.presets import preset_network
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig
 from model.train.data.batching import BatchStream
 from model.train.loop.trainer import Trainer, build_optimiser

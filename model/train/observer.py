@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from model.nn.transformer import Transformer
 from model.train.config.comparison import differences, explicit_values
-from model.train.config.experiment import Experiment, Metric
+from model.train.config.experiment import Experiment
+from model.train.config.run import Metric
 from model.train.loop.trainer import UpdateResult
 from model.train.loop.validation import DevScore, Validator
 from model.train.records.journal import Value, perplexity

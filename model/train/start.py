@@ -20,7 +20,9 @@ from model.nn.transformer import Transformer
 from model.system.paths import exists, is_file, is_folder, utf8_name
 from model.text.subwords.pieces import PieceModel
 from model.train.config.comparison import differences
-from model.train.config.experiment import Experiment, NetworkConfig, VocabularyConfig
+from model.train.config.experiment import Experiment
+from model.train.config.network import NetworkConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.config.yaml_config import read_section
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.vocabulary import (

@@ -14,15 +14,13 @@ import torch
 from model.errors import TrainingError
 from model.train import run
 from model.train.config.data import CorpusConfig, DataConfig
-from model.train.config.experiment import (
-    Experiment,
-    NetworkConfig,
-    OptimiserConfig,
-    RunConfig,
-    VocabularyConfig,
-)
+from model.train.config.experiment import Experiment
+from model.train.config.network import NetworkConfig
+from model.train.config.optimiser import OptimiserConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.loop.trainer import UpdateResult
 from model.train.observer import RunObserver
 from model.train.saved.retention import CHECKPOINT_FOLDER

@@ -9,8 +9,11 @@ import torch
 
 from model.train import run as run_module
 from model.train.config.data import CorpusConfig, DataConfig
-from model.train.config.experiment import Experiment, NetworkConfig, RunConfig, VocabularyConfig
+from model.train.config.experiment import Experiment
+from model.train.config.network import NetworkConfig
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.loop.distributed import Group
 from model.train.loop.trainer import Observer, Trainer

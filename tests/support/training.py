@@ -7,7 +7,8 @@ import torch
 
 from model.config import ModelConfig
 from model.nn.transformer import Transformer
-from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.optimiser import OptimiserConfig
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig
 from model.train.data.batching import Batch, BatchStream, make_batch
 from model.train.data.parallel import TokenisedPairs

@@ -9,7 +9,7 @@ from model.decode.backends.cuda.kernels.opening import device_launcher
 from model.decode.backends.cuda.recording import CudaGraphs
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.eager.incremental import EAGER_FIELDS
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields
 from model.nn.transformer import Transformer

@@ -1,7 +1,7 @@
 """Shapes of networks by name: of an experiment's `network.preset`, and for anything else.
 
 Owns the names and what is known to work under them. Which keys there are and what they may be is
-`model.train.config.experiment.NetworkConfig`, whose defaults are those of `ModelConfig`.
+`model.train.config.network.NetworkConfig`, whose defaults are those of `ModelConfig`.
 """
 
 from collections.abc import Mapping

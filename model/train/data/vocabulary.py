@@ -18,7 +18,7 @@ import sentencepiece
 
 from model.errors import ConfigError, DataError, TrainingError
 from model.text.subwords.pieces import parse_pieces
-from model.train.config.experiment import VocabularyConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.piece_training import train_pieces
 from model.train.files import write_whole

@@ -15,7 +15,8 @@ from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
 from model.system.host_memory import gibibytes
 from model.system.out_of_memory import is_out_of_memory
-from model.train.config.experiment import Experiment, RunConfig
+from model.train.config.experiment import Experiment
+from model.train.config.run import RunConfig
 
 _BYTES_OF_A_NUMBER = 4  # float32, whatever the precision of matrix products
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from model.errors import ConfigError
 from model.nn.masks import padding_mask
 from model.nn.transformer import Transformer
-from model.train.config.experiment import Precision
+from model.train.config.run import Precision
 from model.train.data.batching import IGNORED, Batch
 from model.train.loop.loss import label_smoothed_loss, projected_loss
 from model.train.loop.paired_loss import paired_loss, projected_paired_loss

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from model.nn.transformer import Transformer
-from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.optimiser import OptimiserConfig
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig, learning_rate
 from model.train.data.batching import Batch, BatchPosition, BatchStream
 from model.train.loop.distributed import Group

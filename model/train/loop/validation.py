@@ -22,7 +22,8 @@ from model.errors import DecodingError
 from model.nn.transformer import Transformer
 from model.offline.evaluate import Evaluation, default_tokenizer, evaluate, score
 from model.offline.translator import Translator
-from model.train.config.experiment import Experiment, Metric, RunConfig
+from model.train.config.experiment import Experiment
+from model.train.config.run import Metric, RunConfig
 from model.train.data.batching import make_batch, plan_epoch
 from model.train.data.held_out import DevText
 from model.train.data.parallel import TokenisedPairs

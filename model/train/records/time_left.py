@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from model.train.config.experiment import RunConfig
+from model.train.config.run import RunConfig
 from model.train.loop.trainer import Clock
 from model.train.saved.state import Progress
 

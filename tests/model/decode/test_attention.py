@@ -13,7 +13,7 @@ from model.config import SearchConfig
 from model.decode import attention
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from model.native import kernels
 from support.int8_cases import SHAPES, random_network

@@ -12,7 +12,7 @@ from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.lexical import Automata, LexicalStep
 from model.decode.session import DecodeRequest, DecodingSession, FinishedSentence
 from support.search_cases import (

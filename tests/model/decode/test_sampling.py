@@ -14,7 +14,7 @@ from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.beam_search import RowContinuations
 from model.decode.sampling import gumbel_noise, mixed, row_sampling, sample
 from model.decode.session import DecodeRequest, DecodingSession

@@ -11,7 +11,7 @@ import torch
 from model.decode.backends.base import Backend
 from model.decode.backends.eager.backend import EagerBackend
 from model.decode.backends.opening import open_backend
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.constraints import outside_mask, restrict
 from model.errors import UnsupportedVariantError
 from support.reference_search import of_transformer

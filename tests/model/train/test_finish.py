@@ -10,7 +10,8 @@ import torch
 
 from model.errors import DecodingError, TrainingError
 from model.loading import Runnable, load_for_decoding
-from model.train.config.experiment import Experiment, RunConfig
+from model.train.config.experiment import Experiment
+from model.train.config.run import RunConfig
 from model.train.data.parallel import TokenisedPairs
 from model.train.loop.validation import DevScore, Validator
 from model.train.saved.averaging import average_snapshots

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from model.train.config.experiment import Experiment, OptimiserConfig
+from model.train.config.experiment import Experiment
+from model.train.config.optimiser import OptimiserConfig
 from model.train.loop.validation import DevScore, Validator
 from model.train.observer import comparable
 from model.train.records.journal import read_journal

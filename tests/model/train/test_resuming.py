@@ -9,7 +9,8 @@ import pytest
 
 from model.errors import TrainingError
 from model.train.config.data import CorpusConfig
-from model.train.config.experiment import OptimiserConfig, read_placed_experiment
+from model.train.config.experiment import read_placed_experiment
+from model.train.config.optimiser import OptimiserConfig
 from model.train.config.regularisation import RegularisationConfig
 from model.train.observer import fingerprint
 from model.train.records.report import format_experiment

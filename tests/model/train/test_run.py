@@ -13,13 +13,10 @@ from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
 from model.offline.translator import Translator
 from model.train.config.data import DataConfig
-from model.train.config.experiment import (
-    Metric,
-    OptimiserConfig,
-    read_experiment,
-    read_placed_experiment,
-)
+from model.train.config.experiment import read_experiment, read_placed_experiment
+from model.train.config.optimiser import OptimiserConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.run import Metric
 from model.train.config.schedule import ScheduleConfig
 from model.train.records.journal import Journal, read_journal
 from model.train.records.report import format_experiment

@@ -4,9 +4,10 @@ import pytest
 
 from model.errors import ConfigError
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
-from model.train.config.experiment import Experiment, RunConfig
+from model.train.config.experiment import Experiment
 from model.train.config.filters import FilterConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.run import RunConfig
 from model.train.observer import fingerprint
 
 TALK = CorpusConfig(name="talk", licence="CC0-1.0")

@@ -9,12 +9,8 @@ from model.config import Activation, NormKind, PositionKind
 from model.errors import ConfigError
 from model.offline.evaluate import TOKENIZERS
 from model.offline.translator import Translator
-from model.train.config.experiment import (
-    MAX_BEAM_SIZE,
-    BleuTokenizer,
-    Experiment,
-    read_experiment,
-)
+from model.train.config.experiment import Experiment, read_experiment
+from model.train.config.run import MAX_BEAM_SIZE, BleuTokenizer
 
 MINIMAL = """
 name: tiny

@@ -4,7 +4,8 @@ import pytest
 
 from model.config import ModelConfig
 from model.errors import ConfigError
-from model.train.config.experiment import NetworkConfig, read_experiment
+from model.train.config.experiment import read_experiment
+from model.train.config.network import NetworkConfig
 from model.train.config.presets import NETWORK_PRESETS, preset_network
 
 FILE = """

@@ -10,8 +10,8 @@ import sentencepiece
 from numpy.typing import NDArray
 
 from model.errors import DataError
-from model.train.config.experiment import VocabularyConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.data.batching import BatchPosition, BatchStream
 from model.train.data.mixture import (
     Drawing,

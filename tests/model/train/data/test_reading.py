@@ -11,13 +11,11 @@ import pytest
 
 from model.errors import DataError, TrainingError
 from model.train.config.data import CorpusConfig, DataConfig, DirectionConfig
-from model.train.config.experiment import (
-    Experiment,
-    RunConfig,
-    VocabularyConfig,
-)
+from model.train.config.experiment import Experiment
 from model.train.config.filters import FilterConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.run import RunConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.corpora import TEXT_FILE
 from model.train.data.reading import RunText, read_text

@@ -12,8 +12,8 @@ from typing import Literal
 import pytest
 
 from model.errors import ConfigError
-from model.train.config.experiment import VocabularyConfig
 from model.train.config.regularisation import RegularisationConfig
+from model.train.config.vocabulary import VocabularyConfig
 from model.train.data.segmentation import PieceTable, best_paths, merge_pieces, sample_path
 from model.train.data.subwords import NUM_VARIANTS, SegmentDrawer
 from model.train.data.vocabulary import load_pieces, train_vocabularies

@@ -7,7 +7,7 @@ import pytest
 
 from model.errors import DataError
 from model.train import stopping
-from model.train.config.experiment import Normalisation, VocabularyConfig
+from model.train.config.vocabulary import Normalisation, VocabularyConfig
 from model.train.config.yaml_lines import KeyPlaces
 from model.train.data.vocabulary import (
     EOS_ID,

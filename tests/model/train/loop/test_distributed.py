@@ -18,7 +18,8 @@ import pytest
 import torch
 
 from model.errors import ConfigError, DataError, DeviceError, TrainingError
-from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.optimiser import OptimiserConfig
+from model.train.config.run import RunConfig
 from model.train.loop.distributed import (
     _TIMEOUT,
     FirstWorkerError,

@@ -10,13 +10,10 @@ from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
 from model.nn.transformer import Transformer
 from model.system.host_memory import host_limit
-from model.train.config.experiment import (
-    Experiment,
-    NetworkConfig,
-    OptimiserConfig,
-    RunConfig,
-    read_placed_experiment,
-)
+from model.train.config.experiment import Experiment, read_placed_experiment
+from model.train.config.network import NetworkConfig
+from model.train.config.optimiser import OptimiserConfig
+from model.train.config.run import RunConfig
 from model.train.loop.memory import (
     check_memory,
     matrix_weights,

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from model.errors import TrainingError
-from model.train.config.experiment import OptimiserConfig, RunConfig
+from model.train.config.optimiser import OptimiserConfig
+from model.train.config.run import RunConfig
 from model.train.config.schedule import ScheduleConfig
 from model.train.data.batching import Batch, make_batch
 from model.train.data.parallel import TokenisedPairs

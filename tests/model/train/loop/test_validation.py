@@ -8,7 +8,7 @@ import torch
 
 from model.nn.transformer import Transformer
 from model.text.languages.tags import LanguagePair
-from model.train.config.experiment import RunConfig
+from model.train.config.run import RunConfig
 from model.train.data.held_out import DevText
 from model.train.data.parallel import ParallelText, TokenisedPairs
 from model.train.data.vocabulary import START_ID, Vocabularies

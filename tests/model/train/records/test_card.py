@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from model.offline.evaluate import score
-from model.train.config.experiment import BleuTokenizer
+from model.train.config.run import BleuTokenizer
 from model.train.data.batching import BatchPosition
 from model.train.data.filtering import CorpusReport
 from model.train.records.card import CardFacts, write_card

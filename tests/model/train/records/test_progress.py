@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.train.config.experiment import RunConfig
+from model.train.config.run import RunConfig
 from model.train.loop.trainer import UpdateResult
 from model.train.records.progress import ProgressReporter
 from model.train.records.time_left import TimeLeft

@@ -8,7 +8,8 @@ import pytest
 from model.errors import TrainingError
 from model.offline.evaluate import Evaluation, score
 from model.train.config.data import CorpusConfig, DataConfig
-from model.train.config.experiment import Experiment, RunConfig, read_experiment
+from model.train.config.experiment import Experiment, read_experiment
+from model.train.config.run import RunConfig
 from model.train.data.filtering import CorpusReport
 from model.train.data.parallel import ParallelText
 from model.train.records.journal import JournalEntry

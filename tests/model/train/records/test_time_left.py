@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.train.config.experiment import RunConfig
+from model.train.config.run import RunConfig
 from model.train.records.time_left import TimeLeft
 from model.train.saved.state import Progress
 

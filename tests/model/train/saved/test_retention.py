@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model.errors import DataError, TrainingError
-from model.train.config.experiment import OptimiserConfig
+from model.train.config.optimiser import OptimiserConfig
 from model.train.data.store import check_cache
 from model.train.loop.trainer import build_optimiser
 from model.train.saved.averaging import MovingAverage

@@ -9,7 +9,7 @@ import torch
 from model.decode.backends import floats, opening
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
 from support.search_cases import (
     LIMITS,
