@@ -1,7 +1,7 @@
 """Lifecycle of the front: booting, ready, restarting its engine, draining; or failed, or given up.
 
-Owns the phase, the refusals that come of it, the limit of requests in flight, and the order in
-which things start and stop. The handlers take a translator from it. Deployments and how one
+Owns the phase, the refusals that come of it, and the order in which things start and stop. Requests
+that are in work are `service.models.deployments.requests_in_flight`; deployments and how one
 replaces another are `service.models.deployments.rollout`; HTTP is `service.app`, signals and
 sockets are `service.server`.
 """
@@ -9,31 +9,28 @@ sockets are `service.server`.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 from model.config import LengthLimits
 from model.errors import DragomanError
-from service.engine.client.room import Room
 from service.engine.errors import EngineUnavailableError
 from service.engine.messages import LoadedCheckpoint, Ready
-from service.errors import RequestError, overloaded, unavailable
+from service.errors import unavailable
 from service.http.arrivals import Arrivals
 from service.labels import PIVOT, SEVERAL, Served, served_by
 from service.models.checkpoints.catalogue import ModelEntry
 from service.models.checkpoints.watch import FolderWatch, keep_watching
-from service.models.deployments.deployment import Deployment, InFlight
+from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Fault, Routes
+from service.models.deployments.requests_in_flight import RequestsInFlight, replaced
 from service.models.deployments.rollout import Rollout, expire
 from service.models.requests.detection import LanguageDetection
 from service.models.requests.markup import PageWork
 from service.models.routes.routing import Route, RoutingTable
 from service.models.translating.segment_search import SegmentsFinished
-from service.models.translating.several_routes import checkpoints_of, translator_of
-from service.models.translating.two_hops import Translator
 from service.phase import REFUSALS, Phase
-from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.lag import probe_loop_lag
 from service.telemetry.metrics import Metrics
@@ -42,7 +39,7 @@ _LOGGER = logging.getLogger("dragoman")
 
 
 class Front:
-    """State that the handlers share: phase, deployments, room for requests.
+    """State that the handlers share: phase, deployments, requests in work.
 
     Args:
         settings: Of the server.
@@ -62,6 +59,7 @@ class Front:
         detection: What tells the languages of texts.
         pages: What reads and writes texts with tags.
         arrivals: The bodies that are still arriving.
+        in_flight: The requests for translation that are in work, and the room for more.
     """
 
     def __init__(
@@ -87,10 +85,6 @@ class Front:
         self._phase = Phase.BOOTING
         self._grace: asyncio.Timeout | None = None
         self._watch: FolderWatch | None = None
-        self._waits: set[asyncio.Timeout] = set()  # of requests for what is being loaded
-        self._in_flight = InFlight()
-        self._room = Room(settings.max_requests, reserved_share=settings.reserved_share)
-        metrics.watch_requests(lambda: self._in_flight.num, limit=settings.max_requests)
         self._rollout = Rollout(
             settings,
             metrics,
@@ -101,9 +95,11 @@ class Front:
             may_replace=lambda: self._phase is Phase.READY,
             on_found=self.detection.read_statistics,
         )
+        self.in_flight = RequestsInFlight(self._rollout, settings, check_ready=self.check_ready)
+        metrics.watch_requests(lambda: self.in_flight.num, limit=settings.max_requests)
 
     def __repr__(self) -> str:
-        return f"Front({self.phase.value}, {self._in_flight.num} requests in flight)"
+        return f"Front({self.phase.value}, {self.in_flight.num} requests in flight)"
 
     @property
     def phase(self) -> Phase:
@@ -163,7 +159,7 @@ class Front:
         """
         limits = self._routes.limits(route.hops[-1].checkpoint)
         if limits is None:
-            raise _replaced()
+            raise replaced()
         return limits
 
     def served(self, *routes: Route) -> Served | None:
@@ -190,39 +186,6 @@ class Front:
         if phase is not Phase.READY:
             raise unavailable(REFUSALS[phase], code=phase.value)
 
-    def check_room(self, priority: Priority | None = None, checkpoints: Sequence[str] = ()) -> None:
-        """Return if there is room for one more translation request.
-
-        The handlers ask this first of all: a refusal must not wait for the text thread, which
-        has most to do just then.
-
-        Args:
-            priority: Its class, once it is known: a class that has filled its part is refused,
-                and the other is not.
-            checkpoints: Those that its routes go through, once they are known: likewise.
-
-        Raises:
-            RequestError: A 503 when none is accepted, a 429 when too many are in flight.
-            QueueFullError: Too many segments wait already.
-        """
-        self.check_ready()
-        self._routes.check_open(priority, checkpoints)
-        excess = self._room.excess(1, priority, owner=self._owner(checkpoints))
-        if excess is None:
-            return
-        num = excess.value - 1
-        of = {"class": f"{priority} ", "owner": "such ", "whole": ""}[excess.of]
-        raise overloaded(
-            f"Slowdown: {num} {of}requests are in work; the limit is {excess.limit}",
-            value=num,
-            limit=excess.limit,
-            seconds=1.0,
-        )
-
-    def _owner(self, checkpoints: Sequence[str]) -> str | None:
-        """Whose a request is, where checkpoints share the room: the first one's."""
-        return checkpoints[0] if checkpoints and len(self._routes.table.names) > 1 else None
-
     def check_live(self) -> None:
         """Return unless only a restart can help.
 
@@ -232,65 +195,6 @@ class Front:
         phase = self.phase
         if phase in (Phase.FAILED, Phase.LOST):
             raise unavailable(REFUSALS[phase], code=phase.value)
-
-    @contextmanager
-    def translator(
-        self, route: Route | Sequence[Route], priority: Priority
-    ) -> Iterator[Translator]:
-        """The translator of a request that is in flight until the block is left.
-
-        It stays as it is, whatever is loaded meanwhile.
-
-        Args:
-            route: Of all texts, or one of each.
-            priority: The class of the request.
-
-        Raises:
-            RequestError: A 503 when there is none, a 429 when too many requests are in flight.
-            QueueFullError: Too many segments wait already.
-        """
-        routes = [route] if isinstance(route, Route) else route
-        names = checkpoints_of(routes)
-        self.check_room(priority, names)
-        deployments = {name: self._deployment(name) for name in names}
-        with ExitStack() as stack:
-            stack.enter_context(self._room.holding(1, priority, owner=self._owner(names)))
-            stack.enter_context(self._in_flight.one_more())
-            for deployment in deployments.values():
-                stack.enter_context(deployment.in_flight.one_more())
-            yield translator_of(routes, lambda name: deployments[name].translator(name))
-
-    def _deployment(self, name: str) -> Deployment:
-        deployment = self._routes.find(name)
-        if deployment is None:
-            raise _replaced()
-        self._rollout.sleepers.used(name)
-        return deployment
-
-    def is_asleep(self, *routes: Route) -> bool:
-        """Whether a checkpoint of some routes has to be loaded first."""
-        return any(self._routes.sleeper(name) is not None for name in checkpoints_of(routes))
-
-    async def wake(self, *routes: Route) -> None:
-        """Load the checkpoints of some routes that are asleep.
-
-        Raises:
-            RequestError: A 503: it takes too long, there is no memory for them, they cannot be
-                loaded, or the server leaves.
-        """
-        seconds = self.settings.load_seconds
-        wait = asyncio.timeout(seconds)
-        try:
-            async with wait:
-                self._waits.add(wait)
-                await self._rollout.sleepers.wake_all(checkpoints_of(routes))
-        except TimeoutError:
-            self.check_ready()
-            raise unavailable(
-                f"the model is still being loaded after {seconds:g} seconds", code="loading"
-            ) from None
-        finally:
-            self._waits.discard(wait)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -323,11 +227,10 @@ class Front:
         self._phase = Phase.DRAINING
         self.arrivals.end()
         self._rollout.abandon()
-        for wait in self._waits:
-            expire(wait)
+        self.in_flight.abandon_loads()
         try:
             async with asyncio.timeout(self.settings.grace_seconds) as self._grace:
-                await self._in_flight.wait_idle()
+                await self.in_flight.wait_idle()
         except TimeoutError:
             await self._rollout.close()
             return False
@@ -402,7 +305,3 @@ class Front:
         _LOGGER.error("start_failed", extra={"fields": {"reason": str(error)}})
         if self._on_failed is not None:
             self._on_failed(error)
-
-
-def _replaced() -> RequestError:
-    return unavailable("the checkpoints were just replaced", code="reloaded")

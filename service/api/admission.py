@@ -160,14 +160,14 @@ class Admission:
         if caller is None and contract.key_name is None:
             caller = await self.access.admit_with(request, None)
         if caller is not None:
-            self.front.check_room()
+            self.front.in_flight.check_room()
         if not contract.takes_forms:
             values = await self.readers.of(caller).read_json(request)
         else:
             query = await self.readers.of(caller).read_query(request)
             if caller is None and _key(contract, query):
                 caller = await self.access.admit_with(request, _key(contract, query))
-                self.front.check_room()
+                self.front.in_flight.check_room()
             values = await self.readers.of(caller).read_values(request, query)
         if caller is None:
             caller = await self.access.admit_with(request, _key(contract, values))
@@ -206,10 +206,10 @@ class Admission:
             client=hash(caller.identity),
             cache_scope=caller.identity if caller.has_key else "",
         )
-        if self.front.is_asleep(*routes):
-            await unless_gone(request, self.front.wake(*routes))
+        if self.front.in_flight.needs_loading(*routes):
+            await unless_gone(request, self.front.in_flight.load(*routes))
         of_texts = routes if pages is None else pages.of_texts(routes)
-        with self.front.translator(of_texts, priority) as translator:
+        with self.front.in_flight.translator(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
             told = on_segment if pages is None else None  # a page is told of whole

@@ -168,9 +168,9 @@ class DocumentTranslator:
         self, texts: Sequence[str], way: Way, owner: Owner
     ) -> list[TranslatedText]:
         front, route = self._front, way.route
-        if front.is_asleep(route):
-            await front.wake(route)
-        with front.translator(route, "bulk") as translator:
+        if front.in_flight.needs_loading(route):
+            await front.in_flight.load(route)
+        with front.in_flight.translator(route, "bulk") as translator:
             return await translator.translate(_request(texts, way, owner, front))
 
     async def _wait_ready(self) -> None:

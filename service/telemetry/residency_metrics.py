@@ -81,7 +81,7 @@ class ResidencyMetrics:
                 self._unloads.labels(label, reason)
 
     def loaded(self, checkpoint: str, *, seconds: float) -> None:
-        """A checkpoint that was asleep is served now."""
+        """A checkpoint was loaded on demand, and is served now."""
         self._loads.labels(self._label(checkpoint), "success").inc()
         self._load_seconds.observe(seconds)
 

@@ -50,12 +50,12 @@ def test_as_many_requests_as_the_limit_are_in_work_and_one_that_ends_makes_room(
         served = Served(checkpoint, max_requests=2)
         async with served.client() as client:
             front = served.front
-            with front.translator(ROUTE, "interactive"):
-                front.check_room()
-                with front.translator(ROUTE, "interactive"):
+            with front.in_flight.translator(ROUTE, "interactive"):
+                front.in_flight.check_room()
+                with front.in_flight.translator(ROUTE, "interactive"):
                     for refused in (
-                        front.check_room,
-                        front.translator(ROUTE, "interactive").__enter__,
+                        front.in_flight.check_room,
+                        front.in_flight.translator(ROUTE, "interactive").__enter__,
                     ):
                         with pytest.raises(
                             RequestError, match=r"2 requests .* limit is 2"
@@ -66,7 +66,10 @@ def test_as_many_requests_as_the_limit_are_in_work_and_one_that_ends_makes_room(
                     reply = await client.post("/translate", json=QUERY)
                     assert (reply.status_code, reply.json()["limit"]) == (429, 2)
                 assert await served.translate(client)
-            with front.translator(ROUTE, "interactive"), front.translator(ROUTE, "interactive"):
+            with (
+                front.in_flight.translator(ROUTE, "interactive"),
+                front.in_flight.translator(ROUTE, "interactive"),
+            ):
                 assert (await client.post("/translate", json=QUERY)).status_code == 429
             assert await served.translate(client)
 

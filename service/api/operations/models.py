@@ -67,9 +67,9 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
     router = APIRouter(prefix="/v1/models", tags=["Models"])
 
     def contents() -> list[dict[str, object]]:
-        entries, asleep = front.models, front.table.names
+        entries, served = front.models, front.table.names
         loaded = {one.name: one for one in front.loaded}
-        return [_content(entry, loaded, asleep) for entry in entries]
+        return [_content(entry, loaded, served) for entry in entries]
 
     @router.get(
         "",
@@ -119,11 +119,11 @@ def build_router(front: Front, *, check_admin: Callable[[Request], None]) -> API
 
 
 def _content(
-    entry: ModelEntry, loaded: Mapping[str, LoadedCheckpoint], asleep: Container[str]
+    entry: ModelEntry, loaded: Mapping[str, LoadedCheckpoint], served: Container[str]
 ) -> dict[str, object]:
     """A `ModelReply` as plain values."""
     checkpoint = loaded.get(entry.name)
-    resting = "asleep" if entry.name in asleep else "unloaded"
+    resting = "asleep" if entry.name in served else "unloaded"
     return {
         "name": entry.name,
         "state": resting if checkpoint is None else "loaded",

@@ -66,7 +66,7 @@ class Checkpoints:
         usable: Those that are to be served, at least one.
         faulty: Those that cannot be.
         unloaded: Those that could be, and are left out.
-        asleep: Those that are loaded when they are asked for.
+        on_demand: Those that are loaded when they are asked for.
 
     Raises:
         ConfigError: Nothing can be served; the message has every reason.
@@ -75,7 +75,7 @@ class Checkpoints:
     usable: tuple[TextCheckpoint, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
     unloaded: tuple[TextCheckpoint, ...] = ()
-    asleep: tuple[TextCheckpoint, ...] = ()
+    on_demand: tuple[TextCheckpoint, ...] = ()
 
     def __post_init__(self) -> None:
         """See `Raises`."""
@@ -86,36 +86,36 @@ class Checkpoints:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """All languages of those that are served, loaded or asleep, each once."""
-        served = (*self.usable, *self.asleep)
+        """All languages of those that are served, loaded or not, each once."""
+        served = (*self.usable, *self.on_demand)
         return tuple(dict.fromkeys(tag for one in served for tag in one.offer.languages))
 
     def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
         """The same, with some of the usable ones, by their places, faulty for these reasons.
 
-        Where none is left, the first that is asleep takes their place.
+        Where none is left, the first of those on demand takes their place.
         """
         faulty = [
             FaultyCheckpoint(directory=self.usable[place].directory, reason=reason)
             for place, reason in at_fault.items()
         ]
         usable = [one for place, one in enumerate(self.usable) if place not in at_fault]
-        num_woken = 0 if usable else 1
+        num_moved = 0 if usable else 1
         return replace(
             self,
-            usable=(*usable, *self.asleep[:num_woken]),
+            usable=(*usable, *self.on_demand[:num_moved]),
             faulty=(*self.faulty, *faulty),
-            asleep=self.asleep[num_woken:],
+            on_demand=self.on_demand[num_moved:],
         )
 
     def within(self, budget: int | None, pinned: Collection[str]) -> "Checkpoints":
-        """The same, with those asleep that are not loaded at the start."""
+        """The same, with those on demand that are not loaded at the start."""
         sizes = {one.entry.name: one.entry.num_weight_bytes for one in self.usable}
         resident = resident_at_start(sizes, pinned=pinned, budget=budget)
         return replace(
             self,
             usable=tuple(one for one in self.usable if one.entry.name in resident),
-            asleep=tuple(one for one in self.usable if one.entry.name not in resident),
+            on_demand=tuple(one for one in self.usable if one.entry.name not in resident),
         )
 
 

@@ -75,7 +75,7 @@ class Deployment:
         checkpoints: Those that are served.
         faulty: Those that cannot be.
         unloaded: Those that could be and are left out.
-        asleep: Those that are loaded when they are asked for.
+        on_demand: Those that are loaded when they are asked for.
         left_out: Names of checkpoints that are not served.
         names: Of the checkpoints that are.
         supervisor: Of the engine.
@@ -96,7 +96,7 @@ class Deployment:
         self.checkpoints = checkpoints.usable
         self.faulty = checkpoints.faulty
         self.unloaded = checkpoints.unloaded
-        self.asleep = checkpoints.asleep
+        self.on_demand = checkpoints.on_demand
         self.left_out = left_out
         self.names = tuple(one.manifest.name for one in self.checkpoints)
         self.supervisor = supervisor

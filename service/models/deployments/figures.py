@@ -71,11 +71,11 @@ class Figures:
         """What is in memory."""
         loaded = {one.name for one in self._routes.loaded}
         known = [entry.name for entry in self._routes.entries]
-        asleep = set(self._routes.table.names) - loaded
+        on_demand = set(self._routes.table.names) - loaded
         by_state = {
             "loaded": len(loaded),
-            "asleep": len(asleep),
-            "unloaded": len(set(known) - loaded - asleep),
+            "asleep": len(on_demand),
+            "unloaded": len(set(known) - loaded - on_demand),
             "faulty": len(self._routes.faults),
         }
         serving = self._routes.deployments

@@ -1,9 +1,9 @@
-"""Checkpoints that are asleep: loaded by their first request, each in an engine of its own.
+"""Loading of checkpoints on demand: by their first request, each in an engine of its own.
 
-Owns one load at a time, the waiting for it, and who leaves so that it fits: an engine that leaves
-finishes what began on it, and its memory goes back with its process. Which are asleep is said by
-the latest deployment (`service.models.deployments.registry`); who has to leave is
-`service.models.checkpoints.residency`.
+Owns one load at a time, the waiting for it, and that others are evicted so that it fits: an engine
+that is retired finishes what began on it, and its memory goes back with its process. Which are
+loaded on demand is said by the latest deployment (`service.models.deployments.registry`); which are
+evicted is `service.models.checkpoints.residency`.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from service.telemetry.residency_metrics import ResidencyMetrics
 _LOGGER = logging.getLogger("dragoman")
 
 
-class Sleepers:
-    """Loader of the checkpoints that are asleep.
+class OnDemandLoader:
+    """Loader of the checkpoints that are loaded by their first request.
 
     Args:
-        routes: Who is asleep, and who is not any more.
-        budget: Bytes that all weights and engines may take; None where nobody sleeps.
+        routes: Which are in memory, and which are not.
+        budget: Bytes that all weights and engines may take; None where all are always loaded.
         open_one: A deployment of one checkpoint.
         retire: Ends a deployment after its last request.
-        metrics: Where loads, and who leaves, are counted.
+        metrics: Where loads and evictions are counted.
         clock: Seconds, monotonic.
     """
 
@@ -50,60 +50,60 @@ class Sleepers:
         self._metrics = metrics
         self._clock = clock
         self._used: dict[str, float] = {}
-        self._waking: dict[str, asyncio.Task[None]] = {}
+        self._loading: dict[str, asyncio.Task[None]] = {}
         self._turn = asyncio.Lock()
 
     def __repr__(self) -> str:
-        return f"<Sleepers waking={list(self._waking)}>"
+        return f"<OnDemandLoader loading={list(self._loading)}>"
 
-    def used(self, name: str) -> None:
+    def note_use(self, name: str) -> None:
         """A request uses a checkpoint now."""
         if self._budget is not None:
             self._used[name] = self._clock()
 
-    async def wake_all(self, names: Sequence[str]) -> None:
-        """Load those of some checkpoints that are asleep; none of them leaves for another one.
+    async def load_all(self, names: Sequence[str]) -> None:
+        """Load those of some checkpoints that are not in memory; none is evicted for another.
 
         Raises:
             RequestError: A 503: there is no memory for them, or one cannot be loaded.
         """
-        while asleep := [name for name in names if self._routes.sleeper(name) is not None]:
-            await self.wake(asleep[0], kept=names)
+        while missing := [name for name in names if self._routes.loadable(name) is not None]:
+            await self.load(missing[0], kept=names)
 
-    async def wake(self, name: str, *, kept: Sequence[str] = ()) -> None:
-        """Load a checkpoint that is asleep, or wait until it is; the load goes on without waiters.
+    async def load(self, name: str, *, kept: Sequence[str] = ()) -> None:
+        """Load a checkpoint, or wait until it is loaded; the load goes on without waiters.
 
         Raises:
-            RequestError: As of `wake_all`.
+            RequestError: As of `load_all`.
         """
-        task = self._waking.get(name)
+        task = self._loading.get(name)
         if task is None:
-            task = asyncio.create_task(self._wake(name, kept), name="wake")
-            self._waking[name] = task
-            task.add_done_callback(lambda done: self._woken(name, done))
+            task = asyncio.create_task(self._load(name, kept), name="load")
+            self._loading[name] = task
+            task.add_done_callback(lambda done: self._forget(name, done))
         await asyncio.shield(task)
 
-    def rest(self, name: str) -> None:
-        """Let a checkpoint sleep again whose engine was lost too often."""
-        if name in self._routes.woken:
-            self._retire(self._routes.rest(name))
+    def unload(self, name: str) -> None:
+        """Unload a checkpoint whose engine was lost too often, until it is asked for again."""
+        if name in self._routes.loaded_on_demand:
+            self._retire(self._routes.remove(name))
             self._metrics.unloaded(name, "lost")
 
     async def close(self) -> None:
         """End loads that are running."""
-        tasks = list(self._waking.values())
+        tasks = list(self._loading.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _woken(self, name: str, task: asyncio.Task[None]) -> None:
-        del self._waking[name]
+    def _forget(self, name: str, task: asyncio.Task[None]) -> None:
+        del self._loading[name]
         if not task.cancelled():
             task.exception()  # whoever waits for it has it; that nobody does is no fault
 
-    async def _wake(self, name: str, kept: Sequence[str]) -> None:
+    async def _load(self, name: str, kept: Sequence[str]) -> None:
         async with self._turn:
-            checkpoint = self._routes.sleeper(name)
+            checkpoint = self._routes.loadable(name)
             if checkpoint is None:
                 return
             await self._make_room(checkpoint, kept)
@@ -113,22 +113,22 @@ class Sleepers:
             except DragomanError as error:
                 fields = {"checkpoint": name, "reason": str(error)}
                 self._metrics.not_loaded(name, "failure")
-                _LOGGER.error("wake_failed", extra={"fields": fields})  # noqa: TRY400  # it is foreseen
+                _LOGGER.error("checkpoint_load_failed", extra={"fields": fields})  # noqa: TRY400  # it is foreseen
                 raise unavailable(
                     f"model {name} cannot be loaded now", code="load_failed"
                 ) from error
-            if self._routes.sleeper(name) is not checkpoint:  # replaced meanwhile
+            if self._routes.loadable(name) is not checkpoint:  # replaced meanwhile
                 self._retire(deployment)
                 return
-            self._routes.wake(name, deployment)
-            self.used(name)
+            self._routes.add(name, deployment)
+            self.note_use(name)
             seconds = self._clock() - started
             self._metrics.loaded(name, seconds=seconds)
             told = {"checkpoint": name, "seconds": round(seconds, 3)}
-            _LOGGER.info("checkpoint_woken", extra={"fields": told})
+            _LOGGER.info("checkpoint_loaded", extra={"fields": told})
 
     async def _make_room(self, checkpoint: TextCheckpoint, kept: Sequence[str]) -> None:
-        """Let the least recently used sleep until it fits, and wait until their memory is free."""
+        """Evict the least recently used until it fits, and wait until their memory is free."""
         latest = self._routes.latest
         if self._budget is None or latest is None:
             return
@@ -136,7 +136,7 @@ class Sleepers:
         resident = [one.entry.num_weight_bytes for one in latest.checkpoints]
         left = left_for_others(resident, budget=self._budget)
         sizes = {entry.name: entry.num_weight_bytes for entry in self._routes.entries}
-        others = {name: sizes[name] for name in self._routes.woken}
+        others = {name: sizes[name] for name in self._routes.loaded_on_demand}
         gone = leaving(size, others, used=self._used, kept=kept, budget=left)
         if gone is None:
             self._metrics.not_loaded(checkpoint.entry.name, "no_memory")
@@ -145,9 +145,9 @@ class Sleepers:
                 f" bytes, and {left} are left for them and an engine",
                 code="no_memory",
             )
-        retiring = [self._retire(self._routes.rest(name)) for name in gone]
+        retiring = [self._retire(self._routes.remove(name)) for name in gone]
         for name in gone:
             self._metrics.unloaded(name, "evicted")
-            _LOGGER.info("checkpoint_rests", extra={"fields": {"checkpoint": name}})
+            _LOGGER.info("checkpoint_evicted", extra={"fields": {"checkpoint": name}})
         if retiring:
             await asyncio.wait(retiring)

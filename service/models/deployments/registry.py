@@ -79,25 +79,25 @@ class Routes:
         return [one.checkpoints[place] for one, place in self._served()]
 
     @property
-    def woken(self) -> dict[str, Deployment]:
-        """Checkpoints that were asleep and have a deployment of their own now."""
-        asleep = () if self._latest is None else self._latest.asleep
-        names = [checkpoint.manifest.name for checkpoint in asleep]
+    def loaded_on_demand(self) -> dict[str, Deployment]:
+        """Checkpoints that were loaded on demand, each with a deployment of its own."""
+        on_demand = () if self._latest is None else self._latest.on_demand
+        names = [checkpoint.manifest.name for checkpoint in on_demand]
         return {name: self._by_name[name] for name in names if name in self._by_name}
 
-    def sleeper(self, name: str) -> TextCheckpoint | None:
-        """A checkpoint that is asleep, by its name; None if it is none."""
+    def loadable(self, name: str) -> TextCheckpoint | None:
+        """A checkpoint that is loaded on demand and is not now, by its name; None if it is none."""
         if self._latest is None or name in self._by_name:
             return None
-        asleep = self._latest.asleep
-        return next((one for one in asleep if one.manifest.name == name), None)
+        on_demand = self._latest.on_demand
+        return next((one for one in on_demand if one.manifest.name == name), None)
 
-    def wake(self, name: str, deployment: Deployment) -> None:
-        """Serve a checkpoint that was asleep."""
+    def add(self, name: str, deployment: Deployment) -> None:
+        """Serve a checkpoint that was loaded on demand."""
         self._by_name[name] = deployment
 
-    def rest(self, name: str) -> Deployment:
-        """Let a checkpoint sleep again; the deployment that it had."""
+    def remove(self, name: str) -> Deployment:
+        """Serve a checkpoint that was loaded on demand no more; the deployment that it had."""
         return self._by_name.pop(name)
 
     def limits(self, name: str) -> LengthLimits | None:
@@ -153,15 +153,15 @@ class Routes:
                 by_name[name] = old
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
-        told = [*self.checkpoints, *deployment.asleep, *deployment.unloaded]
+        told = [*self.checkpoints, *deployment.on_demand, *deployment.unloaded]
         self.entries = tuple(checkpoint.entry for checkpoint in told)
         self._limits = {one.manifest.name: one.manifest.limits for one in told}
         return [old for old in before if old not in self.deployments]
 
     def _new_table(self) -> RoutingTable:
-        asleep = () if self._latest is None else self._latest.asleep
+        on_demand = () if self._latest is None else self._latest.on_demand
         return RoutingTable(
-            [checkpoint.offer for checkpoint in (*self.checkpoints, *asleep)],
+            [checkpoint.offer for checkpoint in (*self.checkpoints, *on_demand)],
             preferred=self._preferred,
             pivot=self._pivot,
         )

@@ -21,7 +21,7 @@ from service.models.checkpoints.conversion import convert_packages
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint, load_checkpoints
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.figures import Figures
-from service.models.deployments.on_demand import Sleepers
+from service.models.deployments.on_demand import OnDemandLoader
 from service.models.deployments.registry import Routes
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import SegmentsFinished
@@ -47,7 +47,7 @@ class Rollout:
 
     Attributes:
         routes: Which deployment has which checkpoint.
-        sleepers: What loads those that are asleep.
+        on_demand: What loads those that are loaded by their first request.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Rollout:
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
         self._opening: asyncio.Timeout | None = None
         self._replacing = asyncio.Lock()
-        self.sleepers = Sleepers(
+        self.on_demand = OnDemandLoader(
             self.routes,
             budget=settings.memory_budget,
             open_one=self._open_one,
@@ -174,8 +174,8 @@ class Rollout:
             RequestError: A 404 where there is no such checkpoint; a 409 where it is so already,
                 or it is the only one that is loaded; and as of `reload`.
         """
-        if is_loaded and self.routes.sleeper(name) is not None:
-            await self.sleepers.wake(name)
+        if is_loaded and self.routes.loadable(name) is not None:
+            await self.on_demand.load(name)
             return
         async with self._alone():
             self._check_change(name, is_loaded=is_loaded)
@@ -190,7 +190,7 @@ class Rollout:
             reasons = "; ".join(fault.reason for fault in self.routes.faults)
             raise conflict(f"{name} cannot be loaded: {reasons}", code="load_failed")
         if is_loaded:
-            await self.sleepers.wake_all([name])
+            await self.on_demand.load_all([name])
 
     def _check_change(self, name: str, *, is_loaded: bool) -> None:
         loaded = self.routes.table.names
@@ -221,7 +221,7 @@ class Rollout:
 
     async def close(self) -> None:
         """End all engines; pending segments fail."""
-        await self.sleepers.close()
+        await self.on_demand.close()
         for deployment in self.deployments:
             await deployment.supervisor.close()
 
@@ -262,10 +262,10 @@ class Rollout:
             raise
         finally:
             self._opening = None
-        woken = self.routes.woken
+        on_demand = self.routes.loaded_on_demand
         for old in self.routes.take(deployment):
             self._start_retiring(old)
-        for name, old in woken.items():
+        for name, old in on_demand.items():
             if self.routes.find(name) is not old:
                 self._metrics.residency.unloaded(name, "reload")
         if self._cache is not None:
@@ -281,7 +281,7 @@ class Rollout:
         return task
 
     async def _open_one(self, checkpoint: TextCheckpoint) -> Deployment:
-        """A deployment of one checkpoint that was asleep, which nothing is routed to yet."""
+        """A deployment of one checkpoint on demand, which nothing is routed to yet."""
         name = checkpoint.manifest.name
         return await Deployment.open(
             self._settings,
@@ -290,7 +290,7 @@ class Rollout:
             text_thread=self._text_thread,
             clock=self._clock,
             on_finished=self._on_finished,
-            on_given_up=partial(self.sleepers.rest, name),
+            on_given_up=partial(self.on_demand.unload, name),
             cache=self._cache,
         )
 
@@ -322,8 +322,8 @@ class Rollout:
     def _report_pairs(self) -> None:
         """Tell the metrics which labels there are."""
         latest = self.routes.latest
-        asleep = () if latest is None else latest.asleep
-        manifests = [one.manifest for one in (*self.routes.checkpoints, *asleep)]
+        on_demand = () if latest is None else latest.on_demand
+        manifests = [one.manifest for one in (*self.routes.checkpoints, *on_demand)]
         first = first_served({one.name: one.pairs for one in manifests})
         names = [] if first else [one.name for one in manifests]
         self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])

@@ -136,11 +136,15 @@ class Parts:
     def characters_accepted(self, num_characters: int, _served: None) -> None:
         self.steps.append(f"count {num_characters}")
 
-    def is_asleep(self, *_routes: Route) -> bool:
+    @property
+    def in_flight(self) -> "Parts":
+        return self
+
+    def needs_loading(self, *_routes: Route) -> bool:
         return self.has_to_load
 
-    async def wake(self, *_routes: Route) -> None:
-        self.steps.append("wake")
+    async def load(self, *_routes: Route) -> None:
+        self.steps.append("load")
 
     @contextmanager
     def translator(self, routes: Sequence[Route], priority: str) -> Iterator["Parts"]:
@@ -259,8 +263,8 @@ def test_what_is_refused_by_its_values_is_neither_spent_nor_translated(
     assert server.steps == ["admit", "room", "reader False", "json", "parse"]
 
 
-def test_what_is_asleep_is_loaded_once_the_request_has_passed_its_checks() -> None:
+def test_what_is_not_in_memory_is_loaded_once_the_request_has_passed_its_checks() -> None:
     server = Parts(body=TEXT, query={})
     server.has_to_load = True
     _answer(server, Third(steps=server.steps))
-    assert server.steps[-7:] == ["parse", "wake", *TRANSLATED[1:]]
+    assert server.steps[-7:] == ["parse", "load", *TRANSLATED[1:]]

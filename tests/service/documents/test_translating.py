@@ -51,7 +51,11 @@ class Parts:
     def served(self, *_routes: Route) -> None:
         pass
 
-    def is_asleep(self, *_routes: Route) -> bool:
+    @property
+    def in_flight(self) -> "Parts":
+        return self
+
+    def needs_loading(self, *_routes: Route) -> bool:
         return False
 
     async def detect(

@@ -33,7 +33,7 @@ async def _by(client: httpx.AsyncClient, model: str) -> httpx.Response:
     return await client.post("/v1/translate", json=values)
 
 
-async def _awake(client: httpx.AsyncClient) -> set[str]:
+async def _in_memory(client: httpx.AsyncClient) -> set[str]:
     models = (await client.get("/v1/models")).json()["models"]
     assert {one["state"] for one in models} <= {"loaded", "asleep"}
     assert len(models) == 3
@@ -73,25 +73,25 @@ def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_mem
     async def scenario() -> None:
         served = Served(folder, memory_budget=2 * size, pinned=("both",))
         async with served.client() as client:
-            assert await _awake(client) == {"both"}
+            assert await _in_memory(client) == {"both"}
             assert served.sample("memory_counted_bytes") == size
             assert served.sample("checkpoint_loads_total", checkpoint="german") == 0
             codes = {one["code"] for one in (await client.get("/languages")).json()}
-            assert codes == {"en", "zh-Hans", "de"}, "what is asleep can be asked for"
+            assert codes == {"en", "zh-Hans", "de"}, "what is not in memory can be asked for"
             replies = await asyncio.gather(*[_by(client, "german") for _ in range(3)])
             assert [reply.status_code for reply in replies] == [200] * 3
-            assert await _awake(client) == {"both", "german"}
+            assert await _in_memory(client) == {"both", "german"}
             assert served.sample("memory_counted_bytes") == 2 * size
             assert served.sample("engine_up", checkpoint="german") == 1
-            german = served.front._routes.woken["german"].supervisor.process_id
+            german = served.front._routes.loaded_on_demand["german"].supervisor.process_id
             assert _resident_bytes(german) > 2**20
             assert (await _by(client, "small")).status_code == 200
-            assert await _awake(client) == {"both", "small"}
+            assert await _in_memory(client) == {"both", "small"}
             assert _resident_bytes(german) == 0, "the system has its memory again"
             _check_figures(served, size)
             assert (await _by(client, "both")).status_code == 200
             assert (await _by(client, "german")).json()["models"] == ["german"]
-            assert await _awake(client) == {"both", "german"}, "what is pinned stays"
+            assert await _in_memory(client) == {"both", "german"}, "what is pinned stays"
 
     asyncio.run(scenario())
 
@@ -105,7 +105,7 @@ def test_requests_for_others_go_on_meanwhile_and_a_wait_has_an_end(folder: Path,
             late = await waiting
             assert (late.status_code, late.json()["code"]) == (503, "loading")
             assert int(late.headers["retry-after"]) >= 1
-            while "small" not in await _awake(client):  # the load goes on without its waiter
+            while "small" not in await _in_memory(client):  # the load goes on without its waiter
                 assert (await _by(client, "both")).status_code == 200
             assert (await _by(client, "small")).status_code == 200
 
@@ -137,14 +137,14 @@ def test_what_cannot_be_loaded_is_a_503_and_everything_else_is_served(
     asyncio.run(scenario())
 
 
-def test_a_route_of_two_hops_wakes_both_and_neither_for_the_other(folder: Path, size: int) -> None:
+def test_a_route_of_two_hops_loads_both_and_neither_for_the_other(folder: Path, size: int) -> None:
     async def scenario() -> None:
         served = Served(folder, memory_budget=3 * size - 1, pinned=("small",))
         async with served.client() as client:
             values = {"texts": "Das.", "source": "de", "target": "zh-Hans"}
             reply = await client.post("/v1/translate", json=values)
             assert (reply.status_code, reply.json()["models"]) == (200, ["german", "small"])
-            assert await _awake(client) == {"german", "small"}
+            assert await _in_memory(client) == {"german", "small"}
 
     asyncio.run(scenario())
 
@@ -155,7 +155,7 @@ def test_a_reload_and_an_administrator_keep_to_the_budget(folder: Path, size: in
         async with served.client() as client:
             assert (await _by(client, "german")).status_code == 200
             assert (await client.post("/open/admin/reload")).status_code == 200
-            assert await _awake(client) == {"both"}
+            assert await _in_memory(client) == {"both"}
             gone = {"checkpoint": "german", "reason": "reload"}
             assert served.sample("checkpoint_unloads_total", **gone) == 1
             loaded = await client.post("/open/v1/models/small/load")
@@ -169,14 +169,14 @@ def test_a_reload_and_an_administrator_keep_to_the_budget(folder: Path, size: in
     asyncio.run(scenario())
 
 
-def test_an_engine_that_is_lost_too_often_sleeps_again(folder: Path, size: int) -> None:
+def test_an_engine_that_is_lost_too_often_is_unloaded(folder: Path, size: int) -> None:
     async def scenario() -> None:
         served = Served(folder, memory_budget=2 * size, pinned=("both",), max_restarts=0)
         async with served.client() as client:
             assert (await _by(client, "german")).status_code == 200
-            supervisor = served.front._routes.woken["german"].supervisor
+            supervisor = served.front._routes.loaded_on_demand["german"].supervisor
             supervisor._engine._link.kill()
-            while "german" in await _awake(client):  # noqa: ASYNC110  # there is no event
+            while "german" in await _in_memory(client):  # noqa: ASYNC110  # there is no event
                 await asyncio.sleep(0.01)
             gone = {"checkpoint": "german", "reason": "lost"}
             assert served.sample("checkpoint_unloads_total", **gone) == 1
@@ -190,7 +190,7 @@ def test_who_waits_for_a_load_when_the_server_leaves_is_told_so(folder: Path, si
         served = Served(folder, memory_budget=2 * size, pinned=("both",))
         async with served.client() as client:
             waiting = asyncio.create_task(_by(client, "small"))
-            while not served.front._waits:  # noqa: ASYNC110  # there is no event
+            while not served.front.in_flight._loads:  # noqa: ASYNC110  # there is no event
                 await asyncio.sleep(0)
             assert await served.front.drain()
             refused = await waiting

@@ -23,7 +23,7 @@ class Loaded:
     checkpoints: tuple[SimpleNamespace, ...]
     faulty: tuple[FaultyCheckpoint, ...] = ()
     unloaded: tuple[SimpleNamespace, ...] = ()
-    asleep: tuple[SimpleNamespace, ...] = ()
+    on_demand: tuple[SimpleNamespace, ...] = ()
     left_out: frozenset[str] = frozenset()
     supervisor: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
 

@@ -78,7 +78,7 @@ async def _check_shared_room(served: Served, client: httpx.AsyncClient) -> None:
     values = {"texts": "A cat.", "source": "en", "target": "zh-Hans"}
     with ExitStack() as stack:
         for priority in PRIORITIES[:1] * 2 + PRIORITIES[1:]:
-            stack.enter_context(front.translator(route, priority))
+            stack.enter_context(front.in_flight.translator(route, priority))
         refused = await client.post("/v1/translate", json=values | {"model": "small"})
         assert (refused.status_code, refused.json()["limit"]) == (429, 3)
         assert int(refused.headers["retry-after"]) >= 1

@@ -1,0 +1,156 @@
+"""Requests for translation that are in work: how many there may be, and the translators they hold.
+
+Owns the room that requests share, the waits for checkpoints that are loaded on demand, and that a
+deployment stays while a request uses it. Whether any request is accepted now is
+`service.front`'s; segments have limits of their own in `service.engine.client`.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from service.engine.client.room import Room
+from service.errors import RequestError, overloaded, unavailable
+from service.models.deployments.deployment import Deployment, InFlight
+from service.models.deployments.rollout import Rollout, expire
+from service.models.routes.routing import Route
+from service.models.translating.several_routes import checkpoints_of, translator_of
+from service.models.translating.two_hops import Translator
+from service.priority import Priority
+from service.settings import Settings
+
+
+class RequestsInFlight:
+    """The requests of one server that are in work.
+
+    Args:
+        rollout: The deployments that translate.
+        settings: Of the server.
+        check_ready: Raises a RequestError, a 503, where no request is accepted now.
+    """
+
+    def __init__(
+        self, rollout: Rollout, settings: Settings, *, check_ready: Callable[[], None]
+    ) -> None:
+        self._rollout = rollout
+        self._check_ready = check_ready
+        self._load_seconds = settings.load_seconds
+        self._loads: set[asyncio.Timeout] = set()  # waits for what is being loaded
+        self._in_flight = InFlight()
+        self._room = Room(settings.max_requests, reserved_share=settings.reserved_share)
+
+    def __repr__(self) -> str:
+        return f"<RequestsInFlight {self.num}>"
+
+    @property
+    def num(self) -> int:
+        """How many there are."""
+        return self._in_flight.num
+
+    async def wait_idle(self) -> None:
+        """Return once there is none."""
+        await self._in_flight.wait_idle()
+
+    def abandon_loads(self) -> None:
+        """End all waits for checkpoints that are being loaded."""
+        for wait in self._loads:
+            expire(wait)
+
+    def check_room(self, priority: Priority | None = None, checkpoints: Sequence[str] = ()) -> None:
+        """Return if there is room for one more translation request.
+
+        The handlers ask this first of all: a refusal must not wait for the text thread, which
+        has most to do just then.
+
+        Args:
+            priority: Its class, once it is known: a class that has filled its part is refused,
+                and the other is not.
+            checkpoints: Those that its routes go through, once they are known: likewise.
+
+        Raises:
+            RequestError: A 503 when none is accepted, a 429 when too many are in flight.
+            QueueFullError: Too many segments wait already.
+        """
+        self._check_ready()
+        self._rollout.routes.check_open(priority, checkpoints)
+        excess = self._room.excess(1, priority, owner=self._owner(checkpoints))
+        if excess is None:
+            return
+        num = excess.value - 1
+        of = {"class": f"{priority} ", "owner": "such ", "whole": ""}[excess.of]
+        raise overloaded(
+            f"Slowdown: {num} {of}requests are in work; the limit is {excess.limit}",
+            value=num,
+            limit=excess.limit,
+            seconds=1.0,
+        )
+
+    def _owner(self, checkpoints: Sequence[str]) -> str | None:
+        """Whose a request is, where checkpoints share the room: the first one's."""
+        return checkpoints[0] if checkpoints and len(self._rollout.routes.table.names) > 1 else None
+
+    @contextmanager
+    def translator(
+        self, route: Route | Sequence[Route], priority: Priority
+    ) -> Iterator[Translator]:
+        """The translator of a request that is in flight until the block is left.
+
+        It stays as it is, whatever is loaded meanwhile.
+
+        Args:
+            route: Of all texts, or one of each.
+            priority: The class of the request.
+
+        Raises:
+            RequestError: A 503 when there is none, a 429 when too many requests are in flight.
+            QueueFullError: Too many segments wait already.
+        """
+        routes = [route] if isinstance(route, Route) else route
+        names = checkpoints_of(routes)
+        self.check_room(priority, names)
+        deployments = {name: self._deployment(name) for name in names}
+        with ExitStack() as stack:
+            stack.enter_context(self._room.holding(1, priority, owner=self._owner(names)))
+            stack.enter_context(self._in_flight.one_more())
+            for deployment in deployments.values():
+                stack.enter_context(deployment.in_flight.one_more())
+            yield translator_of(routes, lambda name: deployments[name].translator(name))
+
+    def _deployment(self, name: str) -> Deployment:
+        deployment = self._rollout.routes.find(name)
+        if deployment is None:
+            raise replaced()
+        self._rollout.on_demand.note_use(name)
+        return deployment
+
+    def needs_loading(self, *routes: Route) -> bool:
+        """Whether a checkpoint of some routes has to be loaded first."""
+        return any(
+            self._rollout.routes.loadable(name) is not None for name in checkpoints_of(routes)
+        )
+
+    async def load(self, *routes: Route) -> None:
+        """Load the checkpoints of some routes that are not in memory.
+
+        Raises:
+            RequestError: A 503: it takes too long, there is no memory for them, they cannot be
+                loaded, or the server leaves.
+        """
+        seconds = self._load_seconds
+        wait = asyncio.timeout(seconds)
+        try:
+            async with wait:
+                self._loads.add(wait)
+                await self._rollout.on_demand.load_all(checkpoints_of(routes))
+        except TimeoutError:
+            self._check_ready()
+            raise unavailable(
+                f"the model is still being loaded after {seconds:g} seconds", code="loading"
+            ) from None
+        finally:
+            self._loads.discard(wait)
+
+
+def replaced() -> RequestError:
+    """A 503: what the request was read for is served no more."""
+    return unavailable("the checkpoints were just replaced", code="reloaded")
