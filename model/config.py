@@ -32,7 +32,7 @@ ComputeType = Literal["auto", "int8", "float32", "bfloat16"]
 """Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
 else float32."""
 ComputeReason = Literal["best", "asked_for", "processor", "not_built", "network"]
-"""Why a checkpoint has its arithmetic: there is none faster here; somebody asked for it; or the
+"""Why a checkpoint has its arithmetic: there is none faster here; it was asked for; or the
 int8 kernels are not for this processor, were not built, or do not run the network."""
 
 ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(

@@ -16,7 +16,7 @@ from model.decode.backends.floats import slow_reason
 from model.loading import Device, Runnable, find_int8_problem, max_positions
 from model.native.in_memory import pack_transformer
 
-LOGGER = logging.getLogger("dragoman")
+_LOGGER = logging.getLogger("dragoman")
 
 
 def load_floats(
@@ -89,4 +89,4 @@ def warn_if_slow(config: ModelConfig, name: str) -> None:
     """
     reason = slow_reason(config)
     if reason is not None:
-        LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})
+        _LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})

@@ -12,13 +12,13 @@ from model.config import ModelConfig
 from model.errors import UnsupportedVariantError
 
 
-class Every(Enum):
+class EveryValue(Enum):
     """The declaration of a field whose every value is honoured."""
 
     VALUE = "every value"
 
 
-EVERY_VALUE = Every.VALUE
+EVERY_VALUE = EveryValue.VALUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Condition:
     holds: Callable[[ModelConfig], bool]
 
 
-Allowed = Every | tuple[object, ...] | Condition
+Allowed = EveryValue | tuple[object, ...] | Condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ def unsupported_fields(config: ModelConfig, honoured: HonouredFields) -> list[st
         allowed = honoured.fields.get(field.name, ())
         if isinstance(allowed, Condition):
             is_honoured, only = allowed.holds(config), allowed.name
-        elif isinstance(allowed, Every):
+        elif isinstance(allowed, EveryValue):
             is_honoured, only = True, allowed.value
         else:
             is_honoured = value in allowed

@@ -195,7 +195,7 @@ def max_positions(manifest: Manifest) -> int:
 
 
 def _float_reason(manifest: Manifest, device: Device) -> ComputeReason:
-    """Why a float network runs where nobody has asked for float32."""
+    """Why a float network runs where float32 was not asked for."""
     if device_type(device) != "cpu":
         return "best"
     if unsupported_fields(manifest.network, INT8_FIELDS):

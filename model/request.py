@@ -55,7 +55,7 @@ class Hypothesis(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         attention: (T, S) as float16, row by row, little-endian: how much each token attended to
             each source token in the last layer, on the average of heads; if asked for, and within
             `MAX_ATTENTION_WEIGHTS`.
-        num_missed: Phrases of the request that are not in it; whoever misses fewer goes first.
+        num_missed: Phrases of the request that are not in it; those that miss fewer go first.
     """
 
     token_ids: tuple[int, ...]

@@ -1,6 +1,6 @@
 """Tensors of a weight file as arrays, mapped one at a time: stored int8 rows, or floats.
 
-Owns the reading of model.safetensors for whoever packs weights. Floats for a network of `model.nn`
+Owns the reading of model.safetensors for the packing of weights. Floats for a network of `model.nn`
 are `model.checkpoint.stored`. Imports no torch.
 """
 

@@ -1,4 +1,4 @@
-"""Cross-attention of finished hypotheses, target × source, for whoever asks for it.
+"""Cross-attention of finished hypotheses, target × source, where a request asks for it.
 
 Owns its bound and its form in a `Hypothesis`; the forced pass that recomputes it is the backend's
 (`model.decode.forced_attention` where the network is PyTorch's). A search keeps of each token only

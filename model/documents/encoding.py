@@ -75,7 +75,7 @@ def decoded_markup(kind: str, data: bytes) -> Encoded:
     """A file of XML or HTML, in the encoding that it declares.
 
     Raises:
-        DocumentError: It is not in that encoding, or nobody knows it.
+        DocumentError: It is not in that encoding, or the encoding is not known.
     """
     mark, codec = next(((mark, name) for mark, name in _MARKS if data.startswith(mark)), (b"", ""))
     if not codec:

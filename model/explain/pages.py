@@ -17,7 +17,7 @@ from model.nn.transformer import Transformer
 from model.system.paths import exists, is_folder
 from model.train.config.schedule import ScheduleConfig
 
-LOGGER = logging.getLogger("dragoman.explain")
+_LOGGER = logging.getLogger("dragoman.explain")
 
 OVERVIEW = "overview.png"
 POSITIONS = "positions.png"
@@ -139,7 +139,7 @@ def _warn_of_unshown(explained: ExplainedSentence, fonts: Fonts) -> None:
     if characters:
         codes = ", ".join(f"U+{ord(character):04X}" for character in characters[:5])
         more = ", …" if len(characters) > 5 else ""
-        LOGGER.warning(
+        _LOGGER.warning(
             "no installed font shows %d characters of these pieces (%s%s), so they are named by"
             " their numbers; for Chinese install a font such as Noto Sans CJK or WenQuanYi",
             len(characters),

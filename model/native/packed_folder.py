@@ -1,4 +1,4 @@
-"""A folder of packed weights: one file a checkpoint and layout, mapped by whoever decodes with it.
+"""A folder of packed weights: one file a checkpoint and layout, mapped by all processes.
 
 Owns the files: what is in them, whose they must be, how they appear whole, how much they may take.
 Processes that map one file have its pages once between them, in the system's page cache. Nothing
@@ -28,7 +28,7 @@ from pathlib import Path
 from model.native import kernels
 from model.native.matrices import PackedBefore, PackedHere, Place
 
-LOGGER = logging.getLogger("dragoman")
+_LOGGER = logging.getLogger("dragoman")
 
 _START = struct.Struct("<8s32sI")
 _MAGIC = b"dragopak"
@@ -98,7 +98,7 @@ class PackedFolder:
             raise _UnusableError(reason)
 
     def keep(self, checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> None:
-        """Write the matrices of a checkpoint; a file that somebody else has written stays."""
+        """Write the matrices of a checkpoint; a file that another process has written stays."""
         path = self._file(checkpoint, module)
         header = _header(checkpoint, packed, module)
         with self._logged("packed_weights_not_kept"):
@@ -140,12 +140,12 @@ class PackedFolder:
 
     @contextmanager
     def _logged(self, headline: str) -> Iterator[None]:
-        """Log what stands in the way; to whoever loads a network it is no error."""
+        """Log what stands in the way; it is no error for the load of a network."""
         try:
             yield
         except (OSError, _UnusableError) as error:
             fields = {"folder": str(self.path), "reason": str(error)}
-            LOGGER.info("%s", headline, extra={"fields": fields})
+            _LOGGER.info("%s", headline, extra={"fields": fields})
 
 
 def _header(checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> bytes:

@@ -191,7 +191,7 @@ def known_decoder_layers(
 
     Args:
         layers: Of a `Decoder`.
-        by: Who takes them apart, as an error names it.
+        by: What takes them apart, as an error names it.
         cell: The kind of cell that is known.
 
     Raises:

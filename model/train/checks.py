@@ -22,7 +22,7 @@ from model.train.saved.retention import check_folder
 from model.train.saved.state import has_state
 from model.train.start import check_start
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 
 def check_run(
@@ -66,7 +66,7 @@ def check_run(
                 f" least {num_workers}, a batch each"
             )
     if experiment.run.update_freq % num_workers:
-        LOGGER.warning(
+        _LOGGER.warning(
             "run.update_freq is %d for %d workers: some have a batch less than others in every"
             " update, and wait; a multiple of %d has no such gap",
             experiment.run.update_freq,
@@ -90,7 +90,7 @@ def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces
     try:
         of_run = read_experiment(path)
     except ConfigError as error:
-        LOGGER.warning("%s; it is not compared with the experiment", error)
+        _LOGGER.warning("%s; it is not compared with the experiment", error)
         return
     difference = fixed_difference(experiment, of_run)
     if difference is not None:

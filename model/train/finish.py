@@ -37,7 +37,7 @@ from model.train.saved.state import (
 )
 from model.train.stopping import ShouldStop, StoppedError, never, raise_if_stopped
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ def _finish(
     for name, item in text.report.items():
         found = evaluator.evaluate(translator, name, item)
         scored[name] = Scored(text=item.text, evaluation=found)
-        LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
+        _LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
     write(runnable.compute_type)
     return scored
 
@@ -220,14 +220,14 @@ def _choose(
         try:
             tensors = average_snapshots(paths)
         except TrainingError as error:
-            LOGGER.warning("%s; left out of the choice: %s", error, name)
+            _LOGGER.warning("%s; left out of the choice: %s", error, name)
             failures.append(error)
             continue
         transformer.load_state_dict(tensors)
         try:
             value = mean(values_of(evaluator, name, text=text, transformer=transformer))
         except DecodingError as error:
-            LOGGER.warning("%s: %s", name, error)
+            _LOGGER.warning("%s: %s", name, error)
             value = -math.inf
         values[name] = value if math.isfinite(value) else -math.inf
     if not values:
@@ -255,7 +255,7 @@ def _dev_losses(
         assert pairs is not None  # the metric is the loss
         with naming_dev_loss(name, run, evaluator.device):
             loss = dev_loss(transformer, pairs, run, evaluator.should_stop)
-        LOGGER.info("%s: %s loss %.4f", candidate, name, loss)
+        _LOGGER.info("%s: %s loss %.4f", candidate, name, loss)
         values.append(-loss)
     return values
 
@@ -271,6 +271,6 @@ def _dev_scores(
     for name in choosing_names(experiment):
         scores = evaluator.evaluate(translator, name, text.report[name]).scores
         chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
-        LOGGER.info("%s: %s %s", candidate, name, chosen)
+        _LOGGER.info("%s: %s %s", candidate, name, chosen)
         values.append(chosen.value)
     return values

@@ -24,7 +24,7 @@ from model.train.saved.retention import RunFiles
 from model.train.saved.state import Progress
 from model.train.stopping import ShouldStop, StoppedError, raise_if_stopped
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 _CHANGES_NO_BATCH = frozenset({"licence", "url", "dev", "report"})
 """Keys of `data`, at any depth, that a resumed run may change."""
@@ -81,7 +81,7 @@ def comparable(progress: Progress, *, scoring: str) -> Progress:
     current = replace(progress, scoring=scoring)
     if progress.best_score is None or progress.scoring == scoring:
         return current
-    LOGGER.warning(
+    _LOGGER.warning(
         "the best score so far, %.4f at update %d, was measured with (%s), and scores are now"
         " measured with (%s): it is forgotten, and run.patience counts anew",
         progress.best_score,

@@ -39,7 +39,7 @@ from model.train.saved.state import Progress
 from model.train.start import copy_start_vocabularies, load_start_weights
 from model.train.stopping import ShouldStop, StoppedError, never
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 
 def train(
@@ -91,7 +91,7 @@ def train(
     """
     group, places = group or Group(), places or KeyPlaces()
     if resume and start_from is not None and group.is_first:
-        LOGGER.info(
+        _LOGGER.info(
             "--start-from %s is not looked at: with --resume a run goes on from its own state",
             start_from,
         )
@@ -171,10 +171,10 @@ def _begin(
 def _log_start(experiment: Experiment, text: RunText, transformer: Transformer) -> None:
     """Log the text and the network of the run."""
     for report in text.reports:
-        LOGGER.info("%s", report)
+        _LOGGER.info("%s", report)
     for name, dev in text.dev.items():
         if dev.num_left_out:
-            LOGGER.info(
+            _LOGGER.info(
                 "%s: the dev loss leaves out %d of %d pairs, with a side that is empty when"
                 " normalised, or of more tokens than data.max_length (%d)",
                 name,
@@ -184,7 +184,7 @@ def _log_start(experiment: Experiment, text: RunText, transformer: Transformer) 
             )
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
     device = next(transformer.parameters()).device
-    LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    _LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
     warn_if_slow(transformer.config, experiment.name)
 
 
@@ -220,7 +220,7 @@ def _run(
     try:
         remove_retired(output)
     except TrainingError as error:
-        LOGGER.warning("%s", error)  # the run is over all the same
+        _LOGGER.warning("%s", error)  # the run is over all the same
     return scored is not None
 
 

@@ -23,7 +23,7 @@ from service.api.detecting import detected_sources, ranked_languages
 from service.api.languages import languages_by_likelihood
 from service.front import Front
 from service.http.body import BodyReaders
-from service.http.disconnect import unless_gone
+from service.http.disconnect import cancelled_on_disconnect
 from service.http.events import Event
 from service.models.requests.markup import Pages
 from service.models.requests.translation import (
@@ -143,7 +143,7 @@ class Admission:
         priority = priority_of(estimated_work(texts, beam_size=1), None)
         async with within(self.front.settings.timeout_seconds):
             work = ranked_languages(self.front.detection, texts, languages, priority)
-            return await unless_gone(request, work)
+            return await cancelled_on_disconnect(request, work)
 
     async def read(
         self, request: Request, contract: Wire[AskedT]
@@ -207,16 +207,16 @@ class Admission:
             cache_scope=caller.identity if caller.has_key else "",
         )
         if self.front.in_flight.needs_loading(*routes):
-            await unless_gone(request, self.front.in_flight.load(*routes))
+            await cancelled_on_disconnect(request, self.front.in_flight.load(*routes))
         of_texts = routes if pages is None else pages.of_texts(routes)
         with self.front.in_flight.translator(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
             told = on_segment if pages is None else None  # a page is told of whole
-            results = await unless_gone(request, translator.translate(job, told))
+            results = await cancelled_on_disconnect(request, translator.translate(job, told))
             if pages is not None:
                 joining = self.front.pages.joined(pages, results, priority)
-                results = await unless_gone(request, joining)
+                results = await cancelled_on_disconnect(request, joining)
         context.num_segments = sum(len(result.hypotheses) for result in results)
         return [
             dataclasses.replace(result, origin=origin)
@@ -232,7 +232,7 @@ class Admission:
         clock = asyncio.get_running_loop().time
         started = clock()
         async with within(job.timeout_seconds):
-            pages, origins = await unless_gone(request, self._found(job))
+            pages, origins = await cancelled_on_disconnect(request, self._found(job))
         job = dataclasses.replace(
             job,
             texts=job.texts if pages is None else pages.texts,

@@ -51,13 +51,13 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from service.engine.messages import Ready
     from service.logs import configure_logging
-    from service.models.checkpoints.discovery import look
+    from service.models.checkpoints.discovery import scan
     from service.server import Server
     from service.settings import load_settings
 
     names = ("host", "port", "checkpoint", "device", "compute_type")
     settings = load_settings({name: getattr(arguments, name) for name in names})
-    look(settings.checkpoint)  # before anything is listened on
+    scan(settings.checkpoint)  # before anything is listened on
 
     def announce(address: str, ready: Ready) -> None:
         loaded = ready.checkpoints

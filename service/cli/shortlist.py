@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     ReadFiles([arguments.source, arguments.target]).refuse_streams()
     direction = chosen_direction(arguments, arguments.checkpoint)
     manifest = read_manifest(direction.directory)
-    pairs = _taught(manifest, direction.pair)
+    pairs = _directions_of(manifest, direction.pair)
     tokenizer = load_tokenizer(direction.directory, manifest)
     lines = iterate_parallel(arguments.source, arguments.target, may_be_blank=True)
     shown = tqdm(lines, unit=" lines", disable=not sys.stderr.isatty(), file=sys.stderr)
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _taught(manifest: "Manifest", pair: "LanguagePair") -> list["LanguagePair"]:
+def _directions_of(manifest: "Manifest", pair: "LanguagePair") -> list["LanguagePair"]:
     """The direction of a text and, if the checkpoint has it, the one back.
 
     Raises:

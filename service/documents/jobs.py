@@ -36,7 +36,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """Whose a job is.
+    """Owner of a job.
 
     Attributes:
         key_name: Name of the key that it was sent with, without which nobody sees it; empty where

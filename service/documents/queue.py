@@ -25,7 +25,7 @@ from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document, 
 from service.documents.places import Places
 from service.documents.room import QueueLimits, Upload, check_room
 from service.documents.store import JobFiles, JobStore
-from service.documents.work import Translates, work_on
+from service.documents.work import TextTranslator, work_on
 from service.errors import RequestError, draining, unavailable
 from service.telemetry.document_metrics import DocumentMetrics, DocumentResult
 
@@ -57,7 +57,7 @@ class DocumentQueue:
         self,
         open_store: Callable[[], JobStore],
         limits: QueueLimits,
-        translator: Translates,
+        translator: TextTranslator,
         metrics: DocumentMetrics,
         *,
         now: Callable[[], float] = time.time,
@@ -216,7 +216,7 @@ class DocumentQueue:
         return job
 
     def find_by_secret(self, job_id: str, secret: str) -> DocumentJob:
-        """A job whose secret is shown, whoever shows it; errors as of `find`."""
+        """A job by its secret, for any caller; errors as of `find`."""
         job = self._jobs.get(job_id)
         if job is None or not _is_same(job.secret, secret):
             raise no_such_document()
@@ -268,7 +268,7 @@ class DocumentQueue:
         await self.on_disk(self._store.remove, job.id)
 
     def _tell(self, job_id: str) -> None:
-        """Wake who waits for a job's end."""
+        """Wake the tasks that wait for a job's end."""
         event = self._ends.pop(job_id, None)
         if event is not None:
             event.set()

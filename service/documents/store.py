@@ -208,7 +208,7 @@ def remove_leftovers() -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove a temporary folder whose lock nobody holds; errors are OSErrors."""
+    """Remove a temporary folder whose lock is free; errors are OSErrors."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -44,8 +44,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a document goes.
+class DocumentRoute:
+    """Route of a document, and what else its translation depends on.
 
     Attributes:
         route: From its language to the target.
@@ -81,7 +81,7 @@ class DocumentTranslator:
         self._find_routes = find_routes
         self._sleep = sleep
 
-    async def way(self, asked: Asked, texts: Sequence[str]) -> Way:
+    async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
         """The route of a document; its language is told by the beginning of its texts, together.
 
         Raises:
@@ -90,22 +90,22 @@ class DocumentTranslator:
         await self._wait_ready()
         route, by_source = self._find_routes(self._front.table, asked)
         if by_source is None:
-            return Way(route=route)
+            return DocumentRoute(route=route)
         detection = self._front.detection
         if not detection.is_on or not texts:
-            return Way(route=route)
+            return DocumentRoute(route=route)
         sample = _sample(texts)
         (found,) = await detection.detect((sample,), tuple(by_source), "bulk")
-        return Way(route=by_source[found.tag], detected=found.tag)
+        return DocumentRoute(route=by_source[found.tag], detected=found.tag)
 
     async def translate(
-        self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
+        self, parts: Sequence[str], chosen: DocumentRoute, owner: Owner, rest: Rest
     ) -> tuple[list[str], int]:
         """Translations of parts of texts, and how many of their segments are flagged.
 
         Args:
             parts: Of texts of one document.
-            way: How it goes.
+            chosen: Its route.
             owner: Whose it is.
             rest: Entered while nothing can be done but wait for its owner's limit.
 
@@ -113,19 +113,19 @@ class DocumentTranslator:
             RequestError: A 413 for a part that may never be translated; a 503 of code `LEAVING`.
             DocumentError: The translation failed again and again.
         """
-        if not way.route.hops:
+        if not chosen.route.hops:
             return list(parts), 0
         translations: list[str] = []
         num_flagged = 0
         for group in groups(parts, owner.characters_per_minute):
-            await self._spend_or_rest(group, way.route, owner, rest)
-            work = partial(self._translated, group, way, owner)
-            for result in await self._patiently(work):
+            await self._spend_or_rest(group, chosen.route, owner, rest)
+            work = partial(self._translated, group, chosen, owner)
+            for result in await self._with_retries(work):
                 translations.append(result.best.text)
                 num_flagged += sum(bool(one.quality.failed) for one in result.best.segments)
         return translations, num_flagged
 
-    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _with_retries(self, work: Callable[[], Awaitable[T]]) -> T:
         """What is asked for until it is answered or has failed too often."""
         num_failed, seconds = 0, 1.0
         while True:
@@ -155,7 +155,7 @@ class DocumentTranslator:
                 raise
             async with rest() if error.problem.code == LIMITED else nullcontext():
                 await self._sleep(min(_retry_after(error), _MAX_WAIT_SECONDS))
-                await self._patiently(spend)
+                await self._with_retries(spend)
 
     async def _spend(self, texts: Sequence[str], route: Route, owner: Owner) -> None:
         """Count the characters of a batch, once."""
@@ -165,13 +165,13 @@ class DocumentTranslator:
         self._front.metrics.characters_accepted(num_characters, self._front.served(route))
 
     async def _translated(
-        self, texts: Sequence[str], way: Way, owner: Owner
+        self, texts: Sequence[str], chosen: DocumentRoute, owner: Owner
     ) -> list[TranslatedText]:
-        front, route = self._front, way.route
+        front, route = self._front, chosen.route
         if front.in_flight.needs_loading(route):
             await front.in_flight.load(route)
         with front.in_flight.translator(route, "bulk") as translator:
-            return await translator.translate(_request(texts, way, owner, front))
+            return await translator.translate(_request(texts, chosen, owner, front))
 
     async def _wait_ready(self) -> None:
         """Return once there is a table of routes."""
@@ -186,11 +186,13 @@ class DocumentTranslator:
                 return
 
 
-def _request(texts: Sequence[str], way: Way, owner: Owner, front: Front) -> TranslationRequest:
+def _request(
+    texts: Sequence[str], chosen: DocumentRoute, owner: Owner, front: Front
+) -> TranslationRequest:
     settings = front.settings
     return TranslationRequest(
         texts=tuple(texts),
-        route=way.route,
+        route=chosen.route,
         beam_size=settings.beam_size,
         length_penalty=settings.length_penalty,
         num_alternatives=0,
@@ -201,7 +203,7 @@ def _request(texts: Sequence[str], way: Way, owner: Owner, front: Front) -> Tran
         stopping=settings.stopping,
         client=hash(owner.identity),
         cache_scope=owner.identity if owner.key_name else "",
-        glossary=way.glossary,
+        glossary=chosen.glossary,
     )
 
 

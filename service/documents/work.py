@@ -16,7 +16,7 @@ from service.documents import process
 from service.documents.batches import batches
 from service.documents.jobs import Asked, DocumentJob, Owner
 from service.documents.store import JobFiles
-from service.documents.translating import LEAVING, Rest, Way
+from service.documents.translating import LEAVING, DocumentRoute, Rest
 from service.errors import RequestError
 from service.telemetry.document_metrics import DocumentResult
 
@@ -25,14 +25,14 @@ _LOGGER = logging.getLogger("dragoman.documents")
 T = TypeVar("T")
 
 
-class Translates(Protocol):
+class TextTranslator(Protocol):
     """What translates the texts of documents; see `service.documents.translating`."""
 
-    async def way(self, asked: Asked, texts: Sequence[str]) -> Way:
+    async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
         """The route of a document."""
 
     async def translate(
-        self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
+        self, parts: Sequence[str], chosen: DocumentRoute, owner: Owner, rest: Rest
     ) -> tuple[list[str], int]:
         """Translations of parts of texts, and how many of their segments are flagged."""
 
@@ -61,7 +61,7 @@ class Record(Protocol):
         """Have it be without a place until the block is left."""
 
 
-async def work_on(record: Record, translator: Translates, *, max_characters: int) -> bool:
+async def work_on(record: Record, translator: TextTranslator, *, max_characters: int) -> bool:
     """Take a job to its result, or to the reason why there is none.
 
     Returns:
@@ -83,27 +83,27 @@ async def work_on(record: Record, translator: Translates, *, max_characters: int
     return True
 
 
-async def _translated(record: Record, translator: Translates, *, max_characters: int) -> None:
+async def _translated(record: Record, translator: TextTranslator, *, max_characters: int) -> None:
     asked, files = record.job.asked, record.files
     await record.change(state="translating")
     if not await record.on_disk(files.texts.exists):
         await process.open_source(asked, files, max_characters=max_characters)
     texts, num_characters = await record.on_disk(_read, files)
-    way = await translator.way(asked, texts)
+    chosen = await translator.choose_route(asked, texts)
     await record.change(
         num_characters=num_characters,
-        detected=way.detected,
+        detected=chosen.detected,
         work_bytes=await record.on_disk(files.num_work_bytes),
     )
-    way = replace(way, glossary=await record.on_disk(files.read_glossary))
-    await _translate_texts(record, translator, texts, way)
+    chosen = replace(chosen, glossary=await record.on_disk(files.read_glossary))
+    await _translate_texts(record, translator, texts, chosen)
     await process.rebuild(asked, files)
     size = await record.on_disk(lambda: files.result.stat().st_size)
     await record.end("translated", state="done", result_bytes=size)
 
 
 async def _translate_texts(
-    record: Record, translator: Translates, texts: Sequence[str], way: Way
+    record: Record, translator: TextTranslator, texts: Sequence[str], chosen: DocumentRoute
 ) -> None:
     """Translate what is not translated yet, and write it down batch by batch."""
     files = record.files
@@ -112,7 +112,7 @@ async def _translate_texts(
     num_flagged = record.job.num_flagged
     for batch in batches(texts[num_texts:]):
         translations, flagged = await translator.translate(
-            batch.parts, way, record.job.owner, record.rest
+            batch.parts, chosen, record.job.owner, record.rest
         )
         await record.on_disk(files.add_translations, batch.joined(translations))
         num_done += _num_characters(batch.parts)

@@ -38,7 +38,7 @@ def leave_signals_to_the_front() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FOR_THE_FRONT)
 
 
-def die_with(front_id: int) -> bool:
+def end_with_parent(front_id: int) -> bool:
     """Have the system kill this process when the front's main thread, which started it, ends.
 
     Linux alone can; elsewhere a closed socket has to do.

@@ -5,7 +5,7 @@ msgpack). Does no I/O and imports no torch. Decoding is strict: an unknown messa
 unknown field or a wrong type is a `ProtocolError`, never a guess.
 
 A conversation: `Configure` → `Ready` or `StartFailed`; then `Submit` and `Cancel` go in and
-every submitted segment gets exactly one last word out: `Finished`, `Failed` or `Cancelled`.
+every submitted segment gets exactly one final answer: `Finished`, `Failed` or `Cancelled`.
 `EngineCounters` come now and then whether there is work or not: the engine's sign of life.
 """
 
@@ -104,7 +104,7 @@ class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
 
 
 class Cancel(_Message, frozen=True, kw_only=True, tag="cancel"):
-    """Segments nobody waits for any more; those already answered are ignored."""
+    """Segments that are not waited for any more; those already answered are ignored."""
 
     segment_ids: tuple[int, ...]
 
@@ -138,7 +138,7 @@ class LoadedCheckpoint(_Message, frozen=True, kw_only=True):
 
     @property
     def is_slow(self) -> bool:
-        """A slower arithmetic than this kind of device can have stands in, and nobody asked."""
+        """A slower arithmetic than this kind of device can have, which was not asked for."""
         return self.compute_reason not in ("best", "asked_for")
 
 

@@ -17,7 +17,7 @@ from service.errors import ClientGoneError
 T = TypeVar("T")
 
 
-async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which is cancelled as soon as the client closes its connection.
 
     Raises:
@@ -47,7 +47,7 @@ class _Watcher:
 
     @property
     def is_sole_reason(self) -> bool:
-        """Whether the task was cancelled because the client has gone, and by nobody else."""
+        """Whether the task was cancelled because the client has gone, and for no other reason."""
         return self._has_cancelled and self._task.cancelling() - 1 <= self._num_cancelled_before
 
     def stop(self) -> None:

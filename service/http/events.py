@@ -66,7 +66,7 @@ class EventStream(StreamingResponse):
         self._pause_seconds = pause_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  # starlette's
-        """Send all events; whoever makes them notices a client that has gone."""
+        """Send all events; a client that has gone is noticed where they are made."""
         async with aclosing(self._events) as events:
             first = await anext(events)
             await send(

@@ -1,7 +1,8 @@
-"""Metrics of what is in memory: loads on demand, who left, and what counts against the budget.
+"""Metrics of what is in memory: loads on demand, evictions, and what counts against the budget.
 
 Owns these instruments, and the bound of their labels: a checkpoint has series of its own while few
-have. What the numbers are is passed in; who is loaded and who leaves is `service.models`.
+have. What the numbers are is passed in; which checkpoints are loaded and evicted is
+`service.models`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

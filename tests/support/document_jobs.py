@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from service.documents.jobs import Asked, DocumentJob, Owner
-from service.documents.translating import Rest, Way
+from service.documents.translating import DocumentRoute, Rest
 from service.models.routes.routing import Route
 
 OWNER = Owner(key_name="", identity="address:1")
@@ -31,14 +31,16 @@ class Capitals:
         self.seen: list[str] = []
         self.failure: Exception | None = None
 
-    async def way(self, asked: Asked, texts: Sequence[str]) -> Way:  # as the real one
+    async def choose_route(
+        self, asked: Asked, texts: Sequence[str]
+    ) -> DocumentRoute:  # as the real one
         """The route of a document."""
-        return Way(route=STAYS, detected="en" if asked.source == "auto" else None)
+        return DocumentRoute(route=STAYS, detected="en" if asked.source == "auto" else None)
 
     async def translate(
         self,
         parts: Sequence[str],
-        way: Way,  # as the real one
+        chosen: DocumentRoute,  # as the real one
         owner: Owner,  # as the real one
         rest: Rest,  # as the real one
     ) -> tuple[list[str], int]:

@@ -63,7 +63,7 @@ class Int8Backend:
         self._num_encoded_tokens = 0
 
     def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass in places that nobody has; see `Backend.attention`."""
+        """Weights (T, S) by a pass in free places; see `Backend.attention`."""
         row, slot = np.array(self._free_rows[:1]), np.array(self._free_slots[:1], dtype=np.int32)
         source = np.array(request.source_ids, dtype=np.int32)
         self._session.encode(source, np.array([len(source)], dtype=np.int32), slot)

@@ -1,7 +1,7 @@
 """Tensors of a network against those that a source gives: other shapes, and what nothing reads.
 
 Owns the comparison and its sentences, so that an importer which has found one problem tells these
-along with it. Tensors that a source lacks are told by whoever knows the names that it has.
+along with it. Tensors that a source lacks are told where the names that it has are known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -291,7 +291,7 @@ def _write_weights(folder: Path, plan: _Plan, progress: Progress) -> None:
 
 
 def _no_progress(_written: int, _total: int) -> None:
-    """Nobody is told."""
+    """Progress that is not shown."""
 
 
 def _refused(path: Path, problem: str) -> ForeignModelError:

@@ -31,7 +31,7 @@ Advance = Callable[[int], None]
 
 
 def no_progress(num_bytes: int) -> None:
-    """Tell nobody."""
+    """Progress that is not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Values of strangers' JSON, by their keys and types.
 
-Owns how a value of a registry's answer is asked for; keys that nobody asks for are not looked at,
+Owns how a value of a registry's answer is asked for; keys that are not asked for are ignored,
 since registries grow. Does not own what the values mean.
 """
 

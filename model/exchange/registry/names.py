@@ -95,7 +95,7 @@ class ArchiveName:
 
     Attributes:
         url: Without a fragment.
-        sha256: That its bytes must have; None where nobody says.
+        sha256: That its bytes must have; None where it is not known.
         is_opus: Whether it is a release of OPUS-MT, whose licence is known.
     """
 

@@ -19,8 +19,8 @@ _LONGEST_WAIT_SECONDS = 30.0
 _LONGEST_ASKED_SECONDS = 120.0
 _PASSING = {408, 425, 429, 500, 502, 503, 504}
 _MEANINGS = {
-    401: "wants to know who asks: set HF_TOKEN, or the name is wrong",
-    403: "is not open to who asks: accept its terms on its page and set HF_TOKEN",
+    401: "needs a token: set HF_TOKEN, or the name is wrong",
+    403: "is not open to this token, or to none: accept its terms on its page and set HF_TOKEN",
     404: "is not there",
     410: "is not there any more",
     429: "has too many requests",

@@ -103,7 +103,7 @@ class Transport:
             is_following: Follow them; else a redirect is an answer.
 
         Raises:
-            UnreachableError: Nobody answers, or not in time.
+            UnreachableError: There is no answer, or not in time.
             RegistryError: The redirects are too many, or lead to where none is followed; or the
                 server cannot be trusted.
         """

@@ -52,7 +52,7 @@ def probed(url: str, documents: Documents) -> Probe:
 
     Raises:
         RegistryError: It is not there.
-        UnreachableError: Nobody answers.
+        UnreachableError: There is no answer.
     """
 
     def ask() -> Probe:

@@ -1,6 +1,6 @@
 """What a caller wants of a translation beside its languages: its beginning, and its terms.
 
-Owns the types, and how a beginning that is written by somebody else and the network's words behind
+Owns the types, and how a beginning that the caller has written and the network's words behind
 it become one text. What a network is fed of a beginning are tokens, which may spell it in another
 way (spaces, characters without a piece); the text keeps it as it was written. Glossaries are
 `model.text.constraints.glossary`.

@@ -66,7 +66,7 @@ class Compared:
         is_lost: Marks were not found where they should be, or are not in their order.
         is_truncated: The end was forced.
         is_term_missed: What stands for a term is not in it.
-        beginning: What somebody else wrote of it, and so may have marks of its own.
+        beginning: What the caller wrote of it, which may have marks of its own.
     """
 
     source: str
@@ -105,7 +105,7 @@ def failed_checks(compared: Compared) -> tuple[CheckName, ...]:
 def differs_in_marks(source: str, target: str, marks: Collection[str], beginning: str = "") -> bool:
     """Whether a mark of the source is not as often in the target, or the target has others.
 
-    Those of its beginning, which somebody else wrote, are no others.
+    Those of its beginning, which the caller wrote, are no others.
     """
     known = Counter(marks)
     if any(target.count(mark) < source.count(mark) for mark in known):

@@ -40,7 +40,7 @@ from model.train.data.filtering import CorpusReport
 from model.train.files import check_writable, locked_folder
 from model.train.stopping import ShouldStop, never, raise_if_stopped
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 FORMAT = 2  # of the files, and of what a line of text is (`model.train.data.parallel`)
 HEADER_FILE = "store.json"
@@ -297,7 +297,7 @@ def _open_sound(folder: Path, key: str, should_stop: ShouldStop) -> StoredPairs 
             return open_store(folder, key, should_stop)
         except DamagedStoreError as error:
             if _is_named(handle, folder):
-                LOGGER.warning("%s; it is damaged and made again", error)
+                _LOGGER.warning("%s; it is damaged and made again", error)
                 _remove_damaged(folder)
                 return None
     return _open_sound(folder, key, should_stop)
@@ -341,7 +341,7 @@ def _remove_left(cache: Path) -> None:
             if is_ours:
                 shutil.rmtree(partial, ignore_errors=True)
                 if not partial.exists():
-                    LOGGER.info("%s: removed; a run that was killed had left it", partial)
+                    _LOGGER.info("%s: removed; a run that was killed had left it", partial)
 
 
 def _build(

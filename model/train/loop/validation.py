@@ -35,7 +35,7 @@ from model.train.stopping import ShouldStop, never, raise_if_stopped
 
 _GPU_ROWS = 2048
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class Validator:
                 found = self._translated(served.translator(), dev, search, should_stop).scores
             except DecodingError as error:  # weights that training may yet skip or leave behind
                 served.forget()
-                LOGGER.warning("dev/%s: not scored: %s", name, error)
+                _LOGGER.warning("dev/%s: not scored: %s", name, error)
                 return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
 

@@ -16,7 +16,7 @@ from typing import Literal, Self, get_args
 from model.errors import TrainingError
 from model.train.files import unwritable, write_whole
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 JOURNAL_FILE = "metrics.jsonl"
 
@@ -136,7 +136,7 @@ def read_journal(folder: Path) -> list[JournalEntry]:
     for number, line in enumerate(lines, start=1):
         entry = _parse(line)
         if entry is None:
-            LOGGER.warning("%s:%d: not a whole entry; left out, with what follows", path, number)
+            _LOGGER.warning("%s:%d: not a whole entry; left out, with what follows", path, number)
             break
         entries.append(entry)
     return entries

@@ -18,7 +18,7 @@ from model.train.records.journal import Value, finite
 from model.train.records.time_left import TimeLeft
 from model.train.saved.state import Progress
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 
 class ProgressReporter:
@@ -114,7 +114,7 @@ class ProgressReporter:
         """
         if self._bar is None:
             known = {"text": line} if fields is None else finite(fields)
-            LOGGER.info("%s", line, extra={"event": event, "fields": known})
+            _LOGGER.info("%s", line, extra={"event": event, "fields": known})
         else:
             self._bar.write(line, file=self._bar.fp)
 

@@ -18,7 +18,7 @@ from model.train.records.journal import JOURNAL_FILE, Event, Journal, JournalEnt
 if TYPE_CHECKING:
     from model.train.records.events import EventWriter
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 _DRAW_EVERY_SECONDS = 60.0
 
@@ -86,7 +86,7 @@ class RunRecorder:
             try:
                 self._events.write(entry)
             except OSError as error:  # no reason to end a run: the journal has the figures
-                LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
+                _LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
                 self._close_events()
 
     def draw_if_due(self) -> None:
@@ -102,7 +102,7 @@ class RunRecorder:
         try:
             return self._draw_curves(self.entries, self._folder)
         except TrainingError as error:  # likewise
-            LOGGER.warning("the curves cannot be drawn: %s", error)
+            _LOGGER.warning("the curves cannot be drawn: %s", error)
             return False
 
     def _close_events(self) -> None:
@@ -111,7 +111,7 @@ class RunRecorder:
         try:
             self._open_events.close()
         except OSError as error:
-            LOGGER.warning("the last TensorBoard events are not written: %s", reason_of(error))
+            _LOGGER.warning("the last TensorBoard events are not written: %s", reason_of(error))
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -124,7 +124,7 @@ class RunRecorder:
         except ImportError:
             missing.append("tensorboard (live events)")
         except OSError as error:
-            LOGGER.warning("no TensorBoard events are written: %s", error)
+            _LOGGER.warning("no TensorBoard events are written: %s", error)
         try:
             from model.train.records.curves import draw_curves  # noqa: PLC0415  # an extra
 
@@ -132,7 +132,7 @@ class RunRecorder:
         except ImportError:
             missing.append("matplotlib (curves.png)")
         if missing:
-            LOGGER.warning(
+            _LOGGER.warning(
                 "not installed: %s; figures are in metrics.jsonl all the same;"
                 " pip install -e '.[train]' adds what is missing",
                 ", ".join(missing),

@@ -35,7 +35,7 @@ from model.train.saved.state import (
     update_of,
 )
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 CHECKPOINT_FOLDER = "checkpoint"
 """Where, in a run's folder, its checkpoint is put."""
@@ -133,7 +133,7 @@ class RunFiles:
         for path in (*later, *_begun(self._folder)):
             remove(path)
         if later:
-            LOGGER.info(
+            _LOGGER.info(
                 "resuming at update %d: %d later snapshots removed, to be made again",
                 progress.update,
                 len(later),
@@ -153,7 +153,7 @@ class RunFiles:
             for path in paths:
                 load_snapshot(path)
         except TrainingError as error:
-            LOGGER.warning("%s; it is made again", error)
+            _LOGGER.warning("%s; it is made again", error)
             return False
         return True
 

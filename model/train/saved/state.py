@@ -25,7 +25,7 @@ from model.system.paths import utf8_name
 from model.train.data.batching import BatchPosition
 from model.train.files import reason_of, remove, whole_file
 
-LOGGER = logging.getLogger("dragoman.train")
+_LOGGER = logging.getLogger("dragoman.train")
 
 STATE_FILE = "state.pt"
 PREVIOUS_STATE_FILE = "state-previous.pt"
@@ -221,7 +221,7 @@ def best_update_before(folder: Path) -> int | None:
             state = torch.load(name, map_location="cpu", mmap=True, weights_only=True)
         found: int | None = state["progress"]["best_update"]
     except (*_UNREADABLE, LookupError) as error:
-        LOGGER.warning("%s: cannot be read: %s", path, reason_of(error))
+        _LOGGER.warning("%s: cannot be read: %s", path, reason_of(error))
         return None
     return found
 
@@ -236,7 +236,7 @@ def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, An
             raise
         state = _read_state(previous, device)
         update = state["progress"]["update"]
-        LOGGER.warning("%s; going on from %s, of update %d", error, previous.name, update)
+        _LOGGER.warning("%s; going on from %s, of update %d", error, previous.name, update)
         return previous, state
 
 

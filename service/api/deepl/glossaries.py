@@ -41,8 +41,8 @@ from service.http.replies import JsonReply
 T = TypeVar("T")
 
 
-class GlossaryDesk:
-    """What the routes of glossaries have in common.
+class GlossaryAccess:
+    """Access of a request to the glossaries of its caller: what all routes have in common.
 
     Args:
         admission: What admits callers and reads their values.
@@ -74,11 +74,11 @@ class GlossaryDesk:
 def build_glossaries(admission: Admission, glossaries: Glossaries, wire: Wire[Asked]) -> APIRouter:
     """The routes of glossaries."""
     router = APIRouter(tags=["DeepL"], dependencies=[DOCUMENTED])
-    desk = GlossaryDesk(admission, glossaries, wire)
-    _add_pairs(router, desk)
-    _add_single(router, desk)
-    _add_multilingual(router, desk)
-    _add_dictionaries(router, desk)
+    access = GlossaryAccess(admission, glossaries, wire)
+    _add_pairs(router, access)
+    _add_single(router, access)
+    _add_multilingual(router, access)
+    _add_dictionaries(router, access)
     return router
 
 
@@ -106,7 +106,7 @@ async def found_terms(
     return await glossaries.ask(find)
 
 
-def _add_pairs(router: APIRouter, desk: GlossaryDesk) -> None:
+def _add_pairs(router: APIRouter, access: GlossaryAccess) -> None:
     @router.get(
         "/v2/glossary-language-pairs",
         summary="Languages that a glossary can be for",
@@ -114,11 +114,11 @@ def _add_pairs(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def pairs(request: Request) -> Response:
-        await desk.read(request)
-        return JsonReply(reply.pairs_content(desk.lists.pairs))
+        await access.read(request)
+        return JsonReply(reply.pairs_content(access.lists.pairs))
 
 
-def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
+def _add_single(router: APIRouter, access: GlossaryAccess) -> None:
     """Add glossaries with one dictionary."""
 
     @router.post(
@@ -130,9 +130,9 @@ def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def add(request: Request) -> Response:
-        owner, values = await desk.read(request)
-        name, dictionary = read_name(values), read_dictionary(values, desk.lists)
-        info = await desk.ask(lambda store: store.add(owner, name, [dictionary]))
+        owner, values = await access.read(request)
+        name, dictionary = read_name(values), read_dictionary(values, access.lists)
+        info = await access.ask(lambda store: store.add(owner, name, [dictionary]))
         return JsonReply(reply.glossary_content(info), 201)
 
     @router.get(
@@ -142,8 +142,10 @@ def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def every(request: Request) -> Response:
-        owner, _ = await desk.read(request)
-        return JsonReply(reply.glossaries_content(await desk.ask(lambda store: store.every(owner))))
+        owner, _ = await access.read(request)
+        return JsonReply(
+            reply.glossaries_content(await access.ask(lambda store: store.every(owner)))
+        )
 
     @router.get(
         "/v2/glossaries/{glossary_id}",
@@ -153,9 +155,9 @@ def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def one(request: Request) -> Response:
-        owner, _ = await desk.read(request)
+        owner, _ = await access.read(request)
         name = _named(request)
-        info = await desk.ask(lambda store: _single(store, owner, name))
+        info = await access.ask(lambda store: _single(store, owner, name))
         return JsonReply(reply.glossary_content(info))
 
     @router.get(
@@ -166,9 +168,9 @@ def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def entries(request: Request) -> Response:
-        owner, _ = await desk.read(request)
+        owner, _ = await access.read(request)
         name = _named(request)
-        text = await desk.ask(lambda store: _entries(store, owner, name))
+        text = await access.ask(lambda store: _entries(store, owner, name))
         return Response(text, media_type="text/tab-separated-values")
 
     @router.delete(
@@ -180,13 +182,13 @@ def _add_single(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def remove(request: Request) -> Response:
-        owner, _ = await desk.read(request)
+        owner, _ = await access.read(request)
         name = _named(request)
-        await desk.ask(lambda store: store.remove(owner, _single(store, owner, name).id))
+        await access.ask(lambda store: store.remove(owner, _single(store, owner, name).id))
         return Response(status_code=204)
 
 
-def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
+def _add_multilingual(router: APIRouter, access: GlossaryAccess) -> None:
     """Add glossaries with any number of dictionaries."""
 
     @router.post(
@@ -198,10 +200,10 @@ def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def add(request: Request) -> Response:
-        owner, values = await desk.read(request)
+        owner, values = await access.read(request)
         name = read_name(values)
-        added = read_dictionaries(values, desk.lists, is_needed=True)
-        info = await desk.ask(lambda store: store.add(owner, name, added))
+        added = read_dictionaries(values, access.lists, is_needed=True)
+        info = await access.ask(lambda store: store.add(owner, name, added))
         return JsonReply(reply.multilingual_content(info), 201)
 
     @router.get(
@@ -211,8 +213,8 @@ def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def every(request: Request) -> Response:
-        owner, _ = await desk.read(request)
-        infos = await desk.ask(lambda store: store.every(owner))
+        owner, _ = await access.read(request)
+        infos = await access.ask(lambda store: store.every(owner))
         return JsonReply({"glossaries": [reply.multilingual_content(one) for one in infos]})
 
     @router.get(
@@ -223,9 +225,9 @@ def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def one(request: Request) -> Response:
-        owner, _ = await desk.read(request)
+        owner, _ = await access.read(request)
         name = _named(request)
-        info = await desk.ask(lambda store: store.find(owner, name))
+        info = await access.ask(lambda store: store.find(owner, name))
         return JsonReply(reply.multilingual_content(info))
 
     @router.patch(
@@ -236,10 +238,10 @@ def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def change(request: Request) -> Response:
-        owner, values = await desk.read(request)
+        owner, values = await access.read(request)
         name, glossary_id = read_new_name(values), _named(request)
-        added = read_dictionaries(values, desk.lists, is_needed=name is None)
-        info = await desk.ask(
+        added = read_dictionaries(values, access.lists, is_needed=name is None)
+        info = await access.ask(
             lambda store: store.change(owner, glossary_id, name=name, added=added)
         )
         return JsonReply(reply.multilingual_content(info))
@@ -253,13 +255,13 @@ def _add_multilingual(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def remove(request: Request) -> Response:
-        owner, _ = await desk.read(request)
+        owner, _ = await access.read(request)
         name = _named(request)
-        await desk.ask(lambda store: store.remove(owner, name))
+        await access.ask(lambda store: store.remove(owner, name))
         return Response(status_code=204)
 
 
-def _add_dictionaries(router: APIRouter, desk: GlossaryDesk) -> None:
+def _add_dictionaries(router: APIRouter, access: GlossaryAccess) -> None:
     """Add the dictionaries of a glossary, one by one."""
 
     @router.get(
@@ -270,9 +272,9 @@ def _add_dictionaries(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def entries(request: Request) -> Response:
-        owner, values = await desk.read(request)
+        owner, values = await access.read(request)
         name, languages = _named(request), read_languages(values)
-        found = await desk.ask(lambda store: store.entries(owner, name, languages))
+        found = await access.ask(lambda store: store.entries(owner, name, languages))
         return JsonReply(reply.entries_content(languages, found))
 
     @router.put(
@@ -283,9 +285,9 @@ def _add_dictionaries(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def replace(request: Request) -> Response:
-        owner, values = await desk.read(request)
-        name, dictionary = _named(request), read_dictionary(values, desk.lists)
-        info = await desk.ask(lambda store: store.replace(owner, name, dictionary))
+        owner, values = await access.read(request)
+        name, dictionary = _named(request), read_dictionary(values, access.lists)
+        info = await access.ask(lambda store: store.replace(owner, name, dictionary))
         return JsonReply(reply.dictionary_content(info))
 
     @router.delete(
@@ -297,9 +299,9 @@ def _add_dictionaries(router: APIRouter, desk: GlossaryDesk) -> None:
     )
     @answered
     async def remove(request: Request) -> Response:
-        owner, values = await desk.read(request)
+        owner, values = await access.read(request)
         name, languages = _named(request), read_languages(values)
-        await desk.ask(lambda store: store.remove_dictionary(owner, name, languages))
+        await access.ask(lambda store: store.remove_dictionary(owner, name, languages))
         return Response(status_code=204)
 
 

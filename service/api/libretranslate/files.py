@@ -21,7 +21,7 @@ from service.api.receiving import TRANSLATED_FILE, Receiving, kind_and_name
 from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document
 from service.errors import Problem, RequestError, invalid
 from service.front import Front
-from service.http.disconnect import unless_gone
+from service.http.disconnect import cancelled_on_disconnect
 from service.http.replies import JsonReply, error_responses, path_parameter
 
 
@@ -98,7 +98,7 @@ def build_files(receiving: Receiving) -> APIRouter:
     async def translate_file(request: Request) -> Response:
         job = await receiving.receive(request, contract)
         try:
-            job = await unless_gone(request, queue.ended(job.id))
+            job = await cancelled_on_disconnect(request, queue.ended(job.id))
         except BaseException:
             await queue.remove(job)
             raise

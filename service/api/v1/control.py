@@ -133,7 +133,7 @@ class ControlFields(BaseModel):
         )
 
     def prefixes(self, num_texts: int) -> tuple[str, ...]:
-        """The beginning of each text's translation; empty where nobody asked for one.
+        """The beginning of each text's translation; empty where none was asked for.
 
         Raises:
             RequestError: A 400: they are not one for each text, too long, or more than a line.

@@ -185,7 +185,7 @@ class EngineClient:
 
     @property
     def num_pending(self) -> int:
-        """Segments accepted on which the engine has not said its last word."""
+        """Segments accepted that the engine has not answered for good."""
         return len(self._pending)
 
     @property

@@ -1,7 +1,7 @@
 """Pending segments: accepted by the front, and not yet answered by the engine.
 
 Owns how many there may be, the future that each is awaited by, and when there is room again. A
-cancelled segment stays pending until the engine has said its last word on it, so the limit bounds
+cancelled segment stays pending until the engine has answered it for good, so the limit bounds
 what either side holds. What is sent and received is `service.engine.client.client`.
 """
 
@@ -141,7 +141,7 @@ class PendingSegments:
         return answers
 
     def settle(self, word: LastWord) -> None:
-        """Take a segment off the list, by the engine's last word on it, and answer its future."""
+        """Take a segment off the list, by the engine's final answer, and answer its future."""
         self._observe(word)
         pending = self._by_id.pop(word.segment_id, None)
         self._throughput.record(self._clock())

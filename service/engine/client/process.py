@@ -167,9 +167,9 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
         raise EngineStartError(f"the engine process cannot be started: {error}") from error
     try:
         async with asyncio.timeout(timeout_seconds):
-            return link, await _introduce(link, configure)
+            return link, await _configure(link, configure)
     except TimeoutError as error:
-        await _put_down(link)
+        await _end(link)
         raise EngineStartError(
             f"the engine was not ready after {timeout_seconds:g} seconds"
         ) from error
@@ -179,14 +179,14 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
             f"the engine left with status {link.exit_status} before it was ready"
         ) from error
     except ProtocolError as error:
-        await _put_down(link)
+        await _end(link)
         raise EngineStartError(str(error)) from error
     except BaseException:
-        await _put_down(link)
+        await _end(link)
         raise
 
 
-async def _introduce(link: EngineLink, configure: Configure) -> Ready:
+async def _configure(link: EngineLink, configure: Configure) -> Ready:
     link.send(configure)
     messages = await link.receive()
     match messages[0]:
@@ -199,9 +199,9 @@ async def _introduce(link: EngineLink, configure: Configure) -> Ready:
         case StartFailed(message=message, at_fault=at_fault):
             raise EngineStartError(message, at_fault=dict(at_fault))
         case other:
-            raise ProtocolError(f"the engine's first word was {type(other).__name__}")
+            raise ProtocolError(f"the engine's first message was {type(other).__name__}")
 
 
-async def _put_down(link: EngineLink) -> None:
+async def _end(link: EngineLink) -> None:
     link.kill()
     await link.reap()

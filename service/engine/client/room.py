@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from service.priority import PRIORITIES, Priority
 
 Owner = str | int | None
-"""Whose places they are; None where there is nobody to share with."""
+"""The owner of the places; None where there is no other to share with."""
 
 
 class Excess(NamedTuple):

@@ -29,7 +29,7 @@ class SegmentJob:
         request: What is to be searched.
         priority: The class it waits in.
         checkpoint: Which of the engine's checkpoints translates it, by its place.
-        served: How its pair and checkpoint are told; None where nobody counts.
+        served: How its pair and checkpoint are told; None where it is not counted.
     """
 
     request: DecodeRequest

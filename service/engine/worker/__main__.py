@@ -7,7 +7,7 @@ seconds.
 import argparse
 import sys
 
-from service.engine.lifetime import die_with, leave_signals_to_the_front
+from service.engine.lifetime import end_with_parent, leave_signals_to_the_front
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--fd", type=int, required=True, help="the engine's end of the socket")
     parser.add_argument("--front", type=int, required=True, help="the front's process id")
     arguments = parser.parse_args()
-    if not die_with(arguments.front):
+    if not end_with_parent(arguments.front):
         return 0
     from service.engine.worker.process import run  # noqa: PLC0415  # loads libraries
 

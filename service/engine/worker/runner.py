@@ -28,7 +28,7 @@ from service.engine.worker.pacing import Pacing
 from service.engine.worker.totals import Totals
 from service.priority import Priority
 
-logger = logging.getLogger(__name__)
+_LOGGER = logging.getLogger(__name__)
 
 _NO_FINITE_SCORE = "no finite score"
 
@@ -49,10 +49,10 @@ class _Job:
 class Runner:
     """A decoding session and the segments that wait for it or run in it.
 
-    A segment that was accepted gets exactly one last word, from `cancel`, `admit` or `step`.
+    A segment that was accepted gets exactly one final answer, from `cancel`, `admit` or `step`.
 
     When the session raises, whatever it held is not trusted any more: a new one is opened, and
-    the segments that were in work are tried again, group by group and nobody beside them. What
+    the segments that were in work are tried again, group by group and nothing beside them. What
     raised is split into halves, so of n segments each is tried at most log2(n) + 1 times, and one
     that breaks the network is alone when it fails. Searches start anew and are deterministic:
     the others get the result that they would have had. Newcomers wait meanwhile.
@@ -124,7 +124,7 @@ class Runner:
         return sum(job.segment.priority == priority for job in jobs)
 
     def warm_up(self, requests: Sequence[DecodeRequest]) -> None:
-        """Translate requests that nobody waits for; before the first segment only.
+        """Translate requests for warm-up; before the first segment only.
 
         Raises:
             DecodingError: One of them has no finite score.
@@ -143,7 +143,7 @@ class Runner:
             self._jobs[segment.segment_id] = _Job(segment=segment, arrived=now)
 
     def cancel(self, segment_id: int) -> list[Cancelled]:
-        """Drop a segment, waiting or running; one that has had its last word is ignored."""
+        """Drop a segment, waiting or running; one that was answered for good is ignored."""
         job = self._jobs.pop(segment_id, None)
         if job is None:
             return []
@@ -165,7 +165,7 @@ class Runner:
         try:
             slot_ids = self._session.admit([job.segment.request for job in jobs])
         except Exception as error:
-            logger.exception("admit_failed", extra={"fields": {"num_segments": len(jobs)}})
+            _LOGGER.exception("admit_failed", extra={"fields": {"num_segments": len(jobs)}})
             return self._start_over(jobs, error)
         lengths = [len(job.segment.request.source_ids) for job in jobs]
         seconds = self._clock() - started
@@ -193,7 +193,7 @@ class Runner:
         try:
             finished = self._session.step()
         except Exception as error:
-            logger.exception("step_failed", extra={"fields": {"num_segments": self.num_slots}})
+            _LOGGER.exception("step_failed", extra={"fields": {"num_segments": self.num_slots}})
             return [*self._start_over(list(self._running.values()), error)]
         now = self._clock()
         self._totals.count_step(num_rows, seconds=now - started)
@@ -280,7 +280,7 @@ class Runner:
         for job in jobs:
             segment_id = self._jobs.pop(job.segment.segment_id).segment.segment_id
             fields = {"segment_id": segment_id, "reason": reason}
-            logger.error("segment_failed", extra={"fields": fields})
+            _LOGGER.error("segment_failed", extra={"fields": fields})
             message = f"the engine gave up segment {segment_id}: {reason}"
             failures.append(Failed(segment_id=segment_id, code="engine_error", message=message))
         return failures

@@ -7,10 +7,10 @@ were served at once and evenly, is served first, and whole: no request ends late
 then, but for a segment, and most end earlier (the fair sojourn protocol: Friedman, Henderson 2003).
 Equal requests go in the order of arrival, and a small one does not wait for a large one.
 
-Each *line* (a client, or one of its requests) has a charge: the work that has joined for it, from
-the level at which it began to wait. The level rises, with all that joins, by each waiting line's
-part of it (the clock of weighted fair queueing: Parekh, Gallager 1993), so a new line has neither a
-claim to the past nor a way past lines that have waited longer than their work takes. The lowest
+Each *flow* (a client, or one of its requests) has a charge: the work that has joined for it, from
+the level at which it began to wait. The level rises, with all that joins, by each waiting flow's
+part of it (the clock of weighted fair queueing: Parekh, Gallager 1993), so a new flow has neither a
+claim to the past nor a way past flows that have waited longer than their work takes. The lowest
 goes first of charge and what its first request still has to do.
 
 Does not own whether there is room: `service.engine.worker.scheduler`.
@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 from service.priority import Priority
 
 _MIN_IDLE_CHARGES = 1024
-"""So many lines that do not wait are remembered before any is forgotten."""
+"""So many flows that do not wait are remembered before any is forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class WaitingSegment:
         return self.num_rows * self.num_source_tokens
 
 
-class Line(Protocol):
-    """Line of waiting segments, in an order of its own."""
+class Flow(Protocol):
+    """Flow of waiting segments, in an order of its own."""
 
     def __len__(self) -> int:
         """How many."""
@@ -68,10 +68,10 @@ class Line(Protocol):
         """The work that its first request still has to do; there is one."""
 
     def add(self, segment: WaitingSegment) -> None:
-        """Add a segment to its line."""
+        """Add a segment to its flow."""
 
     def join(self, segment: WaitingSegment) -> None:
-        """Take a segment out, on account of its line."""
+        """Take a segment out, on account of its flow."""
 
     def remove(self, segment: WaitingSegment) -> None:
         """Take out a segment that was cancelled."""
@@ -121,31 +121,31 @@ class Request:
         return iter(self._segments.values())
 
 
-class _Place(NamedTuple):
-    """Place of a line among the others: by its virtual finishing time, then by arrival."""
+class _Position(NamedTuple):
+    """Place of a flow among the others: by its virtual finishing time, then by arrival."""
 
     end: float
     since: int
     key: int
 
 
-class Shared:
-    """Fair queue over lines, which share the work evenly.
+class FairQueue:
+    """Fair queue over flows, which share the work evenly.
 
     Args:
-        key_of: The line that a segment belongs to.
-        new_line: Makes an empty one.
+        key_of: The flow that a segment belongs to.
+        new_flow: Makes an empty one.
     """
 
     def __init__(
-        self, *, key_of: Callable[[WaitingSegment], int], new_line: Callable[[], Line]
+        self, *, key_of: Callable[[WaitingSegment], int], new_flow: Callable[[], Flow]
     ) -> None:
         self._key_of = key_of
-        self._new_line = new_line
-        self._lines: dict[int, Line] = {}  # those that wait
+        self._new_flow = new_flow
+        self._flows: dict[int, Flow] = {}  # those that wait
         self._charges: dict[int, float] = {}  # theirs, and of some that do not wait
-        self._places: dict[int, _Place] = {}
-        self._order: list[_Place] = []  # sorted
+        self._positions: dict[int, _Position] = {}
+        self._order: list[_Position] = []  # sorted
         self._level = 0.0
         self._numbers = count()
         self._num_segments = 0
@@ -156,46 +156,46 @@ class Shared:
 
     @property
     def ahead(self) -> int:
-        """The work that the first request of the first line still has to do."""
-        return self._lines[self._order[0].key].ahead
+        """The work that the first request of the first flow still has to do."""
+        return self._flows[self._order[0].key].ahead
 
     def add(self, segment: WaitingSegment) -> None:
-        """Put a segment into its line, which begins to wait if it did not."""
+        """Put a segment into its flow, which begins to wait if it did not."""
         key = self._key_of(segment)
-        if key not in self._lines:
-            self._lines[key] = self._new_line()
+        if key not in self._flows:
+            self._flows[key] = self._new_flow()
             self._charges[key] = max(self._charges.get(key, 0.0), self._level)
-            self._places[key] = _Place(0.0, next(self._numbers), key)
+            self._positions[key] = _Position(0.0, next(self._numbers), key)
         else:
-            self._step_out(key)
-        self._lines[key].add(segment)
+            self._take_out(key)
+        self._flows[key].add(segment)
         self._num_segments += 1
-        self._stand(key)
+        self._insert(key)
 
     def join(self, segment: WaitingSegment) -> None:
-        """Take a segment out and charge its line."""
+        """Take a segment out and charge its flow."""
         key = self._key_of(segment)
-        self._level += segment.work / len(self._lines)
+        self._level += segment.work / len(self._flows)
         self._charges[key] += segment.work
-        self._step_out(key)
-        self._lines[key].join(segment)
-        self._settle(key)
+        self._take_out(key)
+        self._flows[key].join(segment)
+        self._end_removal(key)
 
     def remove(self, segment: WaitingSegment) -> None:
         """Take out a segment without a charge."""
         key = self._key_of(segment)
-        self._step_out(key)
-        self._lines[key].remove(segment)
-        self._settle(key)
+        self._take_out(key)
+        self._flows[key].remove(segment)
+        self._end_removal(key)
 
     def requests(self) -> Iterator["Request"]:
         """All requests in their order, as if each was done when it is named."""
-        begun: list[tuple[_Place, Iterator[Request], Request]] = []
-        for place in self._order:
-            while begun and begun[0][0] < place:
+        begun: list[tuple[_Position, Iterator[Request], Request]] = []
+        for position in self._order:
+            while begun and begun[0][0] < position:
                 yield from _first_of(begun)
-            line = self._lines[place.key].requests()
-            heappush(begun, (place, line, next(line)))
+            flow = self._flows[position.key].requests()
+            heappush(begun, (position, flow, next(flow)))
         while begun:
             yield from _first_of(begun)
 
@@ -203,48 +203,48 @@ class Shared:
         """All segments in the order of their requests."""
         return chain.from_iterable(self.requests())
 
-    def _stand(self, key: int) -> None:
-        place = self._places[key]
-        place = place._replace(end=self._charges[key] + self._lines[key].ahead)
-        self._places[key] = place
-        insort(self._order, place)
+    def _insert(self, key: int) -> None:
+        position = self._positions[key]
+        position = position._replace(end=self._charges[key] + self._flows[key].ahead)
+        self._positions[key] = position
+        insort(self._order, position)
 
-    def _step_out(self, key: int) -> None:
-        del self._order[bisect_left(self._order, self._places[key])]
+    def _take_out(self, key: int) -> None:
+        del self._order[bisect_left(self._order, self._positions[key])]
 
-    def _settle(self, key: int) -> None:
-        """One segment less; a line without any leaves, and what it owes is kept."""
+    def _end_removal(self, key: int) -> None:
+        """One segment less; a flow without any leaves, and what it owes is kept."""
         self._num_segments -= 1
-        if self._lines[key]:
-            self._stand(key)
+        if self._flows[key]:
+            self._insert(key)
             return
-        del self._lines[key], self._places[key]
-        if len(self._charges) - len(self._lines) > self._max_idle:
-            # A line that is not above the level would begin there anyway.
+        del self._flows[key], self._positions[key]
+        if len(self._charges) - len(self._flows) > self._max_idle:
+            # A flow that is not above the level would begin there anyway.
             self._charges = {
                 name: charge
                 for name, charge in self._charges.items()
-                if name in self._lines or charge > self._level
+                if name in self._flows or charge > self._level
             }
-            num_idle = len(self._charges) - len(self._lines)
+            num_idle = len(self._charges) - len(self._flows)
             self._max_idle = max(2 * num_idle, _MIN_IDLE_CHARGES)
 
 
-def _first_of(begun: list[tuple[_Place, Iterator["Request"], Request]]) -> Iterator[Request]:
-    """The request that ends first; its line then stands where its next one ends."""
-    place, line, request = begun[0]
+def _first_of(begun: list[tuple[_Position, Iterator["Request"], Request]]) -> Iterator[Request]:
+    """The request that ends first; its flow then stands where its next one ends."""
+    position, flow, request = begun[0]
     yield request
-    following = next(line, None)
+    following = next(flow, None)
     if following is None:
         heappop(begun)
     else:
-        heapreplace(begun, (place._replace(end=place.end + following.ahead), line, following))
+        heapreplace(begun, (position._replace(end=position.end + following.ahead), flow, following))
 
 
-def shared_by_clients() -> Shared:
+def shared_by_clients() -> FairQueue:
     """The segments of one class: clients share it evenly, and within each its requests."""
 
-    def requests_of_client() -> Shared:
-        return Shared(key_of=lambda segment: segment.request, new_line=Request)
+    def requests_of_client() -> FairQueue:
+        return FairQueue(key_of=lambda segment: segment.request, new_flow=Request)
 
-    return Shared(key_of=lambda segment: segment.client, new_line=requests_of_client)
+    return FairQueue(key_of=lambda segment: segment.client, new_flow=requests_of_client)

@@ -120,7 +120,7 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FolderContents:
     """What is at a path.
 
     Attributes:
@@ -140,7 +140,7 @@ class Found:
         return (*self.directories, *(place for place in places if exists(place, _unusable)))
 
 
-def look(path: Path) -> Found:
+def scan(path: Path) -> FolderContents:
     """What is at `path`, in order of the names.
 
     A directory with a config.json is a checkpoint. Any other one is a folder of checkpoints:
@@ -157,7 +157,7 @@ def look(path: Path) -> Found:
             " name one with --checkpoint or DRAGOMAN_CHECKPOINT"
         )
     if exists(path / CONFIG_FILE, _unusable):
-        return Found(path=path, directories=(path,))
+        return FolderContents(path=path, directories=(path,))
     try:
         entries, packages = sorted(path.iterdir()), find_packages(path)
     except OSError as error:
@@ -165,16 +165,16 @@ def look(path: Path) -> Found:
     folders = [entry for entry in entries if entry.name[0] != "." and _may_be_folder(entry)]
     if not folders and not packages:
         raise ConfigError(f"{path} has neither a {CONFIG_FILE} nor directories with one")
-    return Found(path=path, directories=tuple(folders), packages=packages)
+    return FolderContents(path=path, directories=tuple(folders), packages=packages)
 
 
 def find_checkpoints(path: Path) -> tuple[Path, ...]:
-    """The directories of the checkpoints at `path`; see `look`.
+    """The directories of the checkpoints at `path`; see `scan`.
 
     Raises:
-        ConfigError: As of `look`; or there are packages alone, which no server has converted.
+        ConfigError: As of `scan`; or there are packages alone, which no server has converted.
     """
-    found = look(path)
+    found = scan(path)
     if not found.checkpoints:
         raise ConfigError(
             f"{found.path} has {SUFFIX} files alone; `dragoman serve` converts them, or"
@@ -205,7 +205,7 @@ def load_checkpoints(
     """
     found: list[TextCheckpoint] = []
     faulty: list[FaultyCheckpoint] = list(unconverted)
-    directories = look(path).checkpoints if unconverted else find_checkpoints(path)
+    directories = scan(path).checkpoints if unconverted else find_checkpoints(path)
     for directory in directories:
         try:
             checkpoint = _read(directory)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model.errors import ConfigError
 from service.errors import RequestError
-from service.models.checkpoints.discovery import look
+from service.models.checkpoints.discovery import scan
 
 _LOGGER = logging.getLogger("dragoman")
 
@@ -81,7 +81,7 @@ async def keep_watching(
 def _marks(path: Path) -> _Marks:
     """Every file of every checkpoint, every package, and what changes with them; or why not."""
     try:
-        found = look(path)
+        found = scan(path)
     except ConfigError as error:
         return ((str(error),),)
     files = [mark for directory in found.directories for mark in _files(directory)]

@@ -99,7 +99,7 @@ class OnDemandLoader:
     def _forget(self, name: str, task: asyncio.Task[None]) -> None:
         del self._loading[name]
         if not task.cancelled():
-            task.exception()  # whoever waits for it has it; that nobody does is no fault
+            task.exception()  # those that wait have it; that none does is no fault
 
     async def _load(self, name: str, kept: Sequence[str]) -> None:
         async with self._turn:

@@ -19,6 +19,7 @@ from model.documents.xml import xml_template
 from model.errors import DocumentError
 from model.text.drafts.segments import TranslatedSegment, Translation
 from model.text.marks.inline_codes import without_codes
+from model.text.pipeline import hypotheses_at
 from service.errors import invalid_markup, too_long
 from service.models.requests.text_work import TextWork
 from service.models.requests.translation import Markup, TranslatedText
@@ -162,9 +163,9 @@ def _joined(page: Page, results: Sequence[TranslatedText]) -> TranslatedText:
     template = page.template
     num_alternatives = max((len(result.alternatives) for result in results), default=0)
     best = template.rebuilt([result.best.text for result in results])
+    ranked = [(result.best.text, *result.alternatives) for result in results]
     others = [
-        template.rebuilt([_ranked(result, rank) for result in results])
-        for rank in range(num_alternatives)
+        template.rebuilt(hypotheses_at(ranked, rank)) for rank in range(1, num_alternatives + 1)
     ]
     has_between = any(result.between is not None for result in results)
     return TranslatedText(
@@ -178,12 +179,6 @@ def _joined(page: Page, results: Sequence[TranslatedText]) -> TranslatedText:
         else None,
         num_characters=page.num_characters,
     )
-
-
-def _ranked(result: TranslatedText, rank: int) -> str:
-    """An alternative of a text, or the last one of a text that has fewer."""
-    texts = (result.best.text, *result.alternatives)
-    return texts[min(rank + 1, len(texts) - 1)]
 
 
 def _segments(template: Template, results: Sequence[TranslatedText]) -> Iterator[TranslatedSegment]:

@@ -2,7 +2,7 @@
 
 Owns what is kept and for how long: the least recently used leave when the bytes are taken. A
 segment is known by the digest of all that its result depends on, so a hit is what a search has
-found, bit for bit. Pure but for its own state; who asks is
+found, bit for bit. Pure but for its own state; when it is asked is
 `service.models.translating.segment_search`.
 """
 
@@ -43,7 +43,7 @@ class SegmentCache:
         Args:
             request: Its tokens, and how they are searched.
             checkpoint: Names exactly the files of the network.
-            scope: Whose it is; nobody finds what was kept for others.
+            scope: Its owner; what was kept for one owner is not found by another.
         """
         whole = self._encoder.encode((scope, checkpoint, request))
         return blake2b(whole, digest_size=_DIGEST_BYTES).digest()

@@ -1,6 +1,6 @@
 """Search of segments: in what is kept of earlier ones first, and of the others in the engine.
 
-Owns that order, and who is told. Which segments there are is
+Owns that order, and what is counted of it. Which segments there are is
 `service.models.translating.translator`; what is kept is `service.models.translating.segment_cache`.
 """
 

@@ -110,7 +110,11 @@ class TwoHops:
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
         )
         between = _second_hop(request, pivots, firsts, glossaries)
-        told = None if on_segment is None else _Told(texts, on_segment, self._segment, between)
+        told = (
+            None
+            if on_segment is None
+            else _SegmentReports(texts, on_segment, self._segment, between)
+        )
         found, _ = await self._second.search(
             between,
             out_of.pair,
@@ -239,8 +243,8 @@ class TwoHops:
         return widths
 
 
-class _Told:
-    """Segments of the first hop, each told when the second one is through with it.
+class _SegmentReports:
+    """Reports of segments, each made when the second hop is through with it.
 
     Args:
         texts: After the first hop.

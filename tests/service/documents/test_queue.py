@@ -14,7 +14,7 @@ from service.documents.jobs import Asked, DocumentJob, Owner
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits
 from service.documents.store import JobStore
-from service.documents.translating import Rest, Way
+from service.documents.translating import DocumentRoute, Rest
 from service.errors import RequestError, draining
 from service.telemetry.document_metrics import DocumentMetrics
 from support.document_jobs import ASKED, OWNER, Capitals
@@ -253,7 +253,7 @@ def test_what_rests_leaves_its_place_to_others(parts: Parts) -> None:
         """Translator that rests with each document of the key until its gate is open."""
 
         async def translate(
-            self, parts: Sequence[str], way: Way, owner: Owner, rest: Rest
+            self, parts: Sequence[str], chosen: DocumentRoute, owner: Owner, rest: Rest
         ) -> tuple[list[str], int]:
             if owner == KEY:
                 async with rest():

@@ -14,7 +14,7 @@ from model.text.languages.detection import Detection
 from model.text.languages.tags import LanguagePair
 from service.access.access import Caller
 from service.documents.jobs import Asked, Owner
-from service.documents.translating import DocumentTranslator, Routes, Way
+from service.documents.translating import DocumentRoute, DocumentTranslator, Routes
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.errors import RequestError, draining, overloaded, too_long, unavailable
 from service.models.requests.translation import TranslatedText, TranslationRequest
@@ -100,7 +100,9 @@ class Parts:
         return DocumentTranslator(made, made, self.find_routes, sleep=self.sleep)
 
     def translated(self, parts: Sequence[str], owner: Owner = OWNER) -> tuple[list[str], int]:
-        return asyncio.run(self.driver().translate(parts, Way(route=ROUTE), owner, self.rest))
+        return asyncio.run(
+            self.driver().translate(parts, DocumentRoute(route=ROUTE), owner, self.rest)
+        )
 
 
 def test_texts_go_as_bulk_a_few_thousand_characters_at_a_time() -> None:
@@ -174,16 +176,18 @@ def test_a_language_is_told_once_by_the_beginning_of_all_texts() -> None:
     parts = Parts()
     asked = Asked(kind="txt", name="a.txt", source="auto", target="de")
     texts = ["Hello \U00100000", "there", "x" * 5_000, "never looked at"]
-    way = asyncio.run(parts.driver().way(asked, texts))
-    assert way == Way(route=ROUTE, detected="en")
+    chosen = asyncio.run(parts.driver().choose_route(asked, texts))
+    assert chosen == DocumentRoute(route=ROUTE, detected="en")
     assert parts.samples == ["Hello \nthere\n" + "x" * 2_000]
-    assert asyncio.run(parts.driver().way(ASKED, texts)) == Way(route=ROUTE)
+    assert asyncio.run(parts.driver().choose_route(ASKED, texts)) == DocumentRoute(route=ROUTE)
     parts.detection.is_on = False
-    assert asyncio.run(parts.driver().way(asked, texts)) == Way(route=ROUTE)
+    assert asyncio.run(parts.driver().choose_route(asked, texts)) == DocumentRoute(route=ROUTE)
 
 
 def test_texts_that_are_in_the_target_language_stay() -> None:
     parts = Parts()
-    done = asyncio.run(parts.driver().translate(["Gut."], Way(route=STAYS), OWNER, parts.rest))
+    done = asyncio.run(
+        parts.driver().translate(["Gut."], DocumentRoute(route=STAYS), OWNER, parts.rest)
+    )
     assert done == (["Gut."], 0)
     assert parts.requests == []

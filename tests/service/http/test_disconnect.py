@@ -5,7 +5,7 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from service.errors import ClientGoneError
-from service.http.disconnect import unless_gone
+from service.http.disconnect import cancelled_on_disconnect
 
 
 def _request(gone: asyncio.Event) -> Request:
@@ -21,7 +21,7 @@ def test_the_answer_of_work_that_ends_first_is_returned() -> None:
         return "done"
 
     async def scenario() -> str:
-        return await unless_gone(_request(asyncio.Event()), work())
+        return await cancelled_on_disconnect(_request(asyncio.Event()), work())
 
     assert asyncio.run(scenario()) == "done"
 
@@ -31,7 +31,7 @@ def test_an_error_of_the_work_comes_through() -> None:
         raise ZeroDivisionError
 
     async def scenario() -> None:
-        await unless_gone(_request(asyncio.Event()), work())
+        await cancelled_on_disconnect(_request(asyncio.Event()), work())
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(scenario())
@@ -52,7 +52,7 @@ def test_work_is_cancelled_and_has_ended_when_its_client_is_gone() -> None:
                 events.append("released")
 
         with pytest.raises(ClientGoneError):
-            await unless_gone(_request(gone), work())
+            await cancelled_on_disconnect(_request(gone), work())
         events.append("returned")
 
     asyncio.run(scenario())
@@ -72,7 +72,7 @@ def test_cancelling_the_waiter_cancels_the_work() -> None:
             finally:
                 events.append("released")
 
-        waiter = asyncio.create_task(unless_gone(_request(asyncio.Event()), work()))
+        waiter = asyncio.create_task(cancelled_on_disconnect(_request(asyncio.Event()), work()))
         await started.wait()
         waiter.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -87,7 +87,7 @@ def test_a_task_goes_on_after_its_client_has_gone() -> None:
         gone = asyncio.Event()
         gone.set()
         with pytest.raises(ClientGoneError):
-            await unless_gone(_request(gone), asyncio.sleep(60))
+            await cancelled_on_disconnect(_request(gone), asyncio.sleep(60))
         await asyncio.sleep(0)
         task = asyncio.current_task()
         assert task is not None
@@ -99,7 +99,7 @@ def test_a_task_goes_on_after_its_client_has_gone() -> None:
 def test_a_timeout_of_the_caller_is_no_client_that_has_gone() -> None:
     async def scenario() -> None:
         async with asyncio.timeout(0):
-            await unless_gone(_request(asyncio.Event()), asyncio.sleep(60))
+            await cancelled_on_disconnect(_request(asyncio.Event()), asyncio.sleep(60))
 
     with pytest.raises(TimeoutError):
         asyncio.run(scenario())

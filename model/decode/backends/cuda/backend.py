@@ -97,7 +97,7 @@ class GridBackend:
 
     @torch.inference_mode()
     def step(self) -> list[FinishedSentence]:
-        """Start a step of everybody and report those whom the step before it finished."""
+        """Start a step of all sentences, and report those that the step before it finished."""
         self._watch.start()
         busy = [grid for grid in self._grids.values() if not grid.is_idle]
         for grid in busy:

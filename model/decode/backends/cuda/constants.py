@@ -16,7 +16,7 @@ _FACTORIES = (torch.arange, torch.eye)
 class Constants(TorchFunctionMode):
     """While it is entered, `torch.arange` and `torch.eye` make each tensor once.
 
-    Nobody may write into them. They live as long as this does, as recordings that read them must
+    They must not be written to. They live as long as this does, as recordings that read them must
     find them; there is a handful of each shape of step, of a few KB.
     """
 

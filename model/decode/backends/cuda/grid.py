@@ -203,18 +203,18 @@ class Grid:
 
     def _tight_bucket(self) -> Bucket:
         """What everybody needs, and no more."""
-        tables, wishes = self._tables, self._ledger.wishes()
+        tables, options = self._tables, self._ledger.options()
         return Bucket(
             num_slots=rounded_up(self._ledger.num_covered(), minimum=1, maximum=tables.num_slots),
             num_columns=rounded_up(
                 self._ledger.longest_past(), minimum=_MIN_COLUMNS, maximum=tables.num_columns
             ),
-            source_length=self._source_length(wishes.source_length),
-            num_candidates=max(2 * tables.width, wishes.num_candidates),
-            with_sources=wishes.with_sources,
-            with_suppressed=wishes.with_suppressed,
-            with_sampling=wishes.with_sampling,
-            num_phrase_tokens=_phrase_tokens(wishes.num_phrase_tokens),
+            source_length=self._source_length(options.source_length),
+            num_candidates=max(2 * tables.width, options.num_candidates),
+            with_sources=options.with_sources,
+            with_suppressed=options.with_suppressed,
+            with_sampling=options.with_sampling,
+            num_phrase_tokens=_phrase_tokens(options.num_phrase_tokens),
             by_kernels=True,
         )
 

@@ -1,4 +1,4 @@
-"""What the host knows of a grid: who is where, what every step did, which searches are over.
+"""State of a grid on the host: where sentences are, what steps did, which searches are over.
 
 Owns the history of all rows, finished hypotheses and the end of each search, in arrays: a step
 costs the host a few operations however many sentences run, and what ends in a step is traced back
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.decode.backends.cuda.search import Report
-from model.decode.backends.cuda.searches import Ends, Searches, Wishes
+from model.decode.backends.cuda.searches import Ends, Searches, StepOptions
 from model.decode.scoring import running_bounds
 from model.phrases import num_missed
 from model.request import DecodeRequest, Hypothesis
@@ -25,7 +25,7 @@ EMPTY = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """Who took part in a step, and where they stood.
+    """Sentences of a step, and the positions that they had.
 
     Attributes:
         step: Its number.
@@ -56,7 +56,7 @@ class Ledger:
         self._is_poisoned = np.zeros(num_slots, dtype=np.bool_)
         self._searches = Searches(num_slots)
         self._ends = Ends(num_slots, width)
-        self._wishes: Wishes | None = None
+        self._options: StepOptions | None = None
         self._slots: dict[int, int] = {}
         self._requests: dict[int, DecodeRequest] = {}
 
@@ -82,11 +82,11 @@ class Ledger:
         """Positions of the longest past, the next one included."""
         return int(self._positions.max()) + 1
 
-    def wishes(self) -> Wishes:
+    def options(self) -> StepOptions:
         """What those who run want of a step, which changes only when one joins or leaves."""
-        if self._wishes is None:
-            self._wishes = self._searches.most_wished()
-        return self._wishes
+        if self._options is None:
+            self._options = self._searches.step_options()
+        return self._options
 
     def next_slots(self, num_sentences: int) -> NDArray[np.int64]:
         """The lowest free slots, (N,)."""
@@ -102,7 +102,7 @@ class Ledger:
         self._is_poisoned[slots] = False
         self._ends.scores[slots] = -np.inf
         self._searches.write(slots, requests)
-        self._wishes = None
+        self._options = None
         self._slots.update(zip(slot_ids, slots.tolist(), strict=True))
         self._requests.update(zip(slot_ids, requests, strict=True))
         return slots
@@ -115,7 +115,7 @@ class Ledger:
         self._slot_ids[slots] = EMPTY
         self._positions[slots] = 0
         self._searches.forget(slots)
-        self._wishes = None
+        self._options = None
         return slots
 
     def launch(self, num_slots: int) -> Launched:
@@ -275,7 +275,7 @@ class Ledger:
             rows: (N,) that they extend.
 
         Returns:
-            Each path stands at the end of its line; what is before it belongs to nobody.
+            Each path stands at the end of its line; what is before it is unused.
         """
         counts = (positions - self._searches.prefix_lengths[slots] + 1).tolist()
         num_steps, num_slots, width = self._tokens.shape

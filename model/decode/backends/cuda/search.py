@@ -92,7 +92,7 @@ class GridSearch:
             tables: The grid's.
             bucket: What the step covers.
             logits: (R, V'), padded (`OutputProduct`); without bias if `adds_bias`.
-            sources: (S, K) int64, or None if nobody asks.
+            sources: (S, K) int64, or None if none is asked for.
 
         Returns:
             The report, (S, W), as `unpack` reads it.

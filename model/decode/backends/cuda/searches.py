@@ -1,7 +1,7 @@
 """Numbers of the searches in a grid's slots, in arrays: what each asks for, and its best ends.
 
-Owns how requests become numbers and which finished hypotheses are kept. Who is in which slot, what
-every step did and which searches are over is `ledger`. No tensor.
+Owns how requests become numbers and which finished hypotheses are kept. Which sentence is in which
+slot, what every step did and which searches are over is `ledger`. No tensor.
 """
 
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ from model.request import DecodeRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the sentences that run want of a step, all of them together.
+class StepOptions:
+    """What a step has to do, for all running sentences together.
 
     Attributes:
-        num_candidates: Continuations, of whom considers most.
-        with_sources: Somebody wants an alignment.
-        with_sampling: Somebody is drawn.
+        num_candidates: The most continuations that a sentence considers.
+        with_sources: A sentence has an alignment.
+        with_sampling: A sentence is drawn.
         source_length: Of the longest source.
-        with_suppressed: Somebody has tokens that it may not choose.
-        num_phrase_tokens: Of all phrases of a sentence, of who has most; 0: nobody has any.
+        with_suppressed: A sentence has tokens that it may not choose.
+        num_phrase_tokens: The most that the phrases of a sentence have together; 0: there are none.
     """
 
     num_candidates: int
@@ -40,7 +40,7 @@ class Wishes:
 
 
 class Searches:
-    """Numbers of the searches, (S,) each; zeros where nobody is but for what only a sentence has.
+    """Numbers of the searches, (S,) each; of an empty slot zeros, but for what only a sentence has.
 
     Attributes:
         prefix_lengths: Tokens that are fed before any is chosen.
@@ -50,7 +50,7 @@ class Searches:
         penalties: α.
         bound_lines: (2, S), see `bound_line`.
         ends_at: The position behind the cap.
-        wishes: (6, S) int64, the fields of `Wishes`.
+        options: (6, S) int64, the fields of `StepOptions`.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -61,7 +61,7 @@ class Searches:
         self.penalties = np.zeros(num_slots)
         self.bound_lines = np.zeros((2, num_slots))
         self.ends_at = np.zeros(num_slots, dtype=np.int64)
-        self.wishes = np.zeros((6, num_slots), dtype=np.int64)
+        self.options = np.zeros((6, num_slots), dtype=np.int64)
 
     def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
         """Take note of who joins, in (N,) slots."""
@@ -76,13 +76,13 @@ class Searches:
         self.penalties[slots] = numbers[3]
         self.bound_lines[:, slots] = numbers[4:6]
         self.ends_at[slots] = prefix_lengths + numbers[6] - 1
-        self.wishes[:3, slots] = numbers[7:]
-        self.wishes[3:, slots] = np.array([_own_wishes(request) for request in requests]).T
+        self.options[:3, slots] = numbers[7:]
+        self.options[3:, slots] = np.array([_own_options(request) for request in requests]).T
 
-    def most_wished(self) -> Wishes:
+    def step_options(self) -> StepOptions:
         """What all of them together want of a step."""
-        most = self.wishes.max(axis=1).tolist()
-        return Wishes(
+        most = self.options.max(axis=1).tolist()
+        return StepOptions(
             num_candidates=most[0],
             with_sources=bool(most[1]),
             with_sampling=bool(most[2]),
@@ -93,13 +93,13 @@ class Searches:
 
     def has_phrases(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(N,), whose translations have to contain something."""
-        has_phrases: NDArray[np.bool_] = self.wishes[5, slots] > 0
+        has_phrases: NDArray[np.bool_] = self.options[5, slots] > 0
         return has_phrases
 
     def forget(self, slots: NDArray[np.int64]) -> None:
-        """Nobody in (N,) slots wants anything, or has steps left."""
+        """Clear (N,) slots: nothing is asked for there, and no steps are left."""
         self.ends_at[slots] = 0
-        self.wishes[:, slots] = 0
+        self.options[:, slots] = 0
 
 
 def _numbers(search: SearchConfig) -> tuple[float, ...]:
@@ -116,7 +116,7 @@ def _numbers(search: SearchConfig) -> tuple[float, ...]:
     )
 
 
-def _own_wishes(request: DecodeRequest) -> tuple[int, bool, int]:
+def _own_options(request: DecodeRequest) -> tuple[int, bool, int]:
     phrases = request.phrases
     num_tokens = sum(len(path) for phrase in phrases for path in phrase) if phrases else 0
     return len(request.source_ids), bool(request.suppressed_ids), num_tokens
@@ -152,7 +152,7 @@ class Ends:
     ) -> NDArray[np.float64]:
         """Keep those among the best K of their sentences; of equals what came first.
 
-        Who misses fewer phrases goes before who has a better score.
+        Fewer missed phrases go before a better score.
 
         Args:
             slots: (N,) whose candidates ended.

@@ -8,9 +8,9 @@ where it was when it was recorded. Two facts make the layout:
 * A sentence's past is a tree of nodes (t, k): what row k was fed at position t. Keys and values
   stay with their node for good; each row has a mask of the nodes that are its ancestors. When beams
   are reordered, masks change places and nothing else does.
-* A slot that nobody uses computes on, for nobody: its results are not looked at, its position stops
+* An empty slot computes on: its results are not looked at, its position stops
   at the end of the table. What is not finite there would reach the next sentence through any mask
-  (0 · NaN is NaN), so whoever leaves with such numbers has the slot cleared.
+  (0 · NaN is NaN), so a slot that is left with such numbers is cleared.
 """
 
 from collections.abc import Sequence
@@ -312,7 +312,7 @@ class GridTables:
         return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first
 
     def _write_sampling(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Whoever joins is drawn in its own way, or not at all."""
+        """Set how the sentences that join are drawn, if they are."""
         if self.sampling is None:
             if all(request.search.sampling is None for request in requests):
                 return
@@ -335,7 +335,7 @@ class GridTables:
             table.index_copy_(0, index, self._sent(torch.tensor(values, dtype=table.dtype)))
 
     def _write_suppressed(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Whoever joins has its own tokens suppressed, and none of the sentence's before it."""
+        """Set the suppressed tokens of the sentences that join, in place of those before."""
         suppressed_ids = [request.suppressed_ids for request in requests]
         if self.suppressed is None and any(suppressed_ids):
             shape = (self.num_slots, self._vocab_size)
@@ -345,7 +345,7 @@ class GridTables:
             self.suppressed.index_copy_(0, index, mask)
 
     def _write_phrases(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
-        """Whoever joins has its own phrases, of which nothing is met."""
+        """Set the phrases of the sentences that join, none of them met."""
         phrases = [request.phrases for request in requests]
         if self.automata is None and any(phrases):
             self.automata = self._automata([()] * self.num_slots)

@@ -188,7 +188,7 @@ def _check_depths(read: "_Options") -> None:
 
 
 def is_off(name: str, value: object) -> bool:
-    """Whether an option has the value that it has where nobody asks for it."""
+    """Whether an option has its default value."""
     return not value or (name, value) in _DEFAULTS or value == "false"
 
 

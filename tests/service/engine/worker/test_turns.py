@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.engine.worker.turns import Shared, WaitingSegment, shared_by_clients
+from service.engine.worker.turns import FairQueue, WaitingSegment, shared_by_clients
 
 
 def request(
@@ -28,7 +28,7 @@ def request(
     ]
 
 
-def shared(*requests: list[WaitingSegment]) -> Shared:
+def shared(*requests: list[WaitingSegment]) -> FairQueue:
     turns = shared_by_clients()
     for segments in requests:
         for segment in segments:
@@ -36,17 +36,17 @@ def shared(*requests: list[WaitingSegment]) -> Shared:
     return turns
 
 
-def order(turns: Shared) -> list[int]:
+def order(turns: FairQueue) -> list[int]:
     return [one.segment_id for one in turns.in_turn()]
 
 
-def join_first(turns: Shared) -> WaitingSegment:
+def join_first(turns: FairQueue) -> WaitingSegment:
     first = next(turns.in_turn())
     turns.join(first)
     return first
 
 
-def join_all(turns: Shared) -> list[int]:
+def join_all(turns: FairQueue) -> list[int]:
     joined = []
     while turns:
         joined.append(join_first(turns).segment_id)

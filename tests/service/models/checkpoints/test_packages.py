@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from model.errors import ConfigError
-from service.models.checkpoints.discovery import find_checkpoints, load_checkpoints, look
+from service.models.checkpoints.discovery import find_checkpoints, load_checkpoints, scan
 from service.models.checkpoints.packages import Package, find_packages, tidy
 from service.models.checkpoints.watch import FolderWatch
 from support.tiny_checkpoint import write_tiny_checkpoint
@@ -47,7 +47,7 @@ def test_a_package_stands_for_its_checkpoint_from_its_conversion_to_its_end(
     assert found.manifest.name == "en-de"
     package.file.unlink()
     with pytest.raises(ConfigError, match=r"neither a config\.json"):
-        look(tmp_path)
+        scan(tmp_path)
 
 
 def test_another_file_is_converted_anew_and_the_earlier_checkpoint_stays_until_then(

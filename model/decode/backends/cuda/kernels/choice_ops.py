@@ -116,7 +116,7 @@ class ChoiceOps:
             found: The best next tokens of each row.
             tables: The grid's.
             bucket: What the step covers.
-            sources: (S, K) int64, or None if nobody asks.
+            sources: (S, K) int64, or None if none is asked for.
             eos_id: The token that ends a hypothesis.
 
         Returns:
