@@ -216,9 +216,8 @@ def _limit_problems(manifest: Manifest) -> list[str]:
             f"limits.max_target_length is {limits.max_target_length}; it must be at least 1"
         )
     if network.position == "learned":
-        longest = max((len(pair.target_prefix) for pair in manifest.pairs), default=0)
-        rows = max(limits.max_source_length, limits.max_target_length + longest)
-        rows += network.position_offset
+        without_start = manifest.max_target_positions - 1
+        rows = max(limits.max_source_length, without_start) + network.position_offset
         if rows > network.max_positions:
             problems.append(
                 f"network.max_positions is {network.max_positions}; the limits need {rows}"
