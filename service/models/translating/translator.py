@@ -17,11 +17,9 @@ from typing import TypeVar
 from model.config import LengthLimits, SearchConfig
 from model.request import DecodeRequest, Hypothesis
 from model.text.constraints.control import Control
-from model.text.drafts.diversity import differing
 from model.text.drafts.rounds import Draft
 from model.text.languages.tags import LanguagePair
-from model.text.pipeline import TextPipeline, hypotheses_at, segment_cap
-from model.text.subwords.spans import TokenSpans
+from model.text.pipeline import TextPipeline, segment_cap
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
 from service.errors import deadline_exceeded, too_long
@@ -36,6 +34,7 @@ from service.models.requests.translation import (
 )
 from service.models.translating.alignment import PieceWidths
 from service.models.translating.parts import DonePart, Parts
+from service.models.translating.results import finished, searched
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import (
     Engine,
@@ -239,7 +238,7 @@ class OnlineTranslator:
         self, texts: Sequence[SearchedText], request: TranslationRequest
     ) -> list[TranslatedText]:
         def finish(text: SearchedText) -> TranslatedText:
-            return _finished(
+            return finished(
                 self.pipeline,
                 text,
                 num_alternatives=request.num_alternatives,
@@ -351,55 +350,8 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
     )
 
 
-def searched(draft: Draft[Hypothesis], request: TranslationRequest) -> SearchedText:
-    """A text that asks for nothing any more, with what was found for it."""
-    found = draft.found
-    if request.diversity:
-        num = request.num_alternatives + 1
-        found = [differing(ranked, num, request.diversity) for ranked in found]
-    return SearchedText(prepared=draft.prepared, found=tuple(found), translation=draft.translation)
-
-
 def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:
     def tell(done: DonePart) -> None:
         on_segment(done.segment)
 
     return tell
-
-
-def _finished(
-    pipeline: TextPipeline, text: SearchedText, *, num_alternatives: int, with_spans: bool
-) -> TranslatedText:
-    """Put a text together once per rank; a segment with fewer hypotheses repeats its last."""
-    prepared = text.prepared
-    best = text.translation
-    texts = {best.text: None}
-    for rank in range(1, num_alternatives + 1):
-        texts[pipeline.finish(prepared, hypotheses_at(text.found, rank)).text] = None
-    remaining = iter(text.best)
-    hypotheses = tuple(
-        None if segment.is_verbatim else next(remaining) for segment in prepared.segments
-    )
-    return TranslatedText(
-        best=best,
-        alternatives=tuple(texts)[1:],
-        hypotheses=hypotheses,
-        spans=_spans(pipeline, text, hypotheses) if with_spans else None,
-    )
-
-
-def _spans(
-    pipeline: TextPipeline, text: SearchedText, hypotheses: Sequence[Hypothesis | None]
-) -> tuple[TokenSpans | None, ...]:
-    """Where the tokens of each segment are."""
-    prepared = text.prepared
-    every = zip(prepared.segments, text.translation.segments, hypotheses, strict=True)
-    return tuple(
-        None
-        if found is None
-        else TokenSpans(
-            source=pipeline.source_spans(segment, prepared.pair),
-            target=pipeline.target_spans(translated.text, found.token_ids),
-        )
-        for segment, translated, found in every
-    )

@@ -8,7 +8,7 @@ own rules. One hop is `service.models.translating.translator`; which two there a
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
@@ -16,22 +16,21 @@ import msgspec
 
 from model.request import Hypothesis
 from model.text.constraints.glossary import Glossary, TermUse
-from model.text.drafts.rounds import Draft
-from model.text.drafts.segments import PreparedText, Segment, TranslatedSegment, Translation, joined
+from model.text.drafts.segments import PreparedText, TranslatedSegment, Translation, joined
 from model.text.languages.tags import LanguagePair
 from model.text.pipeline import hypotheses_at
 from model.text.subwords.spans import TokenSpans
 from service.models.requests.translation import (
     Between,
-    DoneSegment,
     OnSegment,
     SearchedText,
     TranslatedText,
     TranslationRequest,
 )
 from service.models.translating.alignment import FirstHop, composed, width
+from service.models.translating.hopped import Hopped, SegmentReports
 from service.models.translating.parts import WholeTexts
-from service.models.translating.translator import OnlineTranslator, searched, within
+from service.models.translating.translator import OnlineTranslator, within
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -45,23 +44,6 @@ class Translator(Protocol):
         self, request: TranslationRequest, on_segment: OnSegment | None = None
     ) -> list[TranslatedText]:
         """One result per text, in order; `on_segment` is told each sentence when it is done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hopped:
-    """A segment of a text after both hops.
-
-    Attributes:
-        segment: Of the first hop.
-        first: Its translation into the pivot.
-        hypothesis: What that was made of; None for one that was copied.
-        second: That as a text of the second hop; None likewise.
-    """
-
-    segment: Segment
-    first: TranslatedSegment
-    hypothesis: Hypothesis | None = None
-    second: SearchedText | None = None
 
 
 class TwoHops:
@@ -113,7 +95,7 @@ class TwoHops:
         told = (
             None
             if on_segment is None
-            else _SegmentReports(texts, on_segment, self._segment, between)
+            else SegmentReports(texts, on_segment, self._segment, between)
         )
         found, _ = await self._second.search(
             between,
@@ -129,7 +111,7 @@ class TwoHops:
         ]
         whole = LanguagePair(source=into.pair.source, target=out_of.pair.target)
 
-        def finish(text: tuple[SearchedText, list[_Hopped]]) -> TranslatedText:
+        def finish(text: tuple[SearchedText, list[Hopped]]) -> TranslatedText:
             prepared = replace(text[0].prepared, pair=whole)
             return self._finished(prepared, text[1], request)
 
@@ -152,7 +134,7 @@ class TwoHops:
         return [result async for result in results]
 
     def _finished(
-        self, prepared: PreparedText, segments: Sequence[_Hopped], request: TranslationRequest
+        self, prepared: PreparedText, segments: Sequence[Hopped], request: TranslationRequest
     ) -> TranslatedText:
         """A text, put together once per rank."""
         hypotheses = [self._hypothesis(segment, request) for segment in segments]
@@ -176,7 +158,7 @@ class TwoHops:
 
     def _spans(
         self,
-        segments: Sequence[_Hopped],
+        segments: Sequence[Hopped],
         best: Translation,
         hypotheses: Sequence[Hypothesis | None],
         request: TranslationRequest,
@@ -195,7 +177,7 @@ class TwoHops:
             for hopped, translated, found in zip(segments, best.segments, hypotheses, strict=True)
         )
 
-    def _segment(self, hopped: _Hopped, *, rank: int = 0) -> TranslatedSegment:
+    def _segment(self, hopped: Hopped, *, rank: int = 0) -> TranslatedSegment:
         """The segment with its translation of a rank; its facts are those of both hops."""
         first, second = hopped.first, hopped.second
         if second is None:
@@ -214,7 +196,7 @@ class TwoHops:
     def _alternative(self, text: SearchedText, rank: int) -> Translation:
         return self._second.pipeline.finish(text.prepared, hypotheses_at(text.found, rank))
 
-    def _hypothesis(self, hopped: _Hopped, request: TranslationRequest) -> Hypothesis | None:
+    def _hypothesis(self, hopped: Hopped, request: TranslationRequest) -> Hypothesis | None:
         """What the second hop found for a segment as one, aligned with the first hop's source."""
         if hopped.second is None or hopped.hypothesis is None:
             return None
@@ -241,72 +223,6 @@ class TwoHops:
             own = self._second.source_widths.of(segment.source_ids)
             widths += [0] * num_tags + own[num_tags:]
         return widths
-
-
-class _SegmentReports:
-    """Reports of segments, each made when the second hop is through with it.
-
-    Args:
-        texts: After the first hop.
-        on_segment: Called with each segment.
-        join: What both hops make of a segment.
-        request: What is asked of the second hop.
-    """
-
-    def __init__(
-        self,
-        texts: Sequence[SearchedText],
-        on_segment: OnSegment,
-        join: "Callable[[_Hopped], TranslatedSegment]",
-        request: TranslationRequest,
-    ) -> None:
-        self._on_segment = on_segment
-        self._join = join
-        self._request = request
-        self._waiting: dict[int, tuple[int, int, int, _Hopped]] = {}
-        number = 0
-        for text_index, text in enumerate(texts):
-            segments = text.prepared.segments
-            pairs = zip(segments, text.translation.segments, _starts(text.prepared), strict=True)
-            for index, (segment, first, start) in enumerate(pairs):
-                one = (text_index, index, start, _Hopped(segment=segment, first=first))
-                if segment.is_verbatim:
-                    self._tell(*one)
-                else:
-                    self._waiting[number] = one
-                    number += 1
-
-    def second_is_done(self, number: int, draft: Draft[Hypothesis]) -> None:
-        """Tell a segment, by its number among those that the second hop sees."""
-        self._end(number, searched(draft, self._request))
-
-    def end(self, found: Sequence[SearchedText]) -> None:
-        """Tell what has not been told: segments in which the second hop had nothing to do."""
-        for number in list(self._waiting):
-            self._end(number, found[number])
-
-    def _end(self, number: int, second: SearchedText) -> None:
-        text_index, index, start, hopped = self._waiting.pop(number)
-        self._tell(text_index, index, start, replace(hopped, second=second))
-
-    def _tell(self, text_index: int, index: int, start: int, hopped: _Hopped) -> None:
-        translated = self._join(hopped)
-        self._on_segment(
-            DoneSegment(
-                text_index=text_index,
-                index=index,
-                start=start,
-                source=hopped.segment.text,
-                text=translated.text,
-                segments=(translated,),
-            )
-        )
-
-
-def _starts(prepared: PreparedText) -> list[int]:
-    """Characters of a text before each of its segments."""
-    pairs = zip(prepared.separators, ["", *(one.text for one in prepared.segments)], strict=True)
-    return list(accumulate(len(before) + len(separator) for separator, before in pairs))[:-1]
 
 
 def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> TranslationRequest:
@@ -337,14 +253,14 @@ def _second_hop(
 
 def _hopped(
     text: SearchedText, first: Translation, second: Iterator[SearchedText]
-) -> Iterator[_Hopped]:
+) -> Iterator[Hopped]:
     """The segments of a text with what the second hop found for each that was not copied."""
     hypotheses = iter(text.best)
     for segment, translated in zip(text.prepared.segments, first.segments, strict=True):
         if segment.is_verbatim:
-            yield _Hopped(segment=segment, first=translated)
+            yield Hopped(segment=segment, first=translated)
         else:
-            yield _Hopped(
+            yield Hopped(
                 segment=segment,
                 first=translated,
                 hypothesis=next(hypotheses),
