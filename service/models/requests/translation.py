@@ -76,6 +76,8 @@ class TranslationRequest:
         glossary: What terms have to be translated as.
         sampling: How translations are drawn; None: they are searched for.
         diversity: How much alternatives differ, from 0, the likeliest, to 1.
+        num_groups: Groups that the beams are divided into, which avoid each other; 1: none.
+        diversity_penalty: What a token costs for each hypothesis of another group that chose it.
     """
 
     texts: tuple[str, ...]
@@ -97,6 +99,8 @@ class TranslationRequest:
     glossary: Glossary | None = None
     sampling: Sampling | None = None
     diversity: float = 0.0
+    num_groups: int = 1
+    diversity_penalty: float = 0.0
     with_attention: bool = False
     tally: SegmentTally | None = None
 

@@ -348,6 +348,8 @@ def _search(request: TranslationRequest, cap: int) -> SearchConfig:
         with_alignment=request.with_alignment,
         with_attention=request.with_attention,
         sampling=request.sampling,
+        num_groups=request.num_groups,
+        diversity_penalty=request.diversity_penalty,
     )
 
 
