@@ -208,7 +208,7 @@ def best_candidates(
         scores: (R,) sums of log probabilities so far.
         continuations: The best tokens of each row.
         groups: Which rows belong together.
-        costs: (R, M), what each continuation loses in the choice, but not in its sum; None: nothing.
+        costs: (R, M), what continuations lose in the choice, but not in their sums; None: nothing.
     """
     num_sentences, width = groups.rows.shape
     per_row = continuations.tokens.shape[1]

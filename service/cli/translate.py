@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
-from model.text.control import Control
+from model.text.constraints.control import Control
 from service.cli.control import add_control_arguments, chosen_control, divided, drawn
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (

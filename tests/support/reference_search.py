@@ -6,7 +6,7 @@ the whole prefix goes through the network at every step. Give it a float64 netwo
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 
 import torch
@@ -36,7 +36,7 @@ def of_transformer(transformer: Transformer) -> NextLogProbs:
     return next_log_probs
 
 
-def _may_stop(
+def may_stop(
     search: SearchConfig, finished: list[ReferenceHypothesis], running_sum: float, length: int
 ) -> bool:
     """Whether a running hypothesis with `length` tokens and this sum cannot matter any more."""
@@ -165,90 +165,8 @@ def reference_search(
         running.sort(key=lambda hypothesis: -hypothesis[0])
         finished.sort(key=lambda hypothesis: (hypothesis.num_missed, -hypothesis.score))
         del finished[search.beam_size :]
-        if not running or _may_stop(search, finished, running[0][0], length):
+        if not running or may_stop(search, finished, running[0][0], length):
             return finished[: search.num_hypotheses]
-
-
-@dataclass
-class _Group:
-    """Beams that are searched by themselves, behind the groups before them."""
-
-    running: list[tuple[float, list[int], list[float]]]
-    finished: list[ReferenceHypothesis]
-    is_over: bool = False
-
-
-@torch.inference_mode()
-def reference_groups(
-    network: Transformer | NextLogProbs,
-    tokens: SpecialTokens,
-    source: list[int],
-    prefix: list[int],
-    search: SearchConfig,
-    *,
-    suppressed_ids: Sequence[int] = (),
-    forced_ids: Sequence[int] = (),
-) -> list[ReferenceHypothesis]:
-    """Diverse beam search: Vijayakumar et al. 2016, algorithm 1, with Hamming diversity."""
-    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
-    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    forced, never = [*first, *forced_ids], {*tokens.suppressed_ids, *suppressed_ids}
-    num_groups = search.num_groups
-    alone = replace(
-        search,
-        beam_size=search.beam_size // num_groups,
-        num_candidates=search.candidates // num_groups,
-        num_hypotheses=-(-search.num_hypotheses // num_groups),
-        num_groups=1,
-        diversity_penalty=0.0,
-    )
-    groups = [_Group(running=[(0.0, [], [])], finished=[]) for _ in range(num_groups)]
-    for length in range(1, search.max_length + 1):
-        chosen: list[int] = []
-        for group in groups:
-            candidates = []
-            for total, generated, history in group.running:
-                if length == search.max_length:
-                    allowed = {tokens.eos_id: 0.0}
-                elif length <= len(forced):
-                    allowed = {forced[length - 1]: 0.0}
-                else:
-                    values = enumerate(next_log_probs(source, prefix + generated))
-                    allowed = {t: p for t, p in values if p > -math.inf and t not in never}
-                for token, log_prob in allowed.items():
-                    loss = search.diversity_penalty * chosen.count(token)
-                    sums = total + log_prob, [*generated, token], [*history, log_prob]
-                    candidates.append((total + log_prob - loss, sums))
-            candidates.sort(key=lambda candidate: -candidate[0])
-            group.running = []
-            for rank, (_, (total, generated, history)) in enumerate(candidates[: alone.candidates]):
-                if generated[-1] != tokens.eos_id:
-                    if len(group.running) < alone.beam_size:
-                        group.running.append((total, generated, history))
-                elif rank < alone.beam_size and not group.is_over:
-                    group.finished.append(
-                        ReferenceHypothesis(
-                            tokens=generated[:-1],
-                            score=total / length**search.length_penalty,
-                            log_probs=history,
-                            is_truncated=length == search.max_length,
-                        )
-                    )
-            group.finished.sort(key=lambda hypothesis: -hypothesis.score)
-            del group.finished[alone.beam_size :]
-            best = max((total for total, _, _ in group.running), default=None)
-            if best is None or _may_stop(alone, group.finished, best, length):
-                group.is_over = True
-            chosen += [generated[-1] for _, generated, _ in group.running]
-        if all(group.is_over for group in groups):
-            break
-    found: list[ReferenceHypothesis] = []
-    for rank in range(alone.beam_size):
-        turn = [group.finished[rank] for group in groups if rank < len(group.finished)]
-        for hypothesis in sorted(turn, key=lambda one: -one.score):
-            if hypothesis.tokens not in [other.tokens for other in found]:
-                found.append(hypothesis)
-    return found[: search.num_hypotheses]
 
 
 def reference_draw(

@@ -13,10 +13,10 @@ from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
+from support.reference_groups import reference_groups
 from support.reference_search import (
     NextLogProbs,
     ReferenceHypothesis,
-    reference_groups,
     reference_sample,
     reference_search,
 )

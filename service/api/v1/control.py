@@ -1,7 +1,7 @@
 """Fields of `POST /v1/translate` by which a caller controls a translation.
 
-Owns beginnings, terms, drawing and groups of beams: their description, their limits, and what becomes of them. The
-other fields are `service.api.v1.request`.
+Owns beginnings, terms, drawing and groups of beams: their description, their limits, and what
+becomes of them. The other fields are `service.api.v1.request`.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from model.config import (
     MAX_TOP_K,
     Sampling,
 )
-from model.text.control import MAX_PREFIX_CHARACTERS
-from model.text.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
+from model.text.constraints.control import MAX_PREFIX_CHARACTERS
+from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
 from model.text.pipeline import without_surrogates
 from model.text.sentences.segmenter import LINE_BREAKS
 from service.api.v1.validation import request_error
@@ -167,7 +167,7 @@ class ControlFields(BaseModel):
         if num is None:
             if penalty is not None:
                 raise invalid(
-                    f"diversity_penalty is {penalty}; it needs beam_groups, of which there are none",
+                    f"diversity_penalty is {penalty}; it needs beam_groups, and there are none",
                     value=penalty,
                     limit="beam_groups",
                 )

@@ -270,8 +270,7 @@ def _beam(fields: TranslateRequest, settings: Settings, *, num_groups: int) -> i
         return _widened(beam_size, fields, settings)
     if fields.beam_size is not None and fields.beam_size % num_groups:
         raise invalid(
-            f"beam_size is {fields.beam_size}; it must be a multiple of beam_groups"
-            f" ({num_groups})",
+            f"beam_size is {fields.beam_size}; it must be a multiple of beam_groups ({num_groups})",
             value=fields.beam_size,
             limit=num_groups,
         )

@@ -4,21 +4,22 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from msgspec import structs
 
-from model.config import SearchConfig
+from model.config import Sampling, SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda import tables as tables_module
 from model.decode.backends.cuda.backend import GridBackend
 from model.decode.backends.cuda.recording import Rerun
 from model.decode.backends.eager.backend import EagerBackend
-from model.decode.backends.plain import PlainBackend
+from model.decode.backends.plain.backend import PlainBackend
 from model.decode.choice import diversity_of
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis
-from model.errors import InputError
+from model.errors import ConfigError, InputError
 from model.nn.transformer import Transformer
 from support.search_cases import (
     LIMITS,
@@ -122,14 +123,10 @@ def test_groups_outlive_the_growth_of_a_grid(monkeypatch: pytest.MonkeyPatch) ->
     for request in requests:
         running[session.admit([request])[0]] = request
         for sentence in session.step():
-            assert_equals_reference(
-                transformer, running.pop(sentence.slot_id), sentence.hypotheses
-            )
+            assert_equals_reference(transformer, running.pop(sentence.slot_id), sentence.hypotheses)
     while running:
         for sentence in session.step():
-            assert_equals_reference(
-                transformer, running.pop(sentence.slot_id), sentence.hypotheses
-            )
+            assert_equals_reference(transformer, running.pop(sentence.slot_id), sentence.hypotheses)
 
 
 @backends
@@ -139,9 +136,7 @@ def test_the_first_group_is_a_search_of_its_own(opener: Callable[..., Backend]) 
         alone = SearchConfig(beam_size=2, num_hypotheses=1, max_length=8)
         request = random_request(random.Random(seed), alone)
         (expected,) = found_by(transformer, request, opener)
-        divided = replace(
-            alone, beam_size=6, num_hypotheses=3, num_groups=3, diversity_penalty=2.0
-        )
+        divided = replace(alone, beam_size=6, num_hypotheses=3, num_groups=3, diversity_penalty=2.0)
         found = found_by(transformer, structs.replace(request, search=divided), opener)
         assert expected.token_ids in [one.token_ids for one in found]
 
@@ -172,11 +167,25 @@ def test_scores_are_the_networks_own_without_the_penalty(opener: Callable[..., B
 def test_phrases_are_refused_where_beams_are_divided(opener: Callable[..., Backend]) -> None:
     session = DecodingSession(small_transformer(), tokens=TOKENS, limits=LIMITS, opener=opener)
     search = SearchConfig(beam_size=4, max_length=8, num_groups=2, diversity_penalty=1.0)
-    request = DecodeRequest(
-        source_ids=(4, 1), prefix_ids=(0,), search=search, phrases=(((5, 6),),)
-    )
+    request = DecodeRequest(source_ids=(4, 1), prefix_ids=(0,), search=search, phrases=(((5, 6),),))
     with pytest.raises(InputError, match=r"2 groups of beams has 1 phrases; it may have 0"):
         session.admit([request])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_groups": 0}, r"num_groups is 0; it must be at least 1"),
+        ({"num_groups": 3, "diversity_penalty": 1.0}, r"beam_size is 4; it must be a multiple"),
+        ({"num_groups": 2}, r"diversity_penalty is 0.0; with num_groups \(2\) it must be above 0"),
+        ({"num_groups": 2, "diversity_penalty": 101.0}, r"diversity_penalty is 101.0; with"),
+        ({"diversity_penalty": 0.5}, r"diversity_penalty is 0.5; without num_groups it must be 0"),
+        ({"num_groups": 2, "diversity_penalty": 0.5, "sampling": Sampling()}, r"num_groups is 2"),
+    ],
+)  # fmt: skip
+def test_what_no_beam_can_be_divided_by_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        SearchConfig(beam_size=4, **values)
 
 
 def test_where_nobody_has_groups_a_step_knows_nothing_of_them() -> None:

@@ -84,9 +84,7 @@ def test_the_search_is_the_plain_search_over_the_same_numbers(
 def test_groups_of_beams_are_the_plain_searchs_to_the_last_bit() -> None:
     network, _ = random_network({}, num_threads=2, eos_bias=1.0)
     next_log_probs = plain_network(network)
-    crowd = run_in_a_crowd(
-        network, random.Random(59), 60, has_suppressed=True, vary=with_groups
-    )
+    crowd = run_in_a_crowd(network, random.Random(59), 60, has_suppressed=True, vary=with_groups)
     for request, hypotheses in crowd:
         expected = expected_of(next_log_probs, request, TOKENS)
         assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]

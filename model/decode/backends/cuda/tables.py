@@ -305,7 +305,12 @@ class GridTables:
         rows[:, 7] = [len(request.source_ids) for request in requests]
         fill_rows(rows[:, 8:], plans)
         packed = self.to_device(rows)
-        index, widths, stride, forced = (packed[:, 0], packed[:, 1:2], packed[:, 4:5], packed[:, 8:])
+        index, widths, stride, forced = (
+            packed[:, 0],
+            packed[:, 1:2],
+            packed[:, 4:5],
+            packed[:, 8:],
+        )
         for column, table in (
             (1, self.widths),
             (2, self.num_candidates),
