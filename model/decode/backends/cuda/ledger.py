@@ -154,7 +154,7 @@ class Ledger:
         if report.best.shape[1] == 1:
             is_nan = np.isnan(report.end_scores[:, 0])  # ranks first
         else:
-            is_nan = np.isnan(report.end_scores[:, :width]).any(axis=1)
+            is_nan = np.any(np.isnan(report.end_scores[:, :width]), axis=1)
             ended &= ~self._is_column_over(num_slots)
         self._is_poisoned[:num_slots] |= is_there & is_nan
         if ended.any():
