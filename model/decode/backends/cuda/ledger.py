@@ -152,11 +152,11 @@ class Ledger:
         width = self._tokens.shape[2]  # what ranks lower is never an end
         ended = report.ends[:, :width] & is_there[:, None]
         if report.best.shape[1] == 1:
-            is_nan = np.isnan(report.end_scores[:, 0])  # ranks first
+            first_score = report.end_scores[:, 0]  # what is none ranks first
         else:
-            is_nan = np.any(np.isnan(report.end_scores[:, :width]), axis=1)
+            first_score = report.end_scores[:, :width].sum(axis=1)
             ended &= ~self._is_column_over(num_slots)
-        self._is_poisoned[:num_slots] |= is_there & is_nan
+        self._is_poisoned[:num_slots] |= is_there & np.isnan(first_score)
         if ended.any():
             self._end(report, launched, ended)
         over = self._over if report.best.shape[1] == 1 else self._over_in_groups
