@@ -41,27 +41,27 @@ class Client:
         parts = urlsplit(url)
         if parts.hostname not in ("127.0.0.1", "::1", "localhost") or parts.port is None:
             raise ValueError(f"{url} is not a loopback address with a port")
-        self._host = parts.hostname
+        self.host = parts.hostname
+        self.target = target
         self._port = parts.port
-        self._target = target
         self._path = path
         self._text_name = "texts" if path.startswith("/v1/") else "q"
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def translate(self, text: str) -> tuple[int, str]:
         """Status and translation of one sentence; of `/v1/` the whole reply."""
-        body = json.dumps({self._text_name: text, "source": "en", "target": self._target}).encode()
+        body = json.dumps({self._text_name: text, "source": "en", "target": self.target}).encode()
         head = (
-            f"POST {self._path} HTTP/1.1\r\nhost: {self._host}\r\n"
+            f"POST {self._path} HTTP/1.1\r\nhost: {self.host}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         )
-        status, content = await self._exchange(head.encode() + body)
+        status, content = await self.exchange(head.encode() + body)
         return status, json.loads(content).get("translatedText", content.decode())
 
     async def get(self, path: str) -> str:
         """Body of a GET."""
-        _, content = await self._exchange(
-            f"GET {path} HTTP/1.1\r\nhost: {self._host}\r\n\r\n".encode()
+        _, content = await self.exchange(
+            f"GET {path} HTTP/1.1\r\nhost: {self.host}\r\n\r\n".encode()
         )
         return content.decode()
 
@@ -71,14 +71,25 @@ class Client:
             self._streams[1].close()
             self._streams = None
 
-    async def _exchange(self, data: bytes) -> tuple[int, bytes]:
+    async def opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """The connection, opened if it is not."""
         if self._streams is None:
-            self._streams = await asyncio.open_connection(self._host, self._port)
-        reader, writer = self._streams
+            self._streams = await asyncio.open_connection(self.host, self._port)
+        return self._streams
+
+    async def exchange(self, data: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to a whole request."""
+        _, writer = await self.opened()
         writer.write(data)
         await writer.drain()
+        return await self.reply()
+
+    async def reply(self) -> tuple[int, bytes]:
+        """Status and body of the next answer."""
+        reader, _ = await self.opened()
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+        _, found, rest = head.partition(b"content-length:")
+        length = int(rest.split(b"\r\n", 1)[0]) if found else 0
         return int(head.split(b" ", 2)[1]), await reader.readexactly(length)
 
 

@@ -45,6 +45,8 @@ DEFAULT_TOP_K = 50
 MAX_TOP_K = 128
 """Tokens that one may be drawn of; a search looks at so many a row at most."""
 MAX_TEMPERATURE = 10.0
+DEFAULT_DIVERSITY_PENALTY = 0.5
+MAX_DIVERSITY_PENALTY = 100.0
 MAX_SEED = 2**63 - 1
 
 
@@ -304,6 +306,11 @@ class SearchConfig:
         with_attention: Also return how much each target token attended to each source token.
         sampling: Draw beam_size hypotheses, each by itself, and return the best of them; None:
             search by beams.
+        num_groups: Groups that the beams are divided into, G, each searched by itself behind those
+            before it (Vijayakumar et al. 2016, "Diverse Beam Search", section 4); 1: none.
+        diversity_penalty: λ, what a token loses in the choice of a group for every hypothesis of
+            the groups before it that chose it at the same step; 0 without groups. Hypotheses are
+            summed up and scored without it.
     """
 
     beam_size: int = 4
@@ -315,6 +322,8 @@ class SearchConfig:
     with_alignment: bool = False
     with_attention: bool = False
     sampling: Sampling | None = None
+    num_groups: int = 1
+    diversity_penalty: float = 0.0
 
     def __post_init__(self) -> None:
         """Reject searches that cannot run, naming the value and the limit."""
@@ -335,6 +344,29 @@ class SearchConfig:
             f" ({self.beam_size}), as each of the beams may end",
         )
         _require_choice("stopping", self.stopping, StoppingRule)
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        num, penalty = self.num_groups, self.diversity_penalty
+        _require(num >= 1, f"num_groups is {num}; it must be at least 1")
+        _require(
+            self.beam_size % num == 0,
+            f"beam_size is {self.beam_size}; it must be a multiple of num_groups ({num})",
+        )
+        if num == 1:
+            _require(
+                penalty == 0.0, f"diversity_penalty is {penalty}; without num_groups it must be 0"
+            )
+            return
+        _require(
+            0.0 < penalty <= MAX_DIVERSITY_PENALTY,
+            f"diversity_penalty is {penalty}; with num_groups ({num}) it must be above 0 and at"
+            f" most {MAX_DIVERSITY_PENALTY}",
+        )
+        _require(
+            self.sampling is None,
+            f"num_groups is {num}; what is drawn (sampling) has no groups",
+        )
 
     @property
     def candidates(self) -> int:
@@ -348,11 +380,17 @@ class SearchConfig:
     def can_hold_phrases(self) -> bool:
         """Whether what a translation has to contain leaves a choice of the place.
 
-        One row alone would write it at once, and rows that are drawn are held to nothing.
+        One row alone would write it at once, and neither rows that are drawn nor groups are held
+        to anything.
         """
-        return self.beam_size > 1 and self.sampling is None
+        return self.beam_size > 1 and self.sampling is None and self.num_groups == 1
 
     @property
-    def num_starts(self) -> int:
-        """Rows that begin: one, whose children become the others, or all that are drawn."""
-        return 1 if self.sampling is None else self.beam_size
+    def group_size(self) -> int:
+        """Beams of each group; all of them where there are no groups."""
+        return self.beam_size // self.num_groups
+
+    @property
+    def start_stride(self) -> int:
+        """Every which row begins: a group's first one, whose children become the others, or all."""
+        return self.group_size if self.sampling is None else 1

@@ -78,7 +78,8 @@ class Decision:
 
     Attributes:
         ends: (S, C) bool, candidates that are finished hypotheses.
-        best: (S,) sum of log probabilities of the best running hypothesis; -inf when none is.
+        best: (S, G) sum of log probabilities of the best running hypothesis of each group of beams,
+            of which there is one if not `model.decode.choice` has divided them; -inf when none is.
         parents: (R,) int64, the row whose past this row continues; mostly itself.
         is_copy: (R,) bool, where `parents` is another row.
         tokens: (R,) int64, the token each row adds.
@@ -196,7 +197,10 @@ def force(continuations: RowContinuations, tokens: Tensor) -> RowContinuations:
 
 
 def best_candidates(
-    scores: Tensor, continuations: RowContinuations, groups: RowGroups
+    scores: Tensor,
+    continuations: RowContinuations,
+    groups: RowGroups,
+    costs: Tensor | None = None,
 ) -> Candidates:
     """The best C continuations of every sentence over all its beams.
 
@@ -204,15 +208,19 @@ def best_candidates(
         scores: (R,) sums of log probabilities so far.
         continuations: The best tokens of each row.
         groups: Which rows belong together.
+        costs: (R, M), what continuations lose in the choice, but not in their sums; None: nothing.
     """
     num_sentences, width = groups.rows.shape
     per_row = continuations.tokens.shape[1]
     sums = scores.unsqueeze(1) + continuations.log_probs  # (R, M)
-    sums = sums[groups.rows].masked_fill_(~groups.live.unsqueeze(-1), _IMPOSSIBLE)
+    values = sums if costs is None else sums - costs
+    values = values[groups.rows].masked_fill_(~groups.live.unsqueeze(-1), _IMPOSSIBLE)
     num = min(groups.max_candidates, width * per_row)
-    best, index = sums.view(num_sentences, width * per_row).topk(num, dim=-1)  # (S, C)
+    best, index = values.view(num_sentences, width * per_row).topk(num, dim=-1)  # (S, C)
     beams = index // per_row
     flat = groups.rows.gather(1, beams) * per_row + index % per_row
+    if costs is not None:
+        best = sums.flatten()[flat].masked_fill_(best == _IMPOSSIBLE, _IMPOSSIBLE)
     return Candidates(
         scores=best,
         log_probs=continuations.log_probs.flatten()[flat],
@@ -259,7 +267,7 @@ def decide(
     own = torch.arange(flat.shape[0], device=flat.device)
     return Decision(
         ends=ends,
-        best=scores[:, 0],
+        best=scores[:, :1],
         parents=torch.where(is_copy, parents, own),
         is_copy=is_copy,
         tokens=candidates.tokens.gather(1, index).flatten()[flat],

@@ -29,23 +29,25 @@ def hypothesis_score(log_prob: float, length: int, length_penalty: float) -> flo
 def stopping_rule(search: SearchConfig) -> StoppingRule:
     """The rule that applies, whatever was asked, where nothing waits for anything better.
 
-    Greedy search ends with its first EOS, and what is drawn when all of it has ended.
+    Greedy search, that of a group too, ends with its first EOS, and what is drawn when all of it
+    has ended.
     """
-    is_final = search.beam_size == 1 or search.sampling is not None
+    is_final = search.group_size == 1 or search.sampling is not None
     return "first" if is_final else search.stopping
 
 
 def num_required(search: SearchConfig) -> int:
-    """Finished hypotheses without which no rule stops."""
-    return search.num_hypotheses if stopping_rule(search) == "exact" else search.beam_size
+    """Finished hypotheses of each group without which no rule stops."""
+    is_exact = stopping_rule(search) == "exact"
+    return -(-search.num_hypotheses // search.num_groups) if is_exact else search.group_size
 
 
 def stop_threshold(search: SearchConfig, finished: Sequence[float]) -> float:
-    """What the running hypotheses have to pass for the search to go on.
+    """What the running hypotheses of a group have to pass for its search to go on.
 
     Args:
         search: The sentence's search.
-        finished: Scores of the kept finished hypotheses, best first.
+        finished: Scores of the kept finished hypotheses of the group, best first.
 
     Returns:
         Minus infinity while too few are finished, plus infinity once nothing can help.

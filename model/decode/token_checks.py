@@ -36,5 +36,12 @@ def _check_phrases(request: DecodeRequest, *, vocab_size: int, tokens: SpecialTo
             value=len(request.phrases),
             limit=0,
         )
+    if request.search.num_groups > 1:
+        raise InputError(
+            f"a sentence searched by {request.search.num_groups} groups of beams has"
+            f" {len(request.phrases)} phrases; it may have 0",
+            value=len(request.phrases),
+            limit=0,
+        )
     never = frozenset((tokens.eos_id, *tokens.suppressed_ids, *request.suppressed_ids))
     check_phrases(request.phrases, vocab_size=vocab_size, never=never)

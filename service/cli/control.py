@@ -1,14 +1,14 @@
-"""Flags by which a person controls translations: their beginning, their terms, and drawing.
+"""Flags by which a person controls translations: their beginning, their terms, and the search.
 
-Owns `--prefix`, `--glossary`, `--temperature`, `--top-k`, `--top-p` and `--seed`, and the file of a
-glossary.
+Owns `--prefix`, `--glossary`, `--temperature`, `--top-k`, `--top-p`, `--seed`, `--beam-groups` and
+`--diversity-penalty`, and the file of a glossary.
 """
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from model.config import DEFAULT_TOP_K, Sampling, SearchConfig
+from model.config import DEFAULT_DIVERSITY_PENALTY, DEFAULT_TOP_K, Sampling, SearchConfig
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import MAX_PREFIX_CHARACTERS, Control
 from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
@@ -38,6 +38,18 @@ def add_control_arguments(parser: argparse.ArgumentParser) -> None:
         "--top-p", type=float, help="draw of the fewest tokens whose probabilities sum up to this"
     )
     parser.add_argument("--seed", type=int, help="of what is drawn (0)")
+    parser.add_argument(
+        "--beam-groups",
+        type=int,
+        help="divide the beam into so many groups, each of which avoids what those before it have"
+        " just written; --beam-size is a multiple of it",
+    )
+    parser.add_argument(
+        "--diversity-penalty",
+        type=float,
+        help="what a token costs a group for each hypothesis of those before it that has just"
+        f" chosen it ({DEFAULT_DIVERSITY_PENALTY})",
+    )
 
 
 def drawn(search: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:
@@ -54,6 +66,26 @@ def drawn(search: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:
     if set(asked) == {"seed"}:
         raise ConfigError("--seed needs --temperature, --top-k or --top-p: nothing is drawn")
     return replace(search, sampling=Sampling(**asked))
+
+
+def divided(search: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:
+    """The search, by groups of beams where flags ask for them.
+
+    Raises:
+        ConfigError: The beam cannot be divided so.
+    """
+    num, penalty = arguments.beam_groups, arguments.diversity_penalty
+    if num is None and penalty is None:
+        return search
+    if num is None or num < 2:
+        given = "is not given" if num is None else f"is {num}"
+        raise ConfigError(f"--beam-groups {given}; a beam is divided into at least 2 groups")
+    if search.beam_size % num:
+        raise ConfigError(
+            f"--beam-size is {search.beam_size}; it must be a multiple of --beam-groups ({num})"
+        )
+    penalty = DEFAULT_DIVERSITY_PENALTY if penalty is None else penalty
+    return replace(search, num_groups=num, diversity_penalty=penalty)
 
 
 def chosen_control(arguments: argparse.Namespace) -> Control:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import Control
-from service.cli.control import add_control_arguments, chosen_control, drawn
+from service.cli.control import add_control_arguments, chosen_control, divided, drawn
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
     add_format_argument,
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The languages, the search or what is wanted of it are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
-    search = drawn(chosen_search(arguments), arguments)
+    search = divided(drawn(chosen_search(arguments), arguments), arguments)
     control = chosen_control(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     source = _chosen_input(arguments)

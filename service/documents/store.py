@@ -21,6 +21,7 @@ import msgspec
 
 from model.errors import ConfigError
 from model.text.constraints.glossary import Entry, Glossary
+from service import sqlite
 from service.documents.jobs import DocumentJob
 
 _DATABASE = "jobs.sqlite3"
@@ -123,7 +124,7 @@ class JobStore:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if self._is_temporary:
                 os.pwrite(self._lock, _MARK, 0)
-            self._database = self._opened()
+            self._database = sqlite.opened(self.folder / _DATABASE, _make_table)
         except (OSError, sqlite3.Error) as error:
             os.close(self._lock)
             reason = "another server uses it" if isinstance(error, BlockingIOError) else str(error)
@@ -139,20 +140,6 @@ class JobStore:
         _traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _opened(self) -> sqlite3.Connection:
-        """The database; of another version nothing is kept, as jobs do not live long."""
-        database = sqlite3.connect(
-            self.folder / _DATABASE, isolation_level=None, check_same_thread=False
-        )
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        (version,) = database.execute("PRAGMA user_version").fetchone()
-        if version != _SCHEMA:
-            database.execute("DROP TABLE IF EXISTS jobs")
-            database.execute(f"PRAGMA user_version = {_SCHEMA}")
-        database.execute("CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, job TEXT NOT NULL)")
-        return database
 
     def close(self) -> None:
         """Give the folder back; one that was made for this server goes."""
@@ -197,6 +184,15 @@ class JobStore:
         """Forget a job and its files."""
         self._database.execute("DELETE FROM jobs WHERE id = ?", (job_id,))
         shutil.rmtree(self.files(job_id).folder, ignore_errors=True)
+
+
+def _make_table(database: sqlite3.Connection) -> None:
+    """The table of jobs; of another version nothing is kept, as jobs do not live long."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version != _SCHEMA:
+        database.execute("DROP TABLE IF EXISTS jobs")
+        database.execute(f"PRAGMA user_version = {_SCHEMA}")
+    database.execute("CREATE TABLE IF NOT EXISTS jobs (id TEXT PRIMARY KEY, job TEXT NOT NULL)")
 
 
 def remove_leftovers() -> None:

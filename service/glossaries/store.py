@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from model.errors import ConfigError
 from model.text.constraints.glossary import Glossary
+from service import sqlite
 from service.errors import Problem, RequestError, invalid
 from service.glossaries.entries import (
     MAX_ENTRIES,
@@ -333,17 +334,8 @@ def _opened(path: Path | None) -> sqlite3.Connection:
     if path is not None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    database = sqlite3.connect(path or ":memory:", isolation_level=None, check_same_thread=False)
-    try:
-        database.execute("BEGIN IMMEDIATE")
-        _make_tables(database)
-        database.execute("COMMIT")
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.Error:
-        database.close()
-        raise
+    database = sqlite.opened(path, _make_tables)
+    database.execute("PRAGMA foreign_keys = ON")
     return database
 
 

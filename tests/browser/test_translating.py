@@ -126,6 +126,7 @@ def test_the_word_map_has_a_row_for_every_word(new_page: Any) -> None:
     page = new_page()
     write(page, GERMAN, source="de", target="en")
     page.click("#word-map summary")
+    page.wait_for_selector(".map tbody th")
     words = page.locator("#output .word").all_text_contents()
     assert page.locator(".map tbody th").all_text_contents() == words
     assert page.locator(".map td[class^=level-]").count() >= len(words) - 1

@@ -99,6 +99,14 @@ def test_what_no_model_has_is_accepted_and_said(client: httpx.Client) -> None:
         ({"top_p": 1.5}, "top_p is 1.5; it must be at most 1"),
         ({"seed": -1, "top_k": 2}, "seed is -1; it must be at least 0"),
         ({"seed": 1}, "seed needs temperature, top_k or top_p"),
+        ({"beam_groups": 1}, "beam_groups is 1; it must be at least 2"),
+        ({"beam_groups": 17}, "beam_groups is 17; it must be at most 16"),
+        ({"beam_groups": 3, "beam_size": 4}, "beam_size is 4; it must be a multiple of"),
+        ({"beam_groups": 7, "alternatives": 14}, "beam_groups is 7; of equally large groups"),
+        ({"beam_groups": 2, "top_k": 3}, "beam_groups is 2; what is drawn"),
+        ({"diversity_penalty": 1.0}, "diversity_penalty is 1.0; it needs beam_groups"),
+        ({"diversity_penalty": 0, "beam_groups": 2}, "diversity_penalty is 0; it must be above 0"),
+        ({"diversity_penalty": 101, "beam_groups": 2}, "diversity_penalty is 101; it must be at"),
         ({"formality": "rude"}, "formality is rude; it must be default, more"),
         ({"glossary": [{"source": "a", "target": "b"}] * 501}, "glossary has"),
         ({"glossary": [{"source": "", "target": "b"}]}, "glossary[0].source has 0 characters"),
@@ -130,6 +138,26 @@ def test_with_diversity_alternatives_differ_more(client: httpx.Client) -> None:
     assert len(far) == len(set(far)) == 4
     assert shared(far) <= shared(near)
     assert _post(client, diversity=1.5).json()["error"].startswith("diversity is 1.5; it must be")
+
+
+def test_groups_of_beams_give_alternatives_that_begin_otherwise(client: httpx.Client) -> None:
+    values = {"alternatives": 3, "beam_groups": 4, "diversity_penalty": 100.0}
+    (translation,) = _ok(client, **values)["translations"]
+    texts = [translation["text"], *translation["alternatives"]]
+    assert len(set(texts)) == 4
+    beside = [TEXT, "The cat sees the river. " * 3, "Thank you."]
+    assert _ok(client, texts=beside, **values)["translations"][0] == translation
+
+
+def test_the_beam_of_groups_is_raised_to_a_multiple_of_them(client: httpx.Client) -> None:
+    given = _ok(client, beam_groups=3, beam_size=6, alternatives=4)
+    assert given["translations"] == _ok(client, beam_groups=3, alternatives=4)["translations"]
+
+
+def test_terms_are_kept_where_beams_are_divided(client: httpx.Client) -> None:
+    glossary = [{"source": "cat", "target": "Qīng 7"}]
+    (translation,) = _ok(client, glossary=glossary, beam_groups=2)["translations"]
+    assert "Qīng 7" in translation["text"]
 
 
 def test_terms_of_a_page_are_translated_inside_their_elements(client: httpx.Client) -> None:

@@ -75,6 +75,7 @@ def launch_all(launcher: CompiledLauncher, dtype: torch.dtype) -> None:
         with_suppressed=False,
         with_sampling=False,
         num_phrase_tokens=0,
+        num_groups=1,
         by_kernels=True,
     )
     choice.search(found, tables, bucket, sources=None, eos_id=1)

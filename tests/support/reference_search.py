@@ -36,7 +36,7 @@ def of_transformer(transformer: Transformer) -> NextLogProbs:
     return next_log_probs
 
 
-def _may_stop(
+def may_stop(
     search: SearchConfig, finished: list[ReferenceHypothesis], running_sum: float, length: int
 ) -> bool:
     """Whether a running hypothesis with `length` tokens and this sum cannot matter any more."""
@@ -165,7 +165,7 @@ def reference_search(
         running.sort(key=lambda hypothesis: -hypothesis[0])
         finished.sort(key=lambda hypothesis: (hypothesis.num_missed, -hypothesis.score))
         del finished[search.beam_size :]
-        if not running or _may_stop(search, finished, running[0][0], length):
+        if not running or may_stop(search, finished, running[0][0], length):
             return finished[: search.num_hypotheses]
 
 

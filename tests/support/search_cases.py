@@ -13,6 +13,7 @@ from model.decode.backends.base import Backend
 from model.decode.backends.opening import Network, open_backend
 from model.decode.session import DecodeRequest, DecodingSession, Hypothesis, SessionLimits
 from model.nn.transformer import Transformer
+from support.reference_groups import reference_groups
 from support.reference_search import (
     NextLogProbs,
     ReferenceHypothesis,
@@ -162,6 +163,23 @@ def with_sampling(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
     return with_forced(rng, drawn)
 
 
+def with_groups(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """One in three the same, else by groups of beams; now and then behind a forced beginning."""
+    if rng.random() < 0.33:
+        return request
+    num_groups, group_size = rng.choice([(2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (5, 1)])
+    beam_size = num_groups * group_size
+    search = replace(
+        request.search,
+        beam_size=beam_size,
+        num_hypotheses=rng.randint(1, beam_size),
+        num_candidates=rng.choice([None, 2 * beam_size + 3]),
+        num_groups=num_groups,
+        diversity_penalty=rng.choice([0.3, 1.0, 4.0]),
+    )
+    return with_forced(rng, structs.replace(request, search=search))
+
+
 def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
     rows = sum(request.search.beam_size for request in requests)
     return rows <= session.free_rows and len(requests) <= session.free_slots
@@ -211,6 +229,16 @@ def expected_of(
     suppressed_ids, forced_ids = request.suppressed_ids, request.forced_ids
     if request.search.sampling is not None:
         return reference_sample(
+            network,
+            tokens,
+            source,
+            prefix,
+            request.search,
+            suppressed_ids=suppressed_ids,
+            forced_ids=forced_ids,
+        )
+    if request.search.num_groups > 1:
+        return reference_groups(
             network,
             tokens,
             source,

@@ -215,6 +215,9 @@ class CheckedSession {
     require(settings.num_candidates >= 2 * settings.beam_size && settings.num_hypotheses >= 1 &&
                 settings.num_hypotheses <= settings.beam_size,
             "a search is impossible");
+    require(settings.num_groups >= 1 && settings.beam_size % settings.num_groups == 0 &&
+                (settings.num_groups == 1 || (sampling.temperature == 0 && request.phrases.empty())),
+            "beams cannot be divided so");
   }
 
   void check_phrases(const Request& request) const {

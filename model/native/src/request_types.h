@@ -61,6 +61,8 @@ class RequestTypes {
     settings.rule = rule_of(stopping_.of<std::string>(search));
     settings.with_alignment = with_alignment_.of<bool>(search);
     settings.sampling = read_sampling(search);
+    settings.num_groups = num_groups_.of<int>(search);
+    settings.diversity_penalty = diversity_penalty_.of<double>(search);
     Request request{};
     request.name = name;
     request.slot = slot;
@@ -102,6 +104,7 @@ class RequestTypes {
       search_{"search"}, candidates_{"candidates"}, num_hypotheses_{"num_hypotheses"},
       max_length_{"max_length"}, length_penalty_{"length_penalty"}, stopping_{"stopping"},
       with_alignment_{"with_alignment"}, forced_ids_{"forced_ids"}, phrases_{"phrases"}, sampling_{"sampling"},
+      num_groups_{"num_groups"}, diversity_penalty_{"diversity_penalty"},
       temperature_{"temperature"}, top_k_{"top_k"}, top_p_{"top_p"}, seed_{"seed"};
   py::module_ module_ = py::module_::import("model.request");
   py::object hypothesis_ = module_.attr("Hypothesis"), finished_ = module_.attr("FinishedSentence");

@@ -25,11 +25,15 @@ Search::Search(SearchSettings settings, SpecialTokens tokens,
       states_(phrases_.empty() ? 0 : rows.size()) {
   if (tokens_.forced_first >= 0) forced_.push_back(tokens_.forced_first);
   forced_.insert(forced_.end(), forced.begin(), forced.end());
-  if (settings_.beam_size == 1 || is_sampled()) settings_.rule = StoppingRule::kFirst;
+  const int group_size = settings_.group_size();
+  if (group_size == 1 || is_sampled()) settings_.rule = StoppingRule::kFirst;
   for (const int row : rows) {
     beams_.push_back({row, prefix[0], 0.0f, is_sampled() ? 0.0 : -kInfinity});
   }
-  beams_[0].score = 0.0;
+  for (int first = 0; first < settings_.beam_size; first += group_size) {
+    beams_[first].score = 0.0;
+    groups_.push_back({first, {}, false});
+  }
 }
 
 // The cap costs nothing and ends the hypothesis; nor does anything else cost that is forced.
@@ -62,6 +66,31 @@ void Search::gather(const float* log_probs, const std::int64_t* tokens, int num)
     tokens += num;
   }
   rank(settings_.num_candidates);
+}
+
+// As `gather` for one group of several: what the groups before it have chosen costs it in the choice,
+// but not in the sum. Other rows' numbers stand before its own.
+void Search::gather_next_to(const Group& group, const float* log_probs, const std::int64_t* tokens,
+                            int num) {
+  const std::int64_t forced = forced_token();
+  candidates_.clear();
+  for (int beam = group.first; beam < group.first + settings_.group_size(); ++beam) {
+    const double score = beams_[beam].score;
+    if (!(score > -kInfinity)) continue;
+    for (int i = 0; i < (forced == kFree ? num : 0); ++i) {
+      const double times = std::count(chosen_.begin(), chosen_.end(), tokens[i]);
+      const double sum = score + log_probs[i];
+      const double value = sum - times * settings_.diversity_penalty;
+      if (sum > -kInfinity) candidates_.push_back({value, log_probs[i], beam, tokens[i]});
+    }
+    if (forced != kFree) candidates_.push_back({score, 0.0f, beam, forced});
+    log_probs += num;
+    tokens += num;
+  }
+  rank(settings_.num_candidates / settings_.num_groups);
+  for (Candidate& candidate : candidates_) {
+    candidate.score = beams_[candidate.beam].score + candidate.log_prob;
+  }
 }
 
 // The best `limit` candidates, best first.
@@ -129,37 +158,64 @@ void Search::take_turns() {
 
 bool Search::advance(const float* log_probs, const std::int64_t* tokens, int num,
                      const float* wanted, Pasts& pasts) {
-  if (phrases_.empty() || forced_token() != kFree) {
-    gather(log_probs, tokens, num);
+  if (settings_.num_groups == 1) {
+    if (phrases_.empty() || forced_token() != kFree) {
+      gather(log_probs, tokens, num);
+    } else {
+      gather_held(log_probs, tokens, num, wanted);
+    }
+    divide(groups_[0], pasts);
   } else {
-    gather_held(log_probs, tokens, num, wanted);
+    chosen_.clear();
+    for (Group& group : groups_) {
+      const auto begin = beams_.begin() + group.first, end = begin + settings_.group_size();
+      const auto num_rows = std::count_if(
+          begin, end, [](const Beam& beam) { return beam.score > -kInfinity; });
+      gather_next_to(group, log_probs, tokens, num);
+      divide(group, pasts);
+      for (const Candidate& survivor : survivors_) chosen_.push_back(survivor.token);
+      log_probs += num_rows * num;
+      tokens += num_rows * num;
+    }
   }
-  const std::size_t beam_size = settings_.beam_size;
+  ++position_;
+  return std::all_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.is_over; });
+}
+
+// Candidates into those that end, those that go on, and those that are dropped.
+void Search::divide(Group& group, Pasts& pasts) {
+  const std::size_t group_size = settings_.group_size();
   survivors_.clear();
   for (std::size_t rank = 0; rank < candidates_.size(); ++rank) {
     const Candidate& candidate = candidates_[rank];
     const bool is_end = candidate.token == tokens_.eos && num_generated() >= 0;
     if (is_end) {
-      if (rank < beam_size) finish(candidate, pasts);
-    } else if (survivors_.size() < beam_size) {
+      if (rank < group_size && !group.is_over) finish(candidate, group, pasts);
+    } else if (survivors_.size() < group_size) {
       survivors_.push_back(candidate);
     }
   }
-  if (!phrases_.empty()) {
+  if (!phrases_.empty() || settings_.num_groups > 1) {
     std::stable_sort(survivors_.begin(), survivors_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
   }
-  seat(survivors_, pasts);
-  ++position_;
-  if (num_generated() < 1) return false;
-  const double best = survivors_.empty() ? -kInfinity : survivors_[0].score;
-  return best / std::pow(bound_length(num_generated()), settings_.length_penalty) <= threshold();
+  seat(survivors_, group, pasts);
+  if (is_over(group, num_generated() + 1)) group.is_over = true;
 }
 
-void Search::finish(const Candidate& candidate, const Pasts& pasts) {
+// Whether what survives of a group, with so many tokens, cannot matter any more.
+bool Search::is_over(const Group& group, int num_generated) const {
+  if (num_generated < 1) return false;
+  const double best = survivors_.empty() ? -kInfinity : survivors_[0].score;
+  const double length = bound_length(num_generated);
+  return best / std::pow(length, settings_.length_penalty) <= threshold(group);
+}
+
+void Search::finish(const Candidate& candidate, Group& group, const Pasts& pasts) {
+  std::vector<Hypothesis>& finished = group.finished;
   const int length = num_generated() + 1;
   const double score = candidate.score / std::pow(length, settings_.length_penalty);
-  const std::size_t limit = settings_.beam_size;
+  const std::size_t limit = settings_.group_size();
   const int num_missed =
       phrases_.empty() ? 0 : phrases_.num_missed(states_[candidate.beam]);
   const auto is_behind = [&](const Hypothesis& other) {
@@ -167,20 +223,20 @@ void Search::finish(const Candidate& candidate, const Pasts& pasts) {
     return !(score > other.score);
   };
   // What is not better would be put in behind the last and dropped at once: this saves its trail.
-  if (finished_.size() == limit && is_behind(finished_.back())) return;
+  if (finished.size() == limit && is_behind(finished.back())) return;
   const int begin = prefix_length_;
   Hypothesis hypothesis{pasts.trail(beams_[candidate.beam].row, begin, position_ + 1,
                                     settings_.with_alignment),
                         score, length == settings_.max_length, num_missed};
   hypothesis.trail.log_probs.push_back(candidate.log_prob);
-  const auto place = std::partition_point(finished_.begin(), finished_.end(), is_behind);
-  finished_.insert(place, std::move(hypothesis));
-  if (finished_.size() > limit) finished_.pop_back();
+  const auto place = std::partition_point(finished.begin(), finished.end(), is_behind);
+  finished.insert(place, std::move(hypothesis));
+  if (finished.size() > limit) finished.pop_back();
 }
 
 // Gives every survivor a row. The first child of a beam stays; the others take the places that
 // nobody stays in, and copy the past they continue.
-void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
+void Search::seat(const std::vector<Candidate>& survivors, const Group& group, Pasts& pasts) {
   // No token of the prefix is in a phrase.
   const std::vector<PhraseState> before = num_generated() < 0 ? std::vector<PhraseState>{} : states_;
   const auto sit = [&](std::size_t place, const Candidate& candidate) {
@@ -189,7 +245,7 @@ void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
     beams_[place].score = candidate.score;
     if (!before.empty()) states_[place] = phrases_.after(before[candidate.beam], candidate.token);
   };
-  for (Beam& beam : beams_) beam.score = -kInfinity;
+  for (int i = 0; i < settings_.group_size(); ++i) beams_[group.first + i].score = -kInfinity;
   movers_.clear();
   for (const Candidate& candidate : survivors) {
     if (beams_[candidate.beam].score > -kInfinity) {
@@ -198,7 +254,7 @@ void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
       sit(candidate.beam, candidate);
     }
   }
-  std::size_t place = 0;
+  std::size_t place = group.first;
   for (const Candidate& mover : movers_) {
     while (beams_[place].score > -kInfinity) ++place;
     pasts.copy(beams_[mover.beam].row, beams_[place].row, position_ + 1);
@@ -207,11 +263,13 @@ void Search::seat(const std::vector<Candidate>& survivors, Pasts& pasts) {
 }
 
 // What running hypotheses have to pass for the search to go on.
-double Search::threshold() const {
+double Search::threshold(const Group& group) const {
   const bool is_exact = settings_.rule == StoppingRule::kExact;
-  const std::size_t required = is_exact ? settings_.num_hypotheses : settings_.beam_size;
-  if (finished_.size() < required) return -kInfinity;
-  return settings_.rule == StoppingRule::kFirst ? kInfinity : finished_[required - 1].score;
+  const int num_groups = settings_.num_groups;
+  const std::size_t required = is_exact ? (settings_.num_hypotheses + num_groups - 1) / num_groups
+                                        : settings_.group_size();
+  if (group.finished.size() < required) return -kInfinity;
+  return settings_.rule == StoppingRule::kFirst ? kInfinity : group.finished[required - 1].score;
 }
 
 // The length at which a running hypothesis is judged.
@@ -222,10 +280,27 @@ double Search::bound_length(int num_generated) const {
   return is_exact ? num_generated + 1 : num_generated;
 }
 
+// In turn the best of each group, the best of these first, and none twice.
 std::vector<Hypothesis> Search::take_hypotheses() {
   const std::size_t limit = settings_.num_hypotheses;
-  if (finished_.size() > limit) finished_.resize(limit);
-  return std::move(finished_);
+  std::vector<Hypothesis> taken;
+  for (int rank = 0; rank < settings_.group_size(); ++rank) {
+    std::vector<Hypothesis*> turn;
+    for (Group& group : groups_) {
+      if (rank < static_cast<int>(group.finished.size())) turn.push_back(&group.finished[rank]);
+    }
+    std::stable_sort(turn.begin(), turn.end(),
+                     [](const Hypothesis* a, const Hypothesis* b) { return a->score > b->score; });
+    for (Hypothesis* one : turn) {
+      const auto is_same = [&](const Hypothesis& other) {
+        return groups_.size() > 1 && other.trail.tokens == one->trail.tokens;
+      };
+      if (taken.size() < limit && std::none_of(taken.begin(), taken.end(), is_same)) {
+        taken.push_back(std::move(*one));
+      }
+    }
+  }
+  return taken;
 }
 
 }  // namespace dragoman

@@ -1,7 +1,8 @@
 // Beam search of one sentence: which hypotheses go on, in which rows, and when it is over.
 //
-// The rules are those of model/decode/scoring.py and model/decode/beam_search.py. Children stay in their
-// parent's row; a second child takes a row that nobody claims.
+// The rules are those of model/decode/scoring.py, model/decode/beam_search.py and, where beams are divided
+// into groups, model/decode/choice.py. Children stay in their parent's row; a second child takes a row of
+// the group that nobody claims.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,10 @@ struct SearchSettings {
   StoppingRule rule;
   bool with_alignment;
   Sampling sampling;
+  int num_groups = 1;
+  double diversity_penalty = 0.0;  // of a token, for each hypothesis of an earlier group that chose it
+
+  int group_size() const { return beam_size / num_groups; }
 };
 
 // Tokens that search treats apart; -1 is none.
@@ -90,17 +95,29 @@ class Search {
     std::int64_t token;
   };
 
+  // Beams that are searched by themselves: those from `first` on. All of them are one group where they
+  // are not divided.
+  struct Group {
+    int first;
+    std::vector<Hypothesis> finished;  // the best of them, best first
+    bool is_over;                      // it runs on only until the others are
+  };
+
   int num_generated() const { return position_ - (prefix_length_ - 1); }
   bool is_sampled() const { return settings_.sampling.temperature > 0.0; }
   std::int64_t forced_token() const;
   void gather(const float* log_probs, const std::int64_t* tokens, int num);
+  void gather_next_to(const Group& group, const float* log_probs, const std::int64_t* tokens,
+                      int num);
   void gather_held(const float* log_probs, const std::int64_t* tokens, int num,
                    const float* wanted);
   void take_turns();
   void rank(std::size_t limit);
-  void finish(const Candidate& candidate, const Pasts& pasts);
-  void seat(const std::vector<Candidate>& survivors, Pasts& pasts);
-  double threshold() const;
+  void divide(Group& group, Pasts& pasts);
+  void finish(const Candidate& candidate, Group& group, const Pasts& pasts);
+  void seat(const std::vector<Candidate>& survivors, const Group& group, Pasts& pasts);
+  bool is_over(const Group& group, int num_generated) const;
+  double threshold(const Group& group) const;
   double bound_length(int num_generated) const;
 
   SearchSettings settings_;
@@ -108,7 +125,8 @@ class Search {
   int prefix_length_;
   std::vector<std::int64_t> forced_;  // by position: the prefix, and what is chosen behind it
   std::vector<Beam> beams_;
-  std::vector<Hypothesis> finished_;
+  std::vector<Group> groups_;
+  std::vector<std::int64_t> chosen_;  // at this step, by the groups before; kept for its memory
   std::vector<Candidate> candidates_, survivors_, movers_;  // kept for their memory
   Phrases phrases_;
   std::vector<PhraseState> states_;  // by beam; none without phrases

@@ -38,6 +38,8 @@ _OTHER_STAND_INS = ("API", "PDF", "Python", "Google", "NASA", "IBM", "HTML", "Li
 # Numbers of two digits for those that a network loses.
 _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
+# Where a word of the source may be divided; a translation has other words.
+_SOFT_HYPHEN = "\xad"
 _MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
 _STRETCH = re.compile(r"\w+|[^\w\s]")
 # What a stretch between two marks does not begin with.
@@ -256,7 +258,7 @@ class Tries:
     def _segment(self, text: str, pair: LanguagePair, *, num_tries: int = 0) -> Segment:
         source_ids: tuple[int, ...] = ()
         if any(map(str.isalpha, text)):
-            source_ids = tuple(self._tokenizer.encode(text, pair))
+            source_ids = tuple(self._tokenizer.encode(text.replace(_SOFT_HYPHEN, ""), pair))
         if len(source_ids) == self._tokenizer.num_source_extras(pair):
             source_ids = ()
         return Segment(text=text, source_ids=source_ids, num_tries=num_tries)
@@ -278,6 +280,7 @@ class Tries:
             character
             for character in set(outside)
             if not (character.isascii() or (is_wide_source and character.isalpha()))
+            and character != _SOFT_HYPHEN
             and not rare_ids.isdisjoint(self._tokenizer.encode(character, pair))
         }
         spans = [match for match in _STRETCH.finditer(outside) if not rare.isdisjoint(match[0])]

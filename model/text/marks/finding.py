@@ -51,9 +51,23 @@ _EMOJI = (
     rf"|[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u25aa-\u25fe\u3030\u303d\u3297\u3299]\ufe0f"
     rf"|{_EMOJI_BASE}{_EMOJI_TAIL}{{0,8}}(?:\u200d[^\s\w]{_EMOJI_TAIL}{{0,8}}){{0,8}})"
 )
+# What nobody sees and most vocabularies lose: control characters, marks of direction, a joiner of
+# words and a space without width, but where a script has it between all its words.
+_INVISIBLE = (
+    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u061c\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff"
+)
+_CONTROL = (
+    rf"\x1b\[[0-9;?]{{0,20}}[A-Za-z]|[{_INVISIBLE}]"
+    r"|(?<![\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff])\u200b"
+)
 _URL_CHARACTER = "[A-Za-z0-9\u00c0-\u024f_.~!$&'*+,;=:@%/?#-]"
+# Letters of other scripts belong to an address where it goes on or ends behind them: in Chinese a
+# sentence may go on without a space.
+_URL_LETTERS = (
+    r"(?<=[/=_.?&+,-])[^\W\x00-\x7f]{1,60}+(?=[/?&=#._-]\w|[.,;:!?]{0,3}(?:\s|$|[)\]>\"']))"
+)
 _URL_REST = (
-    rf"(?:{_URL_CHARACTER}|\([A-Za-z0-9_.~!$&'*+,;=:@%/?#-]{{0,200}}\)"
+    rf"(?:{_URL_CHARACTER}|{_URL_LETTERS}|\([A-Za-z0-9_.~!$&'*+,;=:@%/?#-]{{0,200}}\)"
     r"|\[[^\s\[\]]{0,100}\]|\{[\w.]{0,60}\})++"
 )
 _NAME = "[A-Za-z0-9_-]{1,64}+"
@@ -154,6 +168,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     ("emoji", rf"{_EMOJI}++"),
+    ("emoji", _CONTROL),
     ("code", WORD_CODES),
 )
 _MARK = re.compile(
@@ -164,6 +179,7 @@ _HINT = re.compile(
     r"[{%$<&`@#\\*_~\[\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55\U0001f000-\U0001faff]"
     r"|[A-Za-z0-9][./][A-Za-z0-9]|(?<!\w)\.{0,2}/\w|:[\w/:]|--[A-Za-z]|\|"
     r"|(?m:^[ \t]*+[>+\u2022\u2013-][ \t])|[\U00100000-\U0010fffd]"
+    rf"|[{_INVISIBLE}\u200b]"
 )
 _LEAD = re.compile(
     r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",

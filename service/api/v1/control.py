@@ -1,7 +1,7 @@
 """Fields of `POST /v1/translate` by which a caller controls a translation.
 
-Owns beginnings, terms and drawing: their description, their limits, and what becomes of them. The
-other fields are `service.api.v1.request`.
+Owns beginnings, terms, drawing and groups of beams: their description, their limits, and what
+becomes of them. The other fields are `service.api.v1.request`.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,20 @@ from pydantic import (
     ValidationError,
 )
 
-from model.config import DEFAULT_TOP_K, MAX_TEMPERATURE, MAX_TOP_K, Sampling
+from model.config import (
+    DEFAULT_DIVERSITY_PENALTY,
+    DEFAULT_TOP_K,
+    MAX_DIVERSITY_PENALTY,
+    MAX_TEMPERATURE,
+    MAX_TOP_K,
+    Sampling,
+)
 from model.text.constraints.control import MAX_PREFIX_CHARACTERS
 from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
 from model.text.pipeline import without_surrogates
 from model.text.sentences.segmenter import LINE_BREAKS
 from service.api.v1.validation import request_error
+from service.bounds import MAX_BEAM_SIZE
 from service.errors import invalid
 
 _MAX_JSON_SEED = 2**53 - 1  # integers that every JSON parser keeps
@@ -56,7 +64,7 @@ _ENTRIES: TypeAdapter[list[GlossaryEntry]] = TypeAdapter(
 
 
 class ControlFields(BaseModel):
-    """How a translation begins, what its terms are, and whether it is drawn."""
+    """How a translation begins, what its terms are, and how it is drawn or searched for."""
 
     target_prefix: Text | list[Text] | None = Field(
         default=None,
@@ -105,6 +113,23 @@ class ControlFields(BaseModel):
         description="How much alternatives differ from the translation and from each other: 0 gives"
         " the likeliest, 1 those that differ most. The beam is widened for it.",
     )
+    beam_groups: int | None = Field(
+        default=None,
+        ge=2,
+        le=MAX_BEAM_SIZE,
+        description="Search by so many groups of beams, each of which avoids what those before it"
+        " have just written (diverse beam search). `beam_size` is that of all groups together, and"
+        " a multiple of it. Alternatives are the best of each group, then the second of each.",
+    )
+    diversity_penalty: float | None = Field(
+        default=None,
+        gt=0.0,
+        le=MAX_DIVERSITY_PENALTY,
+        allow_inf_nan=False,
+        description="What a token costs a group, as a log probability, for each hypothesis of the"
+        f" groups before it that has just chosen it: by default {DEFAULT_DIVERSITY_PENALTY}. Scores"
+        " are without it.",
+    )
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = Field(
         default=None,
         description="Accepted, and without effect: no model here has forms of address to choose"
@@ -131,6 +156,29 @@ class ControlFields(BaseModel):
             top_p=1.0 if self.top_p is None else self.top_p,
             seed=self.seed or 0,
         )
+
+    def groups(self) -> tuple[int, float]:
+        """How many groups of beams there are, and their penalty; 1 and 0 where none are asked for.
+
+        Raises:
+            RequestError: A 400: a penalty without groups, or groups of what is drawn.
+        """
+        num, penalty = self.beam_groups, self.diversity_penalty
+        if num is None:
+            if penalty is not None:
+                raise invalid(
+                    f"diversity_penalty is {penalty}; it needs beam_groups, and there are none",
+                    value=penalty,
+                    limit="beam_groups",
+                )
+            return 1, 0.0
+        if self.sampling() is not None:
+            raise invalid(
+                f"beam_groups is {num}; what is drawn (temperature, top_k, top_p) has none",
+                value=num,
+                limit=0,
+            )
+        return num, DEFAULT_DIVERSITY_PENALTY if penalty is None else penalty
 
     def prefixes(self, num_texts: int) -> tuple[str, ...]:
         """The beginning of each text's translation; empty where none was asked for.

@@ -208,8 +208,7 @@ def _job(
     if fields.attention:
         _check_at_most("attention: characters", sum(map(len, texts)), MAX_ATTENTION_CHARACTERS)
     sampling = fields.sampling()
-    default = settings.beam_size if sampling is None else 1
-    beam_size = default if fields.beam_size is None else fields.beam_size
+    num_groups, diversity_penalty = fields.groups()
     penalty = settings.length_penalty if fields.length_penalty is None else fields.length_penalty
     seconds = settings.timeout_seconds if fields.timeout_seconds is None else fields.timeout_seconds
     _check_at_most("timeout_seconds", seconds, settings.max_timeout_seconds)
@@ -219,7 +218,7 @@ def _job(
         texts=texts,
         route=chosen.route,
         by_source=chosen.by_source,
-        beam_size=_widened(search_beam(beam_size, fields.alternatives, settings), fields, settings),
+        beam_size=_beam(fields, settings, num_groups=num_groups),
         length_penalty=penalty,
         num_alternatives=fields.alternatives,
         max_length=fields.max_length,
@@ -232,6 +231,8 @@ def _job(
         glossary=fields.terms(),
         sampling=sampling,
         diversity=fields.diversity if fields.alternatives else 0.0,
+        num_groups=num_groups,
+        diversity_penalty=diversity_penalty,
         markup=_markup(fields),
     )
 
@@ -253,6 +254,35 @@ def _markup(fields: TranslateRequest) -> Markup | None:
             inline_elements=frozenset(fields.non_splitting_tags),
         ),
     )
+
+
+def _beam(fields: TranslateRequest, settings: Settings, *, num_groups: int) -> int:
+    """Hypotheses kept at every step, of all groups.
+
+    Raises:
+        RequestError: A 400: there would be more than the server allows, or groups would not be
+            equally large.
+    """
+    default = settings.beam_size if fields.sampling() is None else 1
+    asked = default if fields.beam_size is None else fields.beam_size
+    beam_size = search_beam(asked, fields.alternatives, settings)
+    if num_groups == 1:
+        return _widened(beam_size, fields, settings)
+    if fields.beam_size is not None and fields.beam_size % num_groups:
+        raise invalid(
+            f"beam_size is {fields.beam_size}; it must be a multiple of beam_groups ({num_groups})",
+            value=fields.beam_size,
+            limit=num_groups,
+        )
+    beam_size = -(-beam_size // num_groups) * num_groups
+    if beam_size > settings.max_beam_size:
+        raise invalid(
+            f"beam_groups is {num_groups}; of equally large groups the beam would be {beam_size},"
+            f" and it must be at most {settings.max_beam_size}",
+            value=beam_size,
+            limit=settings.max_beam_size,
+        )
+    return beam_size
 
 
 def _widened(beam_size: int, fields: TranslateRequest, settings: Settings) -> int:

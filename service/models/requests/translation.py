@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 
-from model.config import Sampling, StoppingRule
+from model.config import Sampling, SearchConfig, StoppingRule
 from model.documents.document import DocumentOptions
 from model.request import Hypothesis
 from model.text.constraints.control import Control
@@ -76,6 +76,8 @@ class TranslationRequest:
         glossary: What terms have to be translated as.
         sampling: How translations are drawn; None: they are searched for.
         diversity: How much alternatives differ, from 0, the likeliest, to 1.
+        num_groups: Groups that the beams are divided into, which avoid each other; 1: none.
+        diversity_penalty: What a token costs for each hypothesis of another group that chose it.
     """
 
     texts: tuple[str, ...]
@@ -97,6 +99,8 @@ class TranslationRequest:
     glossary: Glossary | None = None
     sampling: Sampling | None = None
     diversity: float = 0.0
+    num_groups: int = 1
+    diversity_penalty: float = 0.0
     with_attention: bool = False
     tally: SegmentTally | None = None
 
@@ -104,6 +108,21 @@ class TranslationRequest:
     def is_plain(self) -> bool:
         """What is done to its texts depends on their length alone: little where they are short."""
         return not (self.glossary or self.target_prefixes or self.num_alternatives)
+
+    def search(self, cap: int) -> SearchConfig:
+        """How a segment is searched that may have so many target tokens."""
+        return SearchConfig(
+            beam_size=self.beam_size,
+            length_penalty=self.length_penalty,
+            stopping=self.stopping,
+            num_hypotheses=self.beam_size if self.diversity else self.num_alternatives + 1,
+            max_length=min(cap, self.max_length or cap),
+            with_alignment=self.with_alignment,
+            with_attention=self.with_attention,
+            sampling=self.sampling,
+            num_groups=self.num_groups,
+            diversity_penalty=self.diversity_penalty,
+        )
 
     def in_class(self, priority: Priority) -> Self:
         """The same request with the class that its segments turned out to be in."""

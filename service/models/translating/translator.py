@@ -203,7 +203,7 @@ class OnlineTranslator:
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
             return self.pipeline.review(draft, is_last=True)
 
-        can_hold = _search(request, cap=1).can_hold_phrases
+        can_hold = request.search(cap=1).can_hold_phrases
         review = partial(self.pipeline.review, can_hold=can_hold)
         while request.max_length is None:  # with a cap nothing is whole, nor is it wanted to be
             drafts = await self._map(review, answered, request)
@@ -285,7 +285,7 @@ class OnlineTranslator:
         jobs = []
         for segment in segments:
             cap = segment_cap(segment, self.limits)
-            search = searches.get(cap) or searches.setdefault(cap, _search(request, cap))
+            search = searches.get(cap) or searches.setdefault(cap, request.search(cap))
             jobs.append(
                 SegmentJob(
                     request=DecodeRequest(
@@ -335,19 +335,6 @@ async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator
         if deadline.expired():
             raise deadline_exceeded(seconds=seconds) from error
         raise
-
-
-def _search(request: TranslationRequest, cap: int) -> SearchConfig:
-    return SearchConfig(
-        beam_size=request.beam_size,
-        length_penalty=request.length_penalty,
-        stopping=request.stopping,
-        num_hypotheses=request.beam_size if request.diversity else request.num_alternatives + 1,
-        max_length=min(cap, request.max_length or cap),
-        with_alignment=request.with_alignment,
-        with_attention=request.with_attention,
-        sampling=request.sampling,
-    )
 
 
 def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:

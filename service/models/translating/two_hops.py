@@ -233,6 +233,8 @@ def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> Translat
         max_length=None,
         target_prefixes=(),
         sampling=None,
+        num_groups=1,
+        diversity_penalty=0.0,
         glossary=glossaries[0],
     )
 

@@ -79,7 +79,7 @@ export class Glossary {
     input.maxLength = 200;
     input.value = term[name];
     input.setAttribute("aria-label", t(`term_${name}`));
-    input.placeholder = t(`term_${name}`);
+    input.placeholder = t(`term_${name}_short`); // a phone has room for no more
     input.addEventListener("input", () => {
       term[name] = input.value;
       this.#changed();

@@ -185,7 +185,7 @@ def test_a_sentence_considers_as_many_continuations_as_it_has_of_its_own() -> No
         Candidates(scores=scores, log_probs=scores, beams=beams, tokens=tokens), groups, eos_id=EOS
     )
     assert decision.ends.tolist() == [[True, *[False] * 5], [True, True, *[False] * 4]]
-    assert decision.best.tolist() == [-math.inf, -3.0]
+    assert decision.best.tolist() == [[-math.inf], [-3.0]]
     assert decision.scores[0] == -math.inf
     assert sorted(decision.tokens[1:].tolist()) == [5, 6, 7]
 

@@ -23,6 +23,8 @@ SEARCH: dict[str, object] = {
     "stopping": "exact",
     "with_alignment": False,
     "sampling": None,
+    "num_groups": 1,
+    "diversity_penalty": 0.0,
 }
 REQUEST: dict[str, object] = {
     "source_ids": (3, 1),
@@ -106,6 +108,8 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         ({"phrases": (((5,),),), "sampling": drawn()}, "what is drawn cannot have phrases"),
         ({"sampling": drawn(temperature=-1.0)}, "nothing can be drawn so"),
         ({"sampling": drawn(top_k=0)}, "nothing can be drawn so"),
+        ({"num_groups": 0}, "beams cannot be divided so"),
+        ({"num_groups": 2}, "beams cannot be divided so"),
         ({"suppressed_ids": (23,)}, "a suppressed id is out"),
         ({"suppressed_ids": (5, -1)}, "a suppressed id is out"),
         ({"max_length": 8}, "a target length is out"),

@@ -26,6 +26,7 @@ from support.search_cases import (
     run_in_a_crowd,
     small_transformer,
     with_forced,
+    with_groups,
     with_phrases,
     with_sampling,
 )
@@ -78,6 +79,19 @@ def test_the_search_is_the_plain_search_over_the_same_numbers(
             assert hypothesis.score == pytest.approx(reference.score, abs=1e-10)
             assert list(hypothesis.token_log_probs) == reference.log_probs
             assert hypothesis.is_truncated == reference.is_truncated
+
+
+def test_groups_of_beams_are_the_plain_searchs_to_the_last_bit() -> None:
+    network, _ = random_network({}, num_threads=2, eos_bias=1.0)
+    next_log_probs = plain_network(network)
+    crowd = run_in_a_crowd(network, random.Random(59), 60, has_suppressed=True, vary=with_groups)
+    for request, hypotheses in crowd:
+        expected = expected_of(next_log_probs, request, TOKENS)
+        assert [list(h.token_ids) for h in hypotheses] == [e.tokens for e in expected]
+        assert [h.score for h in hypotheses] == [e.score for e in expected]
+        assert [list(h.token_log_probs) for h in hypotheses] == [e.log_probs for e in expected]
+        assert hypotheses == alone(network, request)
+    assert 20 < sum(request.search.num_groups > 1 for request, _ in crowd) < 60
 
 
 def test_the_number_of_threads_never_changes_a_bit() -> None:

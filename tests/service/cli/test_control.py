@@ -7,7 +7,13 @@ import pytest
 
 from model.config import Sampling, SearchConfig
 from model.errors import ConfigError, DataError
-from service.cli.control import add_control_arguments, chosen_control, drawn, read_glossary
+from service.cli.control import (
+    add_control_arguments,
+    chosen_control,
+    divided,
+    drawn,
+    read_glossary,
+)
 
 
 def parsed(*arguments: str) -> argparse.Namespace:
@@ -39,6 +45,37 @@ def test_any_flag_of_drawing_draws() -> None:
 def test_what_nothing_can_be_drawn_by_is_refused(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         drawn(SearchConfig(), parsed(*arguments))
+
+
+def test_a_beam_is_divided_where_a_flag_asks_for_it() -> None:
+    search = SearchConfig(beam_size=6)
+    assert divided(search, parsed()) is search
+    found = divided(search, parsed("--beam-groups", "3"))
+    assert (found.num_groups, found.group_size, found.diversity_penalty) == (3, 2, 0.5)
+    found = divided(search, parsed("--beam-groups", "2", "--diversity-penalty", "1.5"))
+    assert (found.num_groups, found.diversity_penalty) == (2, 1.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--beam-groups", "1"), "--beam-groups is 1"),
+        (("--beam-groups", "4"), "--beam-size is 6; it must be a multiple of --beam-groups"),
+        (("--diversity-penalty", "1"), "--beam-groups is not given"),
+        (("--beam-groups", "2", "--diversity-penalty", "0"), "diversity_penalty is 0.0"),
+    ],
+)
+def test_what_no_beam_can_be_divided_by_is_refused(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        divided(SearchConfig(beam_size=6), parsed(*arguments))
+
+
+def test_what_is_drawn_is_not_divided() -> None:
+    drawing = SearchConfig(beam_size=4, sampling=Sampling())
+    with pytest.raises(ConfigError, match="what is drawn"):
+        divided(drawing, parsed("--beam-groups", "2"))
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,13 @@ class _Sent:
 
     Attributes:
         packed: Where it arrives.
+        num_groups: Of the step's bucket.
         has_arrived: Recorded behind the copy; None where copies do not run on their own.
         launched: Who took part in the step.
     """
 
     packed: Tensor
+    num_groups: int
     has_arrived: torch.cuda.Event | None
     launched: Launched
 
@@ -165,8 +167,8 @@ class Grid:
         if self._is_last:
             return
         self._reserve(num_columns=self._ledger.longest_past())
-        num_slots, report = self._stepped()
-        launched = self._ledger.launch(num_slots)
+        bucket, report = self._stepped()
+        launched = self._ledger.launch(bucket.num_slots)
         on_gpu = report.device.type == "cuda"
         packed = torch.empty(report.shape, dtype=report.dtype, pin_memory=on_gpu)
         packed.copy_(report, non_blocking=on_gpu)
@@ -174,13 +176,20 @@ class Grid:
         if on_gpu:
             has_arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]  # torch's own
             has_arrived.record()
-        self._sent.append(_Sent(packed=packed, has_arrived=has_arrived, launched=launched))
+        self._sent.append(
+            _Sent(
+                packed=packed,
+                num_groups=bucket.num_groups,
+                has_arrived=has_arrived,
+                launched=launched,
+            )
+        )
 
-    def _stepped(self) -> tuple[int, Tensor]:
-        """Step everybody: the slots that took part, and the report on the device."""
+    def _stepped(self) -> tuple[Bucket, Tensor]:
+        """Step everybody: what the step covered, and the report on the device."""
         bucket = self._bucket()
         try:
-            return bucket.num_slots, self._step(bucket)()
+            return bucket, self._step(bucket)()
         except KernelError:  # what the programs before it wrote is written again
             self._refused.add(bucket)
             return self._stepped()
@@ -215,6 +224,7 @@ class Grid:
             with_suppressed=options.with_suppressed,
             with_sampling=options.with_sampling,
             num_phrase_tokens=_phrase_tokens(options.num_phrase_tokens),
+            num_groups=rounded_up(options.num_groups, minimum=1, maximum=tables.width),
             by_kernels=True,
         )
 
@@ -248,7 +258,7 @@ class Grid:
     def _read(self, sent: _Sent) -> list[FinishedSentence]:
         if sent.has_arrived is not None:
             sent.has_arrived.synchronize()
-        report = unpack(sent.packed.numpy(), self._tables.width)
+        report = unpack(sent.packed.numpy(), self._tables.width, num_groups=sent.num_groups)
         over = self._ledger.read(report, sent.launched)
         return self._finish(over) if over else []
 

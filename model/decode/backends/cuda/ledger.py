@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from model.decode.backends.cuda.search import Report
 from model.decode.backends.cuda.searches import Ends, Searches, StepOptions
+from model.decode.finished import taken_in_turn
 from model.decode.scoring import running_bounds
 from model.phrases import num_missed
 from model.request import DecodeRequest, Hypothesis
@@ -52,7 +53,7 @@ class Ledger:
         self._slot_ids = np.full(num_slots, EMPTY, dtype=np.int64)
         self._positions = np.zeros(num_slots, dtype=np.int64)
         self._starts = np.zeros(num_slots, dtype=np.int64)  # the step that is position 0
-        self._thresholds = np.zeros(num_slots)
+        self._thresholds = np.zeros((num_slots, width))  # by group; infinite: over, or none
         self._is_poisoned = np.zeros(num_slots, dtype=np.bool_)
         self._searches = Searches(num_slots)
         self._ends = Ends(num_slots, width)
@@ -98,10 +99,11 @@ class Ledger:
         self._slot_ids[slots] = slot_ids
         self._positions[slots] = 0
         self._starts[slots] = self._num_launched
-        self._thresholds[slots] = -np.inf
         self._is_poisoned[slots] = False
         self._ends.scores[slots] = -np.inf
         self._searches.write(slots, requests)
+        are_groups = self._searches.are_groups(slots, self._thresholds.shape[1])
+        self._thresholds[slots] = np.where(are_groups, -np.inf, np.inf)
         self._options = None
         self._slots.update(zip(slot_ids, slots.tolist(), strict=True))
         self._requests.update(zip(slot_ids, requests, strict=True))
@@ -147,12 +149,26 @@ class Ledger:
         self._log_probs[step, :num_slots] = report.log_probs
         is_there = launched.slot_ids != EMPTY
         is_there &= launched.slot_ids == self._slot_ids[:num_slots]
-        self._is_poisoned[:num_slots] |= is_there & np.isnan(report.end_scores[:, 0])  # ranks first
         width = self._tokens.shape[2]  # what ranks lower is never an end
         ended = report.ends[:, :width] & is_there[:, None]
+        if report.best.shape[1] == 1:
+            first_score = report.end_scores[:, 0]  # what is none ranks first
+        else:
+            first_score = report.end_scores[:, :width].sum(axis=1)
+            ended &= ~self._is_column_over(num_slots)
+        self._is_poisoned[:num_slots] |= is_there & np.isnan(first_score)
         if ended.any():
             self._end(report, launched, ended)
-        return self._over(report, launched, is_there)
+        over = self._over if report.best.shape[1] == 1 else self._over_in_groups
+        return over(report, launched, is_there)
+
+    def _is_column_over(self, num_slots: int) -> NDArray[np.bool_]:
+        """(S, K), where the group of the first K candidates is over and runs on for the others."""
+        width = self._thresholds.shape[1]
+        group = np.arange(width) // self._searches.group_sizes[:num_slots, None]
+        thresholds = np.take_along_axis(self._thresholds[:num_slots], group, axis=1)
+        is_over: NDArray[np.bool_] = thresholds == np.inf
+        return is_over
 
     def _end(self, report: Report, launched: Launched, ended: NDArray[np.bool_]) -> None:
         """Keep what ended, (S, K), if it is among the sentence's best, and say what passes it."""
@@ -169,11 +185,26 @@ class Ledger:
             positions=positions,
             report=report,
             beam_sizes=searches.beam_sizes[slots],
+            group_sizes=None if report.best.shape[1] == 1 else searches.group_sizes[slots],
         )
+        if report.best.shape[1] > 1:
+            self._raise_in_groups(slots, kept)
+            return
         required = searches.num_required[slots]
         last = kept[np.arange(len(slots)), required - 1]
         is_enough = searches.is_first[slots] & (last > -np.inf)
-        self._thresholds[slots] = np.where(is_enough, np.inf, last)
+        self._thresholds[slots, 0] = np.where(is_enough, np.inf, last)
+
+    def _raise_in_groups(self, slots: NDArray[np.int64], kept: NDArray[np.float64]) -> None:
+        """What passes the kept hypotheses, (N, K) scores, of each group."""
+        searches, width = self._searches, kept.shape[1]
+        sizes, required = searches.group_sizes[slots, None], searches.num_required[slots, None]
+        places = np.minimum(np.arange(width) * sizes + required - 1, width - 1)
+        last = np.take_along_axis(kept, places, axis=1)
+        is_enough = searches.is_first[slots, None] & (last > -np.inf)
+        before = self._thresholds[slots]
+        after = np.where(is_enough, np.inf, last)
+        self._thresholds[slots] = np.where(before == np.inf, np.inf, after)
 
     def _missed(
         self,
@@ -202,18 +233,40 @@ class Ledger:
     def _over(self, report: Report, launched: Launched, is_there: NDArray[np.bool_]) -> list[int]:
         """Of those there whom their running hypotheses, if there are any, no longer help."""
         num_slots = len(launched.slot_ids)
-        has_end = self._thresholds[:num_slots] > -np.inf
-        slots = np.flatnonzero(is_there & (has_end | (report.best == -np.inf)))
+        has_end = self._thresholds[:num_slots, 0] > -np.inf
+        best = report.best[:, 0]
+        slots = np.flatnonzero(is_there & (has_end | (best == -np.inf)))
         searches = self._searches
         num_generated = launched.positions[slots] - searches.prefix_lengths[slots] + 2  # with this
         bounds = running_bounds(
-            report.best[slots].astype(np.float64),
+            best[slots].astype(np.float64),
             num_generated,
             lines=searches.bound_lines[:, slots],
             penalties=searches.penalties[slots],
         )
-        is_over = (num_generated >= 1) & (bounds <= self._thresholds[slots])
+        is_over = (num_generated >= 1) & (bounds <= self._thresholds[slots, 0])
         over: list[int] = launched.slot_ids[slots[is_over]].tolist()
+        return over
+
+    def _over_in_groups(
+        self, report: Report, launched: Launched, is_there: NDArray[np.bool_]
+    ) -> list[int]:
+        """`_over` where the beams of some are divided: who is over in all groups."""
+        num_groups = report.best.shape[1]
+        slots = np.flatnonzero(is_there)
+        searches = self._searches
+        num_generated = (launched.positions[slots] - searches.prefix_lengths[slots] + 2)[:, None]
+        bounds = running_bounds(
+            report.best[slots].astype(np.float64),
+            num_generated,
+            lines=searches.bound_lines[:, slots, None],
+            penalties=searches.penalties[slots, None],
+        )
+        thresholds = self._thresholds[slots]
+        is_over = (num_generated >= 1) & (bounds <= thresholds[:, :num_groups])
+        thresholds[:, :num_groups][is_over] = np.inf
+        self._thresholds[slots] = thresholds
+        over: list[int] = launched.slot_ids[slots[thresholds.min(axis=1) == np.inf]].tolist()
         return over
 
     def poisoned(self, slot_ids: Sequence[int]) -> list[bool]:
@@ -225,16 +278,22 @@ class Ledger:
         """Of each sentence the finished hypotheses that were asked for, best first."""
         requests = [self._requests[name] for name in slot_ids]
         slots = np.array([self._slots[name] for name in slot_ids], dtype=np.int64)
-        wanted = np.array([request.search.num_hypotheses for request in requests])
+        searches = [request.search for request in requests]
+        wanted = np.array(
+            [s.num_hypotheses if s.num_groups == 1 else s.beam_size for s in searches]
+        )
         scores = self._ends.scores[slots]
         is_wanted = (np.arange(scores.shape[1]) < wanted[:, None]) & (scores > -np.inf)
         sentences, ranks = np.nonzero(is_wanted)
-        found: list[list[Hypothesis]] = [[] for _ in requests]
+        found: list[list[list[Hypothesis]]] = [[[] for _ in range(s.num_groups)] for s in searches]
         owners = sentences.tolist()
         traced = self._traced([requests[owner] for owner in owners], slots[sentences], ranks)
-        for owner, hypothesis in zip(owners, traced, strict=True):
-            found[owner].append(hypothesis)
-        return [tuple(each) for each in found]
+        for owner, rank, hypothesis in zip(owners, ranks.tolist(), traced, strict=True):
+            found[owner][rank // searches[owner].group_size].append(hypothesis)
+        return [
+            taken_in_turn(groups, search.num_hypotheses)
+            for groups, search in zip(found, searches, strict=True)
+        ]
 
     def _traced(
         self, requests: Sequence[DecodeRequest], slots: NDArray[np.int64], ranks: NDArray[np.int64]

@@ -17,6 +17,7 @@ from model.config import SpecialTokens
 from model.decode import beam_search
 from model.decode.backends.cuda.kernels.covering import covers
 from model.decode.backends.cuda.tables import Bucket, GridTables
+from model.decode.choice import Diversity, choose
 from model.decode.lexical import LexicalStep
 from model.decode.sampling import RowSampling, mixed, sample
 
@@ -36,7 +37,8 @@ class Report:
         parents: (S, K) the row whose past it continues.
         sources: (S, K) the source position each row had attended to most; zeros if not asked for.
         log_probs: (S, K) the token's log probability.
-        best: (S,) sum of log probabilities of the best running hypothesis; −inf when none is.
+        best: (S, G) sum of log probabilities of the best running hypothesis of each group of beams,
+            of which there is one where nobody's are divided; −inf when none is.
         ends: (S, C) candidates that are finished hypotheses.
         end_rows: (S, C) the row each candidate extends.
         end_scores: (S, C) sums of log probabilities.
@@ -117,13 +119,17 @@ class GridSearch:
             continuations = sample(continuations, sampling, steps)
         forced = self._forced(tables, num_generated).repeat_interleave(width)
         continuations = beam_search.force(continuations, forced)
-        scores, in_prefix = tables.scores[:num_slots].flatten(), num_generated < 0
-        candidates = beam_search.best_candidates(scores, continuations, groups)
-        if lexical is not None:
-            candidates = lexical.candidates(
-                candidates, scores, continuations, groups, forced=forced, eos_id=self._eos_id
-            )
-        decision = beam_search.decide(candidates, groups, eos_id=self._eos_id, endless=in_prefix)
+        in_prefix = num_generated < 0
+        candidates, decision = choose(
+            tables.scores[:num_slots].flatten(),
+            continuations,
+            groups,
+            eos_id=self._eos_id,
+            forced=forced,
+            endless=in_prefix,
+            lexical=lexical,
+            diversity=_diversity(tables, bucket),
+        )
         _apply(tables, bucket, decision)
         if lexical is not None:
             states = lexical.after(decision, groups, in_prefix=in_prefix)
@@ -166,6 +172,17 @@ def _lexical(tables: GridTables, bucket: Bucket) -> LexicalStep | None:
     nodes, met = tables.phrase_states[:, : bucket.num_slots].flatten(1)
     automata = tables.automata.first(bucket.num_slots, bucket.num_phrase_tokens)
     return LexicalStep(automata=automata, nodes=nodes, met=met)
+
+
+def _diversity(tables: GridTables, bucket: Bucket) -> Diversity | None:
+    """How beams are divided; None where no sentence has groups."""
+    if bucket.num_groups == 1:
+        return None
+    return Diversity(
+        sizes=tables.group_sizes[: bucket.num_slots],
+        penalties=tables.penalties[: bucket.num_slots],
+        num_groups=bucket.num_groups,
+    )
 
 
 def _suppressed(tables: GridTables, bucket: Bucket) -> Tensor | None:
@@ -218,7 +235,7 @@ def _pack(
     )
     floats = (
         decision.log_probs.view(shape),
-        decision.best.unsqueeze(1),
+        decision.best,
         candidates.scores,
         candidates.log_probs,
     )
@@ -227,15 +244,18 @@ def _pack(
     return torch.cat(parts, dim=1)
 
 
-def unpack(packed: NDArray[np.int32] | NDArray[np.int64], width: int) -> Report:
+def unpack(
+    packed: NDArray[np.int32] | NDArray[np.int64], width: int, *, num_groups: int = 1
+) -> Report:
     """Read what `GridSearch.step` returned, once it is on the host; nothing is copied.
 
     Args:
         packed: (S, W).
         width: Rows of a slot, K.
+        num_groups: Of the step's bucket, G.
     """
-    num_candidates = (packed.shape[1] - 4 * width - 1) // 4
-    sizes = (*[width] * 3, *[num_candidates] * 2, width, 1, *[num_candidates] * 2)
+    num_candidates = (packed.shape[1] - 4 * width - num_groups) // 4
+    sizes = (*[width] * 3, *[num_candidates] * 2, width, num_groups, *[num_candidates] * 2)
     ends = list(accumulate(sizes))
     parts = [packed[:, end - size : end] for size, end in zip(sizes, ends, strict=True)]
     floats = [_real(part) for part in parts[5:]]
@@ -244,7 +264,7 @@ def unpack(packed: NDArray[np.int32] | NDArray[np.int64], width: int) -> Report:
         parents=parts[1],
         sources=parts[2],
         log_probs=floats[0],
-        best=floats[1][:, 0],
+        best=floats[1],
         ends=parts[3] != 0,
         end_rows=parts[4],
         end_scores=floats[2],

@@ -26,6 +26,7 @@ class StepOptions:
         num_candidates: The most continuations that a sentence considers.
         with_sources: A sentence has an alignment.
         with_sampling: A sentence is drawn.
+        num_groups: The most groups of beams that a sentence has; 0: there is no sentence.
         source_length: Of the longest source.
         with_suppressed: A sentence has tokens that it may not choose.
         num_phrase_tokens: The most that the phrases of a sentence have together; 0: there are none.
@@ -34,6 +35,7 @@ class StepOptions:
     num_candidates: int
     with_sources: bool
     with_sampling: bool
+    num_groups: int
     source_length: int
     with_suppressed: bool
     num_phrase_tokens: int
@@ -45,23 +47,25 @@ class Searches:
     Attributes:
         prefix_lengths: Tokens that are fed before any is chosen.
         beam_sizes: K of each sentence.
-        num_required: Finished hypotheses without which no rule stops.
+        group_sizes: Beams of each of its groups; K where there are none.
+        num_required: Finished hypotheses of each group without which no rule stops.
         is_first: The search is over once that many are finished.
         penalties: α.
         bound_lines: (2, S), see `bound_line`.
         ends_at: The position behind the cap.
-        options: (6, S) int64, the fields of `StepOptions`.
+        options: (7, S) int64, the fields of `StepOptions`.
     """
 
     def __init__(self, num_slots: int) -> None:
         self.prefix_lengths = np.ones(num_slots, dtype=np.int64)
         self.beam_sizes = np.ones(num_slots, dtype=np.int64)
+        self.group_sizes = np.ones(num_slots, dtype=np.int64)
         self.num_required = np.ones(num_slots, dtype=np.int64)
         self.is_first = np.zeros(num_slots, dtype=np.bool_)
         self.penalties = np.zeros(num_slots)
         self.bound_lines = np.zeros((2, num_slots))
         self.ends_at = np.zeros(num_slots, dtype=np.int64)
-        self.options = np.zeros((6, num_slots), dtype=np.int64)
+        self.options = np.zeros((7, num_slots), dtype=np.int64)
 
     def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
         """Take note of who joins, in (N,) slots."""
@@ -76,8 +80,9 @@ class Searches:
         self.penalties[slots] = numbers[3]
         self.bound_lines[:, slots] = numbers[4:6]
         self.ends_at[slots] = prefix_lengths + numbers[6] - 1
-        self.options[:3, slots] = numbers[7:]
-        self.options[3:, slots] = np.array([_own_options(request) for request in requests]).T
+        self.group_sizes[slots] = numbers[0] // numbers[10]
+        self.options[:4, slots] = numbers[7:]
+        self.options[4:, slots] = np.array([_own_options(request) for request in requests]).T
 
     def step_options(self) -> StepOptions:
         """What all of them together want of a step."""
@@ -86,15 +91,22 @@ class Searches:
             num_candidates=most[0],
             with_sources=bool(most[1]),
             with_sampling=bool(most[2]),
-            source_length=most[3],
-            with_suppressed=bool(most[4]),
-            num_phrase_tokens=most[5],
+            num_groups=most[3],
+            source_length=most[4],
+            with_suppressed=bool(most[5]),
+            num_phrase_tokens=most[6],
         )
 
     def has_phrases(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(N,), whose translations have to contain something."""
-        has_phrases: NDArray[np.bool_] = self.options[5, slots] > 0
+        has_phrases: NDArray[np.bool_] = self.options[6, slots] > 0
         return has_phrases
+
+    def are_groups(self, slots: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
+        """(N, width), the numbers of groups that sentences have."""
+        num_groups = self.beam_sizes[slots] // self.group_sizes[slots]
+        are_groups: NDArray[np.bool_] = np.arange(width) < num_groups[:, None]
+        return are_groups
 
     def forget(self, slots: NDArray[np.int64]) -> None:
         """Clear (N,) slots: nothing is asked for there, and no steps are left."""
@@ -113,6 +125,7 @@ def _numbers(search: SearchConfig) -> tuple[float, ...]:
         search.candidates,
         search.with_alignment,
         search.sampling is not None,
+        search.num_groups,
     )
 
 
@@ -124,6 +137,8 @@ def _own_options(request: DecodeRequest) -> tuple[int, bool, int]:
 
 class Ends:
     """The best finished hypotheses of each slot as leaves of its tree, (S, K) each, best first.
+
+    Those of a group of beams stand where its beams do, as many as it has beams.
 
     Attributes:
         scores: s / n^α; −inf where there is none.
@@ -149,8 +164,9 @@ class Ends:
         positions: NDArray[np.int64],
         report: Report,
         beam_sizes: NDArray[np.int64],
+        group_sizes: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float64]:
-        """Keep those among the best K of their sentences; of equals what came first.
+        """Keep those among the best K of their sentences, or groups; of equals what came first.
 
         Fewer missed phrases go before a better score.
 
@@ -161,6 +177,7 @@ class Ends:
             positions: (N,) of the step.
             report: The step's.
             beam_sizes: (N,).
+            group_sizes: (N,); None where nobody's beams are divided.
 
         Returns:
             (N, K) scores that are kept.
@@ -175,8 +192,24 @@ class Ends:
         leaves[:, width:, 4] = report.end_log_probs[slots, :width]
         every = leaves[..., 0]
         nothing_last = np.where(every == -np.inf, MAX_PHRASES + 1, leaves[..., 1])
-        order = np.lexsort((-every, nothing_last), axis=1)[:, :width]
+        if group_sizes is None:
+            order = np.lexsort((-every, nothing_last), axis=1)[:, :width]
+        else:
+            order = _order_in_groups(-every, nothing_last, group_sizes[:, None])
         kept = leaves[np.arange(len(slots))[:, None], order]
         kept[np.arange(width) >= beam_sizes[:, None], 0] = -np.inf
         self._leaves[slots] = kept
         return kept[..., 0]
+
+
+def _order_in_groups(
+    losses: NDArray[np.float64], num_missed: NDArray[np.float64], group_sizes: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of (N, 2·K) leaves, those before and new ones, what stands in K places: (N, K)."""
+    width = losses.shape[1] // 2
+    places = np.arange(width)
+    groups = places // group_sizes  # (N, K)
+    order = np.lexsort((losses, num_missed, np.tile(groups, 2)), axis=1)
+    # Behind twice as many leaves of each group before it; what is in no group is not looked at.
+    ranks = np.minimum(places + groups * group_sizes, 2 * width - 1)
+    return np.take_along_axis(order, ranks, axis=1)

@@ -48,6 +48,7 @@ class Bucket:
         with_suppressed: Some sentence has tokens that it may not choose.
         with_sampling: Some sentence is drawn.
         num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
+        num_groups: That the beams of a sentence are divided into, at most; 1: nobody's are.
         by_kernels: What Triton's programs cover they do; torch's operators do all else.
     """
 
@@ -59,11 +60,23 @@ class Bucket:
     with_suppressed: bool
     with_sampling: bool
     num_phrase_tokens: int
+    num_groups: int
     by_kernels: bool
 
 
 _FEWEST = {"slots": 16, "columns": 64, "sources": 64}
 """What tables begin with, where limits allow as many."""
+
+
+_ONES = (
+    "widths",
+    "group_sizes",
+    "num_candidates",
+    "max_lengths",
+    "prefix_lengths",
+    "source_lengths",
+)
+"""Tables with a number of each slot, 1 where nobody has been."""
 
 
 def _capacity(needed: int, present: int, *, maximum: int) -> int:
@@ -134,6 +147,8 @@ class GridTables:
         scores: (S, K) sums of log probabilities; -inf marks a row without hypothesis.
         positions: (S,) int64, where the next token goes.
         widths: (S,) int64, beams.
+        group_sizes: (S,) int64, beams of each group; all of them where there are no groups.
+        penalties: (S,) of what another group has chosen, in the precision of scores.
         num_candidates: (S,) int64.
         max_lengths: (S,) int64, target tokens with EOS.
         prefix_lengths: (S,) int64, at least 1.
@@ -193,10 +208,13 @@ class GridTables:
         self.scores = zeros(self.num_slots, width, kind=score_dtype)
         self.positions = zeros(self.num_slots, kind=torch.int64)
         self.forced = zeros(self.num_slots, self.num_columns, kind=torch.int64) - 1
-        self.widths, self.num_candidates, self.max_lengths, self.prefix_lengths = (
+        self.widths, self.group_sizes, self.num_candidates, self.max_lengths = (
             torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(4)
         )
-        self.source_lengths = torch.ones(self.num_slots, device=device, dtype=torch.int64)
+        self.prefix_lengths, self.source_lengths = (
+            torch.ones(self.num_slots, device=device, dtype=torch.int64) for _ in range(2)
+        )
+        self.penalties = zeros(self.num_slots, kind=score_dtype)
         self.suppressed: Tensor | None = None
         self.sampling: RowSampling | None = None
         self.automata: Automata | None = None
@@ -237,9 +255,9 @@ class GridTables:
         slots = (0, self.num_slots)
         self.ancestors = _enlarged(self.ancestors, slots, (2, self.num_columns))
         self.forced = _enlarged(self.forced, slots, (1, self.num_columns), fill=-1)
-        for name in ("tokens", "scores", "positions"):
+        for name in ("tokens", "scores", "positions", "penalties"):
             setattr(self, name, _enlarged(getattr(self, name), slots))
-        for name in ("widths", "num_candidates", "max_lengths", "prefix_lengths", "source_lengths"):
+        for name in _ONES:
             setattr(self, name, _enlarged(getattr(self, name), slots, fill=1))
         if self.suppressed is not None:
             self.suppressed = _enlarged(self.suppressed, slots)
@@ -273,34 +291,45 @@ class GridTables:
         """Set the search of newcomers to its beginning; the encoder writes its output itself."""
         plans = [self._plan(request) for request in requests]
         longest = max(map(len, plans))
-        rows = np.full((len(plans), 7 + longest), -1, dtype=np.int64)
+        rows = np.full((len(plans), 8 + longest), -1, dtype=np.int64)
         rows[:, 0] = slots
         searches, kinds = distinct_searches(requests)
         numbers = np.array(
-            [(s.beam_size, s.candidates, s.max_length, s.num_starts) for s in searches]
+            [
+                (s.beam_size, s.candidates, s.max_length, s.start_stride, s.group_size)
+                for s in searches
+            ]
         )
-        rows[:, 1:5] = numbers[kinds]
-        rows[:, 5] = [len(request.prefix_ids) for request in requests]
-        rows[:, 6] = [len(request.source_ids) for request in requests]
-        fill_rows(rows[:, 7:], plans)
+        rows[:, 1:6] = numbers[kinds]
+        rows[:, 6] = [len(request.prefix_ids) for request in requests]
+        rows[:, 7] = [len(request.source_ids) for request in requests]
+        fill_rows(rows[:, 8:], plans)
         packed = self.to_device(rows)
-        index, num_starts, forced = packed[:, 0], packed[:, 4:5], packed[:, 7:]
+        index, widths, stride, forced = (
+            packed[:, 0],
+            packed[:, 1:2],
+            packed[:, 4:5],
+            packed[:, 8:],
+        )
         for column, table in (
             (1, self.widths),
             (2, self.num_candidates),
             (3, self.max_lengths),
-            (5, self.prefix_lengths),
-            (6, self.source_lengths),
+            (5, self.group_sizes),
+            (6, self.prefix_lengths),
+            (7, self.source_lengths),
         ):
             table.index_copy_(0, index, packed[:, column])
         self.forced.index_fill_(0, index, -1)
         self.forced[:, :longest].index_copy_(0, index, forced)
         self.tokens.index_copy_(0, index, forced[:, :1].expand(-1, self.width))
         start = torch.zeros(len(slots), self.width, device=self.device, dtype=self.scores.dtype)
-        is_empty = torch.arange(self.width, device=self.device) >= num_starts
+        beam = torch.arange(self.width, device=self.device)
+        is_empty = (beam % stride != 0) | (beam >= widths)
         self.scores.index_copy_(0, index, start.masked_fill_(is_empty, float("-inf")))
         self.positions.index_fill_(0, index, 0)
         self.ancestors.index_fill_(0, index, value=False)
+        self._write_penalties(index, [searches[kind].diversity_penalty for kind in kinds])
         self._write_suppressed(index, requests)
         self._write_sampling(index, requests)
         self._write_phrases(index, requests)
@@ -310,6 +339,12 @@ class GridTables:
         first = () if self._forced_first_id is None else (self._forced_first_id,)
         plan = (*request.prefix_ids, *first, *request.forced_ids)
         return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first
+
+    def _write_penalties(self, index: Tensor, penalties: Sequence[float]) -> None:
+        """Of whoever joins with groups; what stands where nobody has groups is not looked at."""
+        if any(penalties):
+            values = torch.tensor(penalties, dtype=self.penalties.dtype)
+            self.penalties.index_copy_(0, index, self._sent(values))
 
     def _write_sampling(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
         """Set how the sentences that join are drawn, if they are."""

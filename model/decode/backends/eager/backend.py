@@ -1,7 +1,7 @@
 """The backend in PyTorch: any device, any float type, the exact arithmetic of `model.nn`.
 
 Owns the search of running sentences, on tensors, and the order of work within a step. The choice
-among hypotheses is `beam`, when to stop is `scoring`, where things lie is `slots`, the network
+among hypotheses is `choice`, when to stop is `finished`, where things lie is `slots`, the network
 with its caches is `cached`.
 """
 
@@ -21,11 +21,12 @@ from model.decode.attention import FloatArray
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
+from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token
 from model.decode.forced_attention import forced_attention
 from model.decode.lexical import Automata, LexicalStep, automata_of
 from model.decode.sampling import RowSampling, row_sampling, sample
-from model.decode.scoring import hypothesis_score, running_bound
+from model.decode.scoring import hypothesis_score
 from model.decode.timing import StepPart, Stopwatch
 from model.decode.token_checks import check_tokens
 from model.nn.transformer import Transformer
@@ -95,7 +96,7 @@ class EagerBackend:
         longest = max(len(request.source_ids) for request in requests)
         self._num_encoded_tokens += longest * len(requests)
         rows = self._ids([row for slot in slots for row in slot.rows])
-        starts = [b < slot.search.num_starts for slot in slots for b in range(len(slot.rows))]
+        starts = [b % s.search.start_stride == 0 for s in slots for b in range(len(s.rows))]
         start = self._ids([slot.request.prefix_ids[0] for slot in slots for _ in slot.rows])
         self._scores[rows] = torch.zeros_like(self._scores[rows]).masked_fill_(
             self._ids(starts) == 0, float("-inf")
@@ -151,14 +152,17 @@ class EagerBackend:
             self._history.sources[torch.arange(self._table.num_rows), positions] = most_attended
         continuations = self._drawn(continuations, layout)
         continuations, forced, endless = self._force(continuations, layout)
-        scores, eos_id = self._scores[: self._table.num_rows], self._tokens.eos_id
-        candidates = beam_search.best_candidates(scores, continuations, layout.groups)
         lexical = self._lexical(layout)
-        if lexical is not None:
-            candidates = lexical.candidates(
-                candidates, scores, continuations, layout.groups, forced=forced, eos_id=eos_id
-            )
-        decision = beam_search.decide(candidates, layout.groups, eos_id=eos_id, endless=endless)
+        candidates, decision = choose(
+            self._scores[: self._table.num_rows],
+            continuations,
+            layout.groups,
+            eos_id=self._tokens.eos_id,
+            forced=forced,
+            endless=endless,
+            lexical=lexical,
+            diversity=layout.diversity,
+        )
         self._collect(candidates, decision, layout)
         self._apply(decision, positions, layout)
         if lexical is not None and self._phrases is not None:
@@ -199,6 +203,11 @@ class EagerBackend:
             allowed=None if self._shortlist is None else self._allowed(slots, self._shortlist),
             sampling=self._sampling(slots),
             automata=self._automata(slots),
+            diversity=diversity_of(
+                [slot.search for slot in slots],
+                device=self._device,
+                dtype=self._network.score_dtype,
+            ),
         )
 
     def _automata(self, slots: list[Slot]) -> Automata | None:
@@ -305,8 +314,9 @@ class EagerBackend:
             slot = layout.slots[index]
             length = slot.num_generated(self._step) + 1
             score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
-            if slot.can_keep(score):
-                slot.keep(self._hypothesis(slot, slot.rows[beam_index], score, log_prob))
+            if slot.finished.can_keep(score, beam=beam_index):
+                found = self._hypothesis(slot, slot.rows[beam_index], score, log_prob)
+                slot.finished.keep(found, beam=beam_index)
 
     def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
         num_generated = slot.num_generated(self._step)
@@ -343,17 +353,13 @@ class EagerBackend:
         finished = []
         for slot, best in zip(layout.slots, decision.best.tolist(), strict=True):
             num_generated = slot.num_generated(self._step)
-            if num_generated < 1:
-                continue
-            if running_bound(slot.search, best, num_generated) <= slot.threshold:
-                finished.append(self._finish(slot, may_hold_nan=best == -math.inf))
+            if num_generated >= 1 and slot.finished.is_over(best, num_generated):
+                is_dead = -math.inf in best[: slot.search.num_groups]
+                finished.append(self._finish(slot, may_hold_nan=is_dead))
         return finished
 
     def _finish(self, slot: Slot, *, may_hold_nan: bool) -> FinishedSentence:
         if may_hold_nan:  # no row has a finite score: nothing of them may stay in the tables
             self._network.clear(slot)
         self._remove(slot)
-        return FinishedSentence(
-            slot_id=slot.slot_id,
-            hypotheses=tuple(slot.finished[: slot.search.num_hypotheses]),
-        )
+        return FinishedSentence(slot_id=slot.slot_id, hypotheses=slot.finished.best())

@@ -17,6 +17,7 @@ from model.decode import beam_search
 from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.backends.eager.incremental import IncrementalDecoder, StepShape
 from model.decode.backends.eager.slots import Moves, Slot
+from model.decode.choice import Diversity
 from model.decode.constraints import outside_mask, restrict, suppressed_mask
 from model.decode.lexical import Automata
 from model.decode.sampling import RowSampling
@@ -37,6 +38,7 @@ class Layout:
         allowed: The tokens that each row may choose, R lists; None without a shortlist.
         sampling: How rows are drawn; None where no sentence asks for it.
         automata: What sentences have to contain; None where none has phrases.
+        diversity: How beams are divided; None where no sentence has groups.
     """
 
     slots: list[Slot]
@@ -46,6 +48,7 @@ class Layout:
     allowed: list[npt.NDArray[np.int64]] | None = None
     sampling: RowSampling | None = None
     automata: Automata | None = None
+    diversity: Diversity | None = None
 
 
 class CachedNetwork:

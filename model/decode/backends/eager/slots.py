@@ -5,13 +5,11 @@ them; what is still a hole when the next step begins is filled from the end (`co
 caller moves the tensors accordingly.
 """
 
-import math
-from bisect import insort
 from dataclasses import dataclass, field
 
 from model.config import SearchConfig
-from model.decode.scoring import stop_threshold
-from model.request import DecodeRequest, Hypothesis
+from model.decode.finished import FinishedHypotheses
+from model.request import DecodeRequest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,8 +22,7 @@ class Slot:
         rows: Where its beams lie, by beam.
         request: What was asked.
         started: The session's step number when it joined.
-        finished: Kept hypotheses, best first, at most K.
-        threshold: What running hypotheses must pass; see `scoring.stop_threshold`.
+        finished: Kept hypotheses.
     """
 
     slot_id: int
@@ -33,8 +30,11 @@ class Slot:
     rows: list[int]
     request: DecodeRequest
     started: int
-    finished: list[Hypothesis] = field(default_factory=list)
-    threshold: float = -math.inf
+    finished: FinishedHypotheses = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Keep nothing yet."""
+        self.finished = FinishedHypotheses(self.request.search)
 
     @property
     def search(self) -> SearchConfig:
@@ -48,17 +48,6 @@ class Slot:
     def num_generated(self, step: int) -> int:
         """Tokens chosen before step number `step`; negative or 0 while the prefix is fed."""
         return step - self.started - (len(self.request.prefix_ids) - 1)
-
-    def keep(self, hypothesis: Hypothesis) -> None:
-        """Add a finished hypothesis if it is among the K best."""
-        insort(self.finished, hypothesis, key=lambda kept: (kept.num_missed, -kept.score))
-        del self.finished[self.search.beam_size :]
-        self.threshold = stop_threshold(self.search, [kept.score for kept in self.finished])
-
-    def can_keep(self, score: float) -> bool:
-        """Whether `keep` might keep a hypothesis of this score; it has met all phrases, or none."""
-        is_full = len(self.finished) >= self.search.beam_size
-        return not is_full or score > self.finished[-1].score or self.finished[-1].num_missed > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 Owns the order of work within a step, and who runs. It runs every `ModelConfig` that
 `model.nn` runs, at O(t²) a step: slow, for networks that no other backend runs, and an oracle of
-those that do. The choice among hypotheses is `beam_search`, when to stop is `scoring`.
+those that do. The choice among hypotheses is `choice`, when to stop is `finished`.
 """
 
 import time
@@ -18,11 +18,13 @@ from model.decode import beam_search
 from model.decode.attention import FloatArray
 from model.decode.backends.plain.network import next_logits
 from model.decode.backends.plain.sentence import RunningSentence
+from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token, outside_mask, restrict, suppressed_mask
+from model.decode.finished import FinishedHypotheses
 from model.decode.forced_attention import forced_attention
 from model.decode.lexical import LexicalStep, automata_of
 from model.decode.sampling import row_sampling, sample
-from model.decode.scoring import hypothesis_score, running_bound, stop_threshold
+from model.decode.scoring import hypothesis_score
 from model.decode.timing import StepPart, Stopwatch
 from model.decode.token_checks import check_tokens
 from model.nn.masks import lengths_mask
@@ -85,7 +87,7 @@ class PlainBackend:
     def _start(self, slot_id: int, request: DecodeRequest, encoded: Tensor) -> RunningSentence:
         beam_size = request.search.beam_size
         scores = torch.full((beam_size,), -torch.inf, dtype=self._score_dtype, device=self._device)
-        scores[: request.search.num_starts] = 0.0
+        scores[:: request.search.start_stride] = 0.0
         return RunningSentence(
             slot_id=slot_id,
             request=request,
@@ -95,6 +97,7 @@ class PlainBackend:
             sources=self._ids([]).expand(beam_size, 0),
             scores=scores,
             phrases=self._ids([0] * beam_size).expand(2, -1),
+            finished=FinishedHypotheses(request.search),
         )
 
     @torch.inference_mode()
@@ -142,13 +145,18 @@ class PlainBackend:
         forced = self._forced_tokens(sentences)
         continuations = beam_search.force(self._drawn(continuations, sentences), forced)
         in_prefix = self._ids([sentence.num_generated < 0 for sentence in sentences]) > 0
-        scores, eos_id = torch.cat([one.scores for one in sentences]), self._tokens.eos_id
-        candidates = beam_search.best_candidates(scores, continuations, groups)
-        if lexical is not None:
-            candidates = lexical.candidates(
-                candidates, scores, continuations, groups, forced=forced, eos_id=eos_id
-            )
-        decision = beam_search.decide(candidates, groups, eos_id=eos_id, endless=in_prefix)
+        candidates, decision = choose(
+            torch.cat([one.scores for one in sentences]),
+            continuations,
+            groups,
+            eos_id=self._tokens.eos_id,
+            forced=forced,
+            endless=in_prefix,
+            lexical=lexical,
+            diversity=diversity_of(
+                [one.search for one in sentences], device=self._device, dtype=self._score_dtype
+            ),
+        )
         self._collect(sentences, candidates, decision)
         self._extend(sentences, decision, sources)
         if lexical is not None:
@@ -246,7 +254,8 @@ class PlainBackend:
             sentence = sentences[index]
             length = sentence.num_generated + 1
             score = hypothesis_score(log_prob_sum, length, sentence.search.length_penalty)
-            sentence.keep(sentence.hypothesis(beam, score, log_prob))
+            found = sentence.hypothesis(beam, score, log_prob)
+            sentence.finished.keep(found, beam=beam)
 
     @staticmethod
     def _extend(
@@ -274,12 +283,9 @@ class PlainBackend:
         """Release the sentences whose running hypotheses cannot matter any more."""
         finished = []
         for sentence, best in zip(sentences, decision.best.tolist(), strict=True):
-            search, num_generated = sentence.search, sentence.num_generated
-            if num_generated < 1:
-                continue
-            threshold = stop_threshold(search, [kept.score for kept in sentence.finished])
-            if running_bound(search, best, num_generated) <= threshold:
+            num_generated = sentence.num_generated
+            if num_generated >= 1 and sentence.finished.is_over(best, num_generated):
                 self.release(sentence.slot_id)
-                wanted = tuple(sentence.finished[: search.num_hypotheses])
+                wanted = sentence.finished.best()
                 finished.append(FinishedSentence(slot_id=sentence.slot_id, hypotheses=wanted))
         return finished

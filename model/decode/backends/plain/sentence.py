@@ -4,12 +4,12 @@ Owns the tensors of a sentence's beams and how one of them becomes a hypothesis.
 `model.decode.backends.plain.backend`.
 """
 
-from bisect import insort
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from model.config import SearchConfig
+from model.decode.finished import FinishedHypotheses
 from model.phrases import num_missed
 from model.request import DecodeRequest, Hypothesis
 
@@ -27,7 +27,7 @@ class RunningSentence:
         sources: (K, t − 1) int64, the source position most attended to when it was chosen.
         scores: (K,) sums of log probabilities; -inf marks a beam without hypothesis.
         phrases: (2, K) int64, how far each beam has come with its phrases: nodes, and those met.
-        finished: Kept hypotheses, best first, at most K.
+        finished: Kept hypotheses.
     """
 
     slot_id: int
@@ -38,7 +38,7 @@ class RunningSentence:
     sources: Tensor
     scores: Tensor
     phrases: Tensor
-    finished: list[Hypothesis] = field(default_factory=list)
+    finished: FinishedHypotheses
 
     @property
     def search(self) -> SearchConfig:
@@ -54,11 +54,6 @@ class RunningSentence:
     def num_generated(self) -> int:
         """Tokens chosen so far; negative within the prefix."""
         return self.length - len(self.request.prefix_ids)
-
-    def keep(self, hypothesis: Hypothesis) -> None:
-        """Add a finished hypothesis if it is among the K best."""
-        insort(self.finished, hypothesis, key=lambda kept: (kept.num_missed, -kept.score))
-        del self.finished[self.search.beam_size :]
 
     def hypothesis(self, beam: int, score: float, log_prob: float) -> Hypothesis:
         """What one beam has generated, and the EOS that ends it."""

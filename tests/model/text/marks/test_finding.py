@@ -24,6 +24,12 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "url") for mark in ("https://example.org/a?b=c#d", "www.example.org")),
         *((mark, "url") for mark in ("https://en.wikipedia.org/wiki/A_(b)", "example.com/a/b")),
         ("ftp://h/{id}/x", "url"),
+        *(
+            (mark, "url")
+            for mark in ("https://example.cn/订单?id=88", "https://a.jp/日本/東京.html")
+        ),
+        ("https://ru.wikipedia.org/wiki/Домашняя_кошка", "url"),
+        *((mark, "emoji") for mark in ("\0", "\x07", "\x1b[1;31m", "\u200f", "\u202b", "\u200b")),
         ("jo.doe+x@mail.example.org", "email"),
         *((mark, "address") for mark in ("192.168.0.1", "10.0.0.0/8", "127.0.0.1:8080", "fe80::1")),
         *((mark, "path") for mark in ("/usr/local/bin", "~/a.txt", "./run.sh", r"C:\Users\x")),
@@ -51,10 +57,20 @@ def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
         "他说：“好！”，然后走了。",
         "Note:this is - well - no list",
         "It was--I think--fine.",
+        "ผม\u200bเห็น\u200bแม่น้ำ",
     ],
 )
 def test_language_has_no_marks(text: str) -> None:
     assert find_marks(text) == []
+
+
+def test_a_chinese_sentence_may_go_on_behind_an_address() -> None:
+    for text in (
+        "请打开https://example.cn/。",
+        "见https://example.cn/查看详情。",
+        "https://a.cn/看，",
+    ):
+        assert next(mark for mark, _ in found(text)).isascii(), text
 
 
 def test_signs_that_end_a_sentence_are_not_of_its_address() -> None:

@@ -276,6 +276,18 @@ def test_terms_go_through_both_hops_and_only_the_last_one_begins_as_asked(
         assert text.best.text.count("Qīng") >= number
 
 
+def test_only_the_last_hop_has_groups_of_beams(
+    runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
+) -> None:
+    plain = replace(_request(TEXT), beam_size=4, num_alternatives=3)
+    divided = replace(plain, num_groups=4, diversity_penalty=100.0)
+    (one,), (other,) = (
+        runner.run(TwoHops(*hops).translate(request)) for request in (plain, divided)
+    )
+    assert one.between == other.between
+    assert one.alternatives != other.alternatives
+
+
 def test_only_the_last_hop_is_drawn(
     runner: asyncio.Runner, hops: tuple[OnlineTranslator, OnlineTranslator]
 ) -> None:

@@ -1,13 +1,11 @@
 """Slots and rows stay dense and agree, whoever joins and leaves."""
 
-import math
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from model.config import SearchConfig
 from model.decode.backends.eager.slots import Slot, SlotTable
-from model.request import DecodeRequest, Hypothesis
+from model.request import DecodeRequest
 
 
 def request_of(beam_size: int) -> DecodeRequest:
@@ -41,32 +39,6 @@ def test_places_are_dense_after_compaction_and_moves_are_disjoint(
 def slot_of(search: SearchConfig, *, prefix_ids: tuple[int, ...] = (0,), started: int = 0) -> Slot:
     request = DecodeRequest(source_ids=(4, 1), prefix_ids=prefix_ids, search=search)
     return Slot(slot_id=0, index=0, rows=[0], request=request, started=started)
-
-
-def hypothesis_of(score: float) -> Hypothesis:
-    return Hypothesis(
-        token_ids=(5,), score=score, token_log_probs=(), is_truncated=False, alignment=None
-    )
-
-
-def test_as_many_hypotheses_as_beams_are_kept_best_first_however_few_are_asked_for() -> None:
-    slot = slot_of(SearchConfig(beam_size=3, num_hypotheses=1, stopping="heuristic"))
-    thresholds = []
-    for score in (-3.0, -1.0, -2.0, -0.5):
-        assert slot.can_keep(score)
-        slot.keep(hypothesis_of(score))
-        thresholds.append(slot.threshold)
-    assert [kept.score for kept in slot.finished] == [-0.5, -1.0, -2.0]
-    assert thresholds == [-math.inf, -math.inf, -3.0, -2.0]
-
-
-def test_only_what_is_better_than_the_worst_of_a_full_beam_can_be_kept() -> None:
-    slot = slot_of(SearchConfig(beam_size=2))
-    assert slot.can_keep(-math.inf)
-    slot.keep(hypothesis_of(-1.0))
-    assert slot.can_keep(-9.0)
-    slot.keep(hypothesis_of(-2.0))
-    assert [slot.can_keep(score) for score in (-2.5, -2.0, -1.5)] == [False, False, True]
 
 
 def test_tokens_of_the_prefix_are_fed_and_not_generated() -> None:
