@@ -1,17 +1,13 @@
 """Families of networks: who takes part, with what, and the files that Marian is given."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
 from benchmarks.peers.families import family_points, taking_part
-from benchmarks.peers.marian_model import marian_parameters
 from benchmarks.peers.plan import FULL, FamilyPlan
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, MARIAN
-from benchmarks.random_checkpoint import SHAPES, write_random_checkpoint
-from model.checkpoint.weights import load_checkpoint
+from benchmarks.random_checkpoint import SHAPES
 
 PLAN = FamilyPlan(shape="attention-student", has_marian=True, num_file_sentences=20, counts=(1, 8))
 
@@ -40,21 +36,6 @@ def test_every_point_has_forced_lengths_and_settings_for_everybody() -> None:
         assert all(entry.candidates and entry.is_compared for entry in point.entries)
     marians = [entry for entry in points[1].entries if entry.name == MARIAN]
     assert {setting["mini_batch"] for setting in marians[0].candidates} == {4, 8}
-
-
-def test_marian_has_every_weight_under_its_own_name(tmp_path: Path) -> None:
-    write_random_checkpoint(tmp_path / "one", vocab_size=300, seed=1, shape="attention-student")
-    checkpoint = load_checkpoint(tmp_path / "one")
-    state = checkpoint.transformer.state_dict()
-    found = dict(marian_parameters(checkpoint))
-    assert len(found) == len(state)
-    assert found["Wemb"].shape == (299, 256)
-    up = state["encoder.layers.5.feed_forward.up_proj.weight"]
-    assert (found["encoder_l6_ffn_W1"] == up.numpy().T).all()
-    norm = state["decoder.layers.0.cross_attention_norm.weight"]
-    assert (found["decoder_l1_context_Wo_ln_scale"] == norm.numpy()[None]).all()
-    expected = {"decoder_l2_self_Wq", "decoder_l2_context_bo", "decoder_ff_logit_out_b"}
-    assert expected <= found.keys()
 
 
 def test_the_student_and_its_twin_differ_in_the_cell_alone() -> None:
