@@ -14,9 +14,9 @@ from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint
 from model.exchange.imports.languages import split_pair
 from model.exchange.imports.marian.vocabulary import CONTROL_BYTES, EOS, UNK
-from model.text.language import LanguagePair
-from model.text.normalisation import NormalisedPieces
-from model.text.pieces import PieceModel
+from model.text.languages.tags import LanguagePair
+from model.text.subwords.normalisation import NormalisedPieces
+from model.text.subwords.pieces import PieceModel
 
 _PAD = "<pad>"
 _LABEL = re.compile(r">>[A-Za-z0-9_-]{2,40}<<")

@@ -13,7 +13,7 @@ from model.exchange.export.marian.exporter import export_marian
 from model.exchange.imports.convert import convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
-from model.text.language import LanguagePair
+from model.text.languages.tags import LanguagePair
 from support.exchange_cases import Shape, exchange_checkpoint, random_ids
 from support.marian_oracle import FIXTURES, network_of
 from support.tiny_checkpoint import TINY_TOKENS
