@@ -353,6 +353,11 @@ class SearchConfig:
         return self.beam_size > 1 and self.sampling is None
 
     @property
+    def is_exhaustive(self) -> bool:
+        """Whether it gives all that it finds, so that the same search finds nothing else."""
+        return self.sampling is None and self.num_hypotheses == self.beam_size
+
+    @property
     def num_starts(self) -> int:
         """Rows that begin: one, whose children become the others, or all that are drawn."""
         return 1 if self.sampling is None else self.beam_size
