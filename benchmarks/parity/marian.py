@@ -108,7 +108,7 @@ def _pymarian(python: str, *words: str, text: str = "") -> list[str]:
     )
     if done.returncode:
         raise RuntimeError(f"pymarian {words[0]}: {done.stderr.decode(errors='replace')[-2000:]}")
-    return done.stdout.decode().splitlines()
+    return done.stdout.decode().removesuffix("\n").split("\n")  # pieces may hold other breaks
 
 
 def _hypothesis(pieces: str, words: str, score: float) -> MarianHypothesis:

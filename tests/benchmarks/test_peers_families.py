@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
+from benchmarks.peers.__main__ import chosen_plan, parse_arguments
 from benchmarks.peers.families import family_points, taking_part
 from benchmarks.peers.plan import FULL, FamilyPlan
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, MARIAN
@@ -43,3 +44,17 @@ def test_the_student_and_its_twin_differ_in_the_cell_alone() -> None:
     assert (student.decoder_cell, twin.decoder_cell) == ("ssru", "self-attention")
     assert (student.d_model, student.d_ff, student.vocab_size) == (256, 1536, 32_000)
     assert (twin.d_model, twin.d_ff, twin.vocab_size) == (256, 1536, 32_000)
+
+
+@pytest.mark.parametrize("shape", [family.shape for family in FULL.families])
+def test_every_family_has_a_shape_whose_end_can_be_kept_from_being_chosen(shape: str) -> None:
+    assert SHAPES[shape].output_bias
+    assert {"t5-base", "m2m100-418m", "mbart-50", "fsmt-wmt19"} <= SHAPES.keys()
+
+
+def test_families_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["peers", "--family", "t5-base", "--family", "mbart-50"])
+    plan = chosen_plan(parse_arguments())
+    assert [family.shape for family in plan.families] == ["t5-base", "mbart-50"]
+    monkeypatch.setattr("sys.argv", ["peers"])
+    assert chosen_plan(parse_arguments()) is FULL
