@@ -35,18 +35,48 @@ _STUDENT = ModelConfig(
     num_encoder_layers=6,
     num_decoder_layers=2,
 )
+_LARGE = ModelConfig(
+    vocab_size=256_206,
+    d_model=1024,
+    num_heads=16,
+    d_ff=4096,
+    num_encoder_layers=12,
+    num_decoder_layers=12,
+    norm_placement="pre",
+    position="sinusoidal-m2m100",
+    position_offset=2,
+)
 SHAPES: Mapping[str, ModelConfig] = {
     "base": preset_network("base", vocab_size=VOCABULARY_SIZE),
     "student": replace(_STUDENT, decoder_cell="ssru"),  # Firefox Translations, "tiny"
     "attention-student": _STUDENT,  # of the same size, for engines without that cell
-    "nllb-600m": ModelConfig(
-        vocab_size=256_206,
-        d_model=1024,
-        num_heads=16,
-        d_ff=4096,
+    "nllb-600m": _LARGE,
+    "m2m100-418m": replace(_LARGE, vocab_size=128_112),
+    "mbart-50": replace(
+        _LARGE, vocab_size=250_054, activation="gelu", position="learned", embedding_norm=True
+    ),
+    "t5-base": ModelConfig(
+        vocab_size=32_128,
+        d_model=768,
+        num_heads=12,
+        d_ff=3072,
         num_encoder_layers=12,
         num_decoder_layers=12,
+        norm="rmsnorm",
         norm_placement="pre",
+        position="relative",
+        scale_attention=False,
+        scale_embedding=False,
+        scale_output=True,
+        feed_forward_bias=False,
+        attention_bias=False,
+    ),
+    "fsmt-wmt19": ModelConfig(
+        vocab_size=42_024,
+        d_model=1024,
+        num_heads=16,
+        d_ff=8192,
+        decoder_d_ff=4096,
         position="sinusoidal-m2m100",
         position_offset=2,
     ),
@@ -127,7 +157,8 @@ def random_transformer(config: ModelConfig, seed: int) -> Transformer:
         for name, weight in transformer.decoder.named_parameters():
             if name.endswith("out_proj.weight"):
                 weight.mul_(0.3)
-        norms = [part for part in transformer.decoder.modules() if isinstance(part, nn.LayerNorm)]
+        parts = transformer.decoder.modules()
+        norms = [part for part in parts if isinstance(part, nn.LayerNorm | nn.RMSNorm)]
         norms[-1].weight.mul_(-2.0)
         assert transformer.output_bias is not None
         transformer.output_bias[TOKENS.eos_id] = EOS_BIAS

@@ -386,6 +386,11 @@ class SearchConfig:
         return self.beam_size > 1 and self.sampling is None and self.num_groups == 1
 
     @property
+    def is_exhaustive(self) -> bool:
+        """Whether it gives all that it finds, so that the same search finds nothing else."""
+        return self.sampling is None and self.num_hypotheses == self.beam_size
+
+    @property
     def group_size(self) -> int:
         """Beams of each group; all of them where there are no groups."""
         return self.beam_size // self.num_groups

@@ -8,7 +8,9 @@ tokens where the reference shows no more), hypotheses of a beam of 4 that are eq
 benchmarks/results/parity-families-<time>.json; leaves with 1 if one family is not its reference.
 
 Text: 500 lines from the folder that DRAGOMAN_DATA names, else the bundled sentences, varied.
-`--full` adds networks of released sizes. Generators are the tests': PYTHONPATH must hold `tests`.
+Of Marian's networks the ten sentences of the fixtures, unless `--marian` names an interpreter with
+pymarian: then Marian is asked all lines, of its own files and of our export of them. `--full` adds
+networks of released sizes. Generators are the tests': PYTHONPATH must hold `tests`.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from benchmarks.machine import describe_command, describe_machine
 from benchmarks.parity.exported import compare_exports
 from benchmarks.parity.families import FULL, REDUCED, Family
 from benchmarks.parity.figures import COLUMNS, HEAD, Distance, Figures
+from benchmarks.parity.marian import compare_live, exported_families, marian_families
 from benchmarks.parity.references import COMPARISONS
 from benchmarks.parity.subject import converted
 from benchmarks.parity.text import read_lines, told_text
@@ -47,22 +50,40 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--full-sentences", type=int, default=16, help="of released sizes (%(default)s)"
     )
-    names = [family.name for family in (*REDUCED, *FULL)]
-    parser.add_argument("--only", nargs="+", choices=names, metavar="FAMILY")
+    parser.add_argument("--only", nargs="+", metavar="FAMILY", help="those of the table's names")
+    parser.add_argument("--marian", metavar="PYTHON", help="an interpreter with pymarian")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args(words)
     if min(arguments.sentences, arguments.full_sentences) < 1:
         parser.error("at least one sentence is needed")
+    plan = (*reduced_families(arguments.marian), *full_families(arguments.marian, None))
+    known = {family.name for family in plan}
+    unknown = sorted({*(arguments.only or ())} - known)
+    if unknown:
+        parser.error(f"{unknown[0]!r} is none of {', '.join(sorted(known))}")
     return arguments
 
 
-def measured(family: Family, lines: Sequence[str]) -> Figures:
+def reduced_families(marian: str | None) -> list[Family]:
+    """Those of reduced sizes; with Marian there, also what it makes of our own networks."""
+    return [*REDUCED, *(() if marian is None else exported_families())]
+
+
+def full_families(marian: str | None, data: str | None) -> list[Family]:
+    """Those of released sizes; with Marian's own where an interpreter with pymarian is named."""
+    return [*FULL, *(() if marian is None else marian_families(marian, data))]
+
+
+def measured(family: Family, lines: Sequence[str], *, marian: str | None = None) -> Figures:
     """A family's line; its files are gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="dragoman-parity-") as folder:
         subject = converted(family, Path(folder))
         samples = list(subject.samples(lines))
         figures = Figures(family=family.name, reference=family.reference, num_sentences=len(lines))
-        COMPARISONS[family.reference](subject, samples, figures)
+        if family.reference == "marian" and marian is not None:
+            compare_live(subject, lines, figures, Path(folder), python=marian)
+        else:
+            COMPARISONS[family.reference](subject, samples, figures)
         for sample in samples:
             figures.int8.add_lists(subject.int8_log_probs(sample), subject.log_probs(sample))
         compare_exports(subject, samples, figures, Path(folder))
@@ -102,16 +123,17 @@ def main(words: Sequence[str]) -> int:
     arguments = parse_arguments(words)
     started, clock = datetime.now(UTC), time.monotonic()
     data = os.environ.get("DRAGOMAN_DATA")
-    plan = [(family, arguments.sentences) for family in REDUCED]
+    plan = [(family, arguments.sentences) for family in reduced_families(arguments.marian)]
     if arguments.full or arguments.only:
-        plan += [(family, arguments.full_sentences) for family in FULL]
+        full = full_families(arguments.marian, data)
+        plan += [(family, arguments.full_sentences) for family in full]
     if arguments.only:
         plan = [(family, count) for family, count in plan if family.name in arguments.only]
     print(COLUMNS.format(*HEAD))
     rows, num_failed = [], 0
     for family, count in plan:
         begun = time.monotonic()
-        figures = measured(family, read_lines(data, count))
+        figures = measured(family, read_lines(data, count), marian=arguments.marian)
         print(figures.row(), flush=True)
         rows.append(described(figures, time.monotonic() - begun))
         num_failed += not figures.is_parity

@@ -69,6 +69,15 @@ _T5_BASE: Mapping[str, Any] = {
     "num_decoder_layers": 12,
     "num_heads": 12,
 }
+# All but the depth of its 32 layers a stack, which are all alike: so it fits beside its reference.
+_MADLAD_3B: Mapping[str, Any] = {
+    **_MADLAD,
+    "vocab_size": 256_000,
+    "d_model": 1024,
+    "d_kv": 128,
+    "d_ff": 8192,
+    "num_heads": 16,
+}
 _OPUS_BASE: Mapping[str, Any] = {
     "d_model": 512,
     "encoder_layers": 6,
@@ -155,6 +164,12 @@ def _madlad(folder: Path) -> Path:
     return folder / "madlad400"
 
 
+def _madlad_3b(folder: Path) -> Path:
+    spm = trained_spm(symbols=MADLAD_SYMBOLS, unk_id=0, bos_id=1, eos_id=2, pad_id=-1)
+    write_t5(folder / "madlad400", spm=spm, **_MADLAD_3B)
+    return folder / "madlad400"
+
+
 def _t5(folder: Path) -> Path:
     spm = trained_spm(pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
     write_t5(folder / "t5", spm=spm, head="tied", **_T5)
@@ -208,6 +223,7 @@ REDUCED: Sequence[Family] = (
     ),
     Family(name="Marian, SSRU student", reference="marian", write=_fixture("student")),
     Family(name="Marian, shallow", reference="marian", write=_fixture("int8/model.npz")),
+    Family(name="Marian, OPUS-MT", reference="marian", write=_fixture("opus")),
     Family(
         name="Marian, pre-norm",
         reference="marian",
@@ -223,6 +239,8 @@ FULL: Sequence[Family] = (
     Family(name="NLLB 600M", reference="transformers", write=_nllb_600m),
     Family(name="mBART-50 large", reference="transformers", write=_mbart_large),
     Family(name="T5 base", reference="transformers", write=_t5_base),
+    Family(name="MADLAD-400 3B, 2 + 2", reference="transformers", write=_madlad_3b),
     Family(name="FSMT WMT19", reference="transformers", write=_fsmt_wmt19),
 )
-"""Layers, widths, heads and rows of released networks; the tokenizers stay small."""
+"""Layers, widths, heads and rows of released networks (of MADLAD-400 two layers a stack of its 32);
+the tokenizers stay small."""

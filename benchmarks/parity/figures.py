@@ -11,13 +11,14 @@ from torch import Tensor
 
 BOUND = 1e-3
 """Of differences in float32, where the largest number is 1; larger numbers may differ by more."""
-COLUMNS = "{:22} {:>9} {:>9} {:>9} {:>16} {:>15} {:>15}  {}"
+COLUMNS = "{:22} {:>9} {:>9} {:>9} {:>16} {:>16} {:>15} {:>15}  {}"
 HEAD = (
     "family",
     "sentences",
     "encoder",
     "logits",
     "equal/tie/differ",
+    "greedy",
     "int8 max/mean",
     "theirs max/mean",
     "exported",
@@ -34,11 +35,15 @@ class Distance:
     scale: float = 0.0
 
     def add(self, ours: Tensor, theirs: Tensor) -> None:
-        """Take the differences of two tensors of one shape.
+        """Take the differences of two tensors of one shape, (B, …) by parts where there are logits.
 
         Raises:
             ValueError: A number of one of them is not finite.
         """
+        if ours.dim() > 2:
+            for mine, other in zip(ours, theirs, strict=True):
+                self.add(mine, other)
+            return
         gap = (ours.double() - theirs.double()).abs()
         if not gap.isfinite().all():
             raise ValueError("a difference is not finite")
@@ -74,7 +79,8 @@ class Figures:
         encoder: Of the encoder's output.
         logits: Of logits, or of the log-probabilities of given tokens where only those are shown.
         is_searched: Whether the reference shows hypotheses.
-        num_equal, num_ties, num_differing: Hypotheses.
+        num_equal, num_ties, num_differing: Hypotheses of a beam of 4.
+        greedy_equal, greedy_ties, greedy_differing: Those of a greedy search, where it is shown.
         int8: Of log-probabilities of given tokens, our int8 kernels against our float32.
         reference_int8: The same of CTranslate2's or Marian's own int8; of an export if need be.
         exported: By target, of what the target's own engine says of an export.
@@ -89,6 +95,9 @@ class Figures:
     num_equal: int = 0
     num_ties: int = 0
     num_differing: int = 0
+    greedy_equal: int = 0
+    greedy_ties: int = 0
+    greedy_differing: int = 0
     int8: Distance = field(default_factory=Distance)
     reference_int8: Distance | None = None
     exported: dict[str, Distance] = field(default_factory=dict)
@@ -100,19 +109,21 @@ class Figures:
         if self.encoder is not None:
             compared.append(self.encoder)
         has_found = self.num_equal + self.num_ties > 0 or not self.is_searched
-        is_same = has_found and self.num_differing == 0
+        is_same = has_found and self.num_differing == self.greedy_differing == 0
         return is_same and all(distance.is_parity for distance in compared)
 
     def row(self) -> str:
         """A line of the table."""
         exported = [f"{name} {distance.largest:.0e}" for name, distance in self.exported.items()]
         counts = f"{self.num_equal}/{self.num_ties}/{self.num_differing}"
+        greedy = self.greedy_equal, self.greedy_ties, self.greedy_differing
         return COLUMNS.format(
             self.family,
             self.num_sentences,
             _largest(self.encoder),
             _largest(self.logits),
             counts if self.is_searched else "-",
+            "/".join(map(str, greedy)) if any(greedy) else "-",
             _both(self.int8),
             _both(self.reference_int8),
             ", ".join(exported) or "-",

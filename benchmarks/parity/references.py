@@ -14,19 +14,20 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 
 from benchmarks.parity.families import Reference
 from benchmarks.parity.figures import Distance, Figures
-from benchmarks.parity.subject import MAX_TARGET, Sample, Subject
+from benchmarks.parity.subject import GREEDY, MAX_TARGET, Sample, Subject
 from model.config import SpecialTokens
 from model.offline.translator import Translator
 from model.request import DecodeRequest, Hypothesis
-from support.huggingface import Comparison, Generated, generate
+from support.huggingface import TIE, Comparison, Generated, generate, generate_greedily
 from support.marian_oracle import MarianHypothesis, expected, marian_search, word_scores
 
-_BEAM = 4
-_NUM_SCORED = 2
+BEAM = 4
+NUM_SCORED = 2
+"""Of Marian's n-best lists: whose words are compared one by one."""
 
 
 def compare_transformers(subject: Subject, samples: Sequence[Sample], figures: Figures) -> None:
-    """Encoder output, logits, and all four hypotheses of every sentence."""
+    """Encoder output, logits, all four hypotheses of every sentence, and the greedy one."""
     theirs = AutoModelForSeq2SeqLM.from_pretrained(subject.source, dtype=torch.float32).eval()
     figures.encoder = Distance()
     translator, comparison = Translator(subject.checkpoint), Comparison()
@@ -37,7 +38,46 @@ def compare_transformers(subject: Subject, samples: Sequence[Sample], figures: F
         others = generate(theirs, subject.checkpoint.manifest.tokens, requests)
         for mine, other in zip(ours, others, strict=True):
             comparison.add("", mine, other)
-    _count(figures, comparison)
+        _add_greedy(subject, sample, translator, theirs, figures)
+    count(figures, comparison)
+
+
+def _add_greedy(
+    subject: Subject,
+    sample: Sample,
+    translator: Translator,
+    theirs: PreTrainedModel,
+    figures: Figures,
+) -> None:
+    """Compare the hypotheses of greedy searches, of which transformers tells no scores."""
+    requests = subject.requests(sample, GREEDY)
+    others = generate_greedily(theirs, subject.checkpoint.manifest.tokens, requests)
+    searched = translator.search(requests)
+    for source, mine, other in zip(sample.sources, searched, others, strict=True):
+        ours = mine[0].token_ids
+        if ours == other:
+            figures.greedy_equal += 1
+        elif _is_tie(subject, sample, source, ours, other):
+            figures.greedy_ties += 1
+        else:
+            figures.greedy_differing += 1
+
+
+@torch.inference_mode()
+def _is_tie(
+    subject: Subject,
+    sample: Sample,
+    source: list[int],
+    ours: Sequence[int],
+    theirs: Sequence[int],
+) -> bool:
+    """Whether two greedy hypotheses part where both tokens are as likely, within 1e-4."""
+    end = subject.checkpoint.manifest.tokens.eos_id
+    both = [*ours, end], [*theirs, end]
+    place = next(i for i, pair in enumerate(zip(*both, strict=False)) if pair[0] != pair[1])
+    fed = torch.tensor([[*sample.prefix, *ours[:place]]])
+    logits = subject.checkpoint.transformer(torch.tensor([source]), fed)[0, -1]
+    return float((logits[both[0][place]] - logits[both[1][place]]).abs()) <= TIE
 
 
 @torch.inference_mode()
@@ -75,7 +115,7 @@ def compare_ctranslate2(subject: Subject, samples: Sequence[Sample], figures: Fi
             # At the cap we force an end and count it, and the engine does neither.
             if not mine[0].is_truncated and len(other.token_ids) < MAX_TARGET - 1:
                 comparison.add("", mine[:1], [other])
-    _count(figures, comparison)
+    count(figures, comparison)
 
 
 def _unsuppressed(subject: Subject) -> Subject:
@@ -161,22 +201,22 @@ def compare_marian(subject: Subject, _samples: Sequence[Sample], figures: Figure
     lists = expected(fixture)
     for text, hypotheses in lists:
         source = checkpoint.tokenizer.encode(text, subject.pair)
-        targets = [_target_ids(subject, hypothesis) for hypothesis in hypotheses]
+        targets = [target_ids(subject, hypothesis) for hypothesis in hypotheses]
         start = checkpoint.manifest.tokens.start_id
-        for target, hypothesis in list(zip(targets, hypotheses, strict=True))[:_NUM_SCORED]:
+        for target, hypothesis in list(zip(targets, hypotheses, strict=True))[:NUM_SCORED]:
             ours = word_scores(checkpoint.transformer, start, source, target)
             figures.logits.add_lists([ours], [hypothesis.word_scores])
-        if len(hypotheses) == _BEAM:
-            _compare_search(subject, source, targets, hypotheses, comparison)
+        if len(hypotheses) == BEAM:
+            compare_search(subject, source, targets, hypotheses, comparison)
     figures.num_sentences = len(lists)
     figures.is_searched = comparison.num_sentences > 0
-    _count(figures, comparison)
+    count(figures, comparison)
     if fixture == "int8":
         figures.reference_int8 = _marians_int8()
 
 
-def _target_ids(subject: Subject, hypothesis: MarianHypothesis) -> list[int]:
-    """Ids of a line, with EOS unless the cap cut it."""
+def target_ids(subject: Subject, hypothesis: MarianHypothesis) -> list[int]:
+    """Ids of a line of Marian's, with EOS unless the cap cut it."""
     names = subject.checkpoint.tokenizer.target_pieces()
     ids = {piece: index for index, piece in names.items()}
     tokens = subject.checkpoint.manifest.tokens
@@ -185,7 +225,7 @@ def _target_ids(subject: Subject, hypothesis: MarianHypothesis) -> list[int]:
     return [*found, tokens.eos_id] if is_whole else found
 
 
-def _compare_search(
+def compare_search(
     subject: Subject,
     source: list[int],
     targets: Sequence[Sequence[int]],
@@ -194,7 +234,7 @@ def _compare_search(
 ) -> None:
     """Marian narrows its beam by every hypothesis that ends: its own search, written plainly."""
     manifest = subject.checkpoint.manifest
-    found = marian_search(subject.checkpoint.transformer, manifest, source, beam_size=_BEAM)
+    found = marian_search(subject.checkpoint.transformer, manifest, source, beam_size=BEAM)
     end = manifest.tokens.eos_id
     ours = [
         Hypothesis(token_ids=tuple(ids), score=score, token_log_probs=(), is_truncated=False)
@@ -219,7 +259,8 @@ def _marians_int8() -> Distance:
     return distance
 
 
-def _count(figures: Figures, comparison: Comparison) -> None:
+def count(figures: Figures, comparison: Comparison) -> None:
+    """What a comparison of hypotheses came to, as figures."""
     figures.num_ties, figures.num_differing = len(comparison.ties), len(comparison.differences)
     figures.num_equal = comparison.num_hypotheses - figures.num_ties - figures.num_differing
 

@@ -26,7 +26,10 @@ from model.text.languages.tags import LanguagePair
 
 MAX_SOURCE, MAX_TARGET = 40, 24
 BATCH = 25
+MAX_LOGITS = 2**20
+"""Of one position of a batch; searches keep all of them, so large vocabularies have small ones."""
 SEARCH = SearchConfig(beam_size=4, num_hypotheses=4, stopping="first", max_length=MAX_TARGET)
+GREEDY = SearchConfig(beam_size=1, max_length=MAX_TARGET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +103,9 @@ class Subject:
         sources.sort(key=len)
         written = sorted(tokenizer.target_pieces().keys() - {*tokens.suppressed_ids})
         chance = random.Random(1)
-        for start in range(0, len(sources), BATCH):
-            batch = sources[start : start + BATCH]
+        size = max(1, min(BATCH, MAX_LOGITS // self.checkpoint.manifest.network.output_size))
+        for start in range(0, len(sources), size):
+            batch = sources[start : start + size]
             lengths = [chance.randint(1, MAX_TARGET - 1) for _ in batch]
             yield Sample(
                 sources=batch,
@@ -110,11 +114,11 @@ class Subject:
                 pad_id=tokens.pad_id,
             )
 
-    def requests(self, sample: Sample) -> list[DecodeRequest]:
-        """Searches with a beam of 4, all four hypotheses."""
+    def requests(self, sample: Sample, search: SearchConfig = SEARCH) -> list[DecodeRequest]:
+        """Searches: with a beam of 4 and all four hypotheses, unless another is named."""
         prefix = tuple(sample.prefix)
         return [
-            DecodeRequest(source_ids=tuple(ids), prefix_ids=prefix, search=SEARCH)
+            DecodeRequest(source_ids=tuple(ids), prefix_ids=prefix, search=search)
             for ids in sample.sources
         ]
 

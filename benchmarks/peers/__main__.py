@@ -8,6 +8,7 @@ import os
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.peers import families, isa, marks, memory, offline, results, served
@@ -46,7 +47,29 @@ def parse_arguments() -> argparse.Namespace:
         metavar="PYTHON",
         help="an interpreter with pymarian, for `--only families`; without it Marian is left out",
     )
+    parser.add_argument(
+        "--family",
+        action="append",
+        choices=[family.shape for family in FULL.families],
+        help="of `--only families`, this one; may be given several times",
+    )
+    parser.add_argument(
+        "--models",
+        type=Path,
+        metavar="DIRECTORY",
+        help="where networks are kept; those that `benchmarks.peers.models` wrote there, by their"
+        " shapes, are taken as they are",
+    )
     return parser.parse_args()
+
+
+def chosen_plan(arguments: argparse.Namespace) -> Plan:
+    """How much is measured, and of which families."""
+    plan = QUICK if arguments.quick else HELD if arguments.isa else FULL
+    if not arguments.family:
+        return plan
+    wanted = [family for family in plan.families if family.shape in arguments.family]
+    return replace(plan, families=tuple(wanted))
 
 
 def measure(
@@ -75,13 +98,14 @@ def measure(
 def main() -> None:
     """Measure what is asked for, one file each; the marks are those of the latest files."""
     arguments = parse_arguments()
-    plan = QUICK if arguments.quick else HELD if arguments.isa else FULL
+    plan = chosen_plan(arguments)
     directory = arguments.results or (results.QUICK_RESULTS if plan.is_quick else results.RESULTS)
     os.environ.update(isa.environment(arguments.isa))  # the rivals' processes inherit it
     num_threads = min(arguments.threads or MAX_THREADS, len(pin()))
     with tempfile.TemporaryDirectory() as folder:
         wanted = arguments.only or results.BY_DEFAULT
-        models = _write_networks(Path(folder), wanted, plan, marian=arguments.marian)
+        kept = arguments.models or Path(folder)
+        models = _write_networks(kept, wanted, plan, marian=arguments.marian)
         for benchmark in wanted:
             found = results.header(
                 benchmark,
@@ -114,7 +138,8 @@ def _write_networks(
     for family in plan.families if "families" in benchmarks else ():
         models[family.shape] = folder / family.shape
         interpreter = marian if family.has_marian else None
-        write_models(models[family.shape], family=family.shape, marian=interpreter)
+        if not models[family.shape].exists():
+            write_models(models[family.shape], family=family.shape, marian=interpreter)
     return models
 
 

@@ -112,6 +112,16 @@ class Plan:
     families: tuple[FamilyPlan, ...] = (
         FamilyPlan(shape="student", has_marian=True, num_file_sentences=2_000),
         FamilyPlan(shape="nllb-600m", has_marian=False, num_file_sentences=100),
+        *(
+            FamilyPlan(
+                shape=shape,
+                has_marian=False,
+                num_file_sentences=40,
+                max_rounds=2,
+                budget_seconds=60.0,
+            )
+            for shape in ("t5-base", "fsmt-wmt19", "m2m100-418m", "mbart-50")
+        ),
     )
     is_quick: bool = False
 

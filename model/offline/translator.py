@@ -161,7 +161,11 @@ class Translator:
         while waiting:
             again: dict[int, Draft[Hypothesis]] = {}
             for index, draft in self._answered(waiting, pair, search, on_finished):
-                reviewed = self.pipeline.review(draft, can_hold=search.can_hold_phrases)
+                reviewed = self.pipeline.review(
+                    draft,
+                    can_hold=search.can_hold_phrases,
+                    is_exhaustive=search.is_exhaustive,
+                )
                 if reviewed.asked:
                     again[index] = reviewed
                 else:

@@ -28,6 +28,7 @@ The rules, all of them visible in the result:
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from model.config import LengthLimits
@@ -232,22 +233,34 @@ class TextPipeline:
         return joined(prepared, segments)
 
     def review(
-        self, draft: Draft[OutputT], *, can_hold: bool = False, is_last: bool = False
+        self,
+        draft: Draft[OutputT],
+        *,
+        can_hold: bool = False,
+        is_exhaustive: bool = False,
+        is_last: bool = False,
     ) -> Draft[OutputT]:
         """A draft whose hypotheses were handed in: judged, with other tries of what is not sound.
 
         Args:
             draft: Every piece of it has hypotheses, at least one where the network was asked.
             can_hold: Its searches can be held to phrases (`SearchConfig.can_hold_phrases`).
+            is_exhaustive: They gave all that they found (`SearchConfig.is_exhaustive`).
             is_last: Nothing is tried again, because there is no room for it.
         """
-        return draft.with_parts(
-            self._reviewed(piece, draft.pair, can_hold=can_hold, is_last=is_last)
-            for piece in draft.pieces
+        review = partial(
+            self._reviewed, can_hold=can_hold, is_exhaustive=is_exhaustive, is_last=is_last
         )
+        return draft.with_parts(review(piece, draft.pair) for piece in draft.pieces)
 
     def _reviewed(
-        self, piece: Piece[OutputT], pair: LanguagePair, *, can_hold: bool, is_last: bool
+        self,
+        piece: Piece[OutputT],
+        pair: LanguagePair,
+        *,
+        can_hold: bool,
+        is_exhaustive: bool,
+        is_last: bool,
     ) -> tuple[list[Piece[OutputT]], list[str]]:
         """What a piece becomes, with what of its source stands before, between and after."""
         segment = piece.segment
@@ -260,6 +273,10 @@ class TextPipeline:
         if failed and not is_last:
             marks = merged(find_inner_marks(segment.text), [term.mark for term in segment.terms])
             tries = self._tries.next(segment, marks, failed, pair, can_hold=can_hold)
+        if is_exhaustive and [other for other, _ in tries] == [replace(segment, num_tries=1)]:
+            # The same search, for the other hypotheses of its beam, which are here.
+            again = Piece(segment=tries[0][0], found=piece.found, earlier=piece)
+            return self._reviewed(again, pair, can_hold=can_hold, is_exhaustive=True, is_last=False)
         is_whole = [span for _, span in tries] == [(0, len(segment.text))]
         if not tries or (segment.beginning is not None and not is_whole):
             return [best_of(piece)], ["", ""]

@@ -9,7 +9,7 @@ from pathlib import Path
 from model.errors import ConfigError
 from service.cli.directions import single_checkpoint
 
-HELP = "write a checkpoint in the format of Hugging Face or CTranslate2"
+HELP = "write a checkpoint in the format of Hugging Face, CTranslate2 or Marian"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("output", type=Path, help="directory to write, which must not exist yet")
     parser.add_argument(
         "--to",
-        choices=("huggingface", "ctranslate2"),
+        choices=("huggingface", "ctranslate2", "marian"),
         required=True,
-        help="a folder of transformers, or a CTranslate2 model (needs dragoman[bench])",
+        help="a folder of transformers, a CTranslate2 model (needs dragoman[bench]), or Marian's"
+        " own files",
     )
     parser.add_argument(
         "--quantization",
@@ -44,10 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
     from model.checkpoint.weights import load_checkpoint
     from model.exchange.export.ctranslate2 import export_ctranslate2
     from model.exchange.export.huggingface.exporter import export_huggingface
+    from model.exchange.export.marian.exporter import export_marian
 
     checkpoint = load_checkpoint(single_checkpoint(arguments.checkpoint))
     if arguments.to == "huggingface":
         export_huggingface(checkpoint, arguments.output)
+    elif arguments.to == "marian":
+        export_marian(checkpoint, arguments.output)
     else:
         export_ctranslate2(checkpoint, arguments.output, quantization=arguments.quantization)
     print(arguments.output)

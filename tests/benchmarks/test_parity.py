@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from benchmarks.parity.__main__ import main, parse_arguments
 from benchmarks.parity.families import FULL, REDUCED
 from benchmarks.parity.figures import Distance, Figures
 from benchmarks.parity.references import COMPARISONS
-from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject, converted
+from benchmarks.parity.subject import MAX_LOGITS, MAX_SOURCE, MAX_TARGET, Subject, converted
 from benchmarks.parity.text import REAL_TEXT, SENTENCES, read_lines, varied
 
 BY_NAME = {family.name: family for family in (*REDUCED, *FULL)}
@@ -62,6 +63,8 @@ def test_parity_needs_equal_hypotheses_and_near_numbers() -> None:
     assert figures(num_equal=0, num_ties=32).is_parity
     assert not figures(num_differing=1).is_parity
     assert not figures(num_equal=0).is_parity
+    assert figures(greedy_equal=7, greedy_ties=1).is_parity
+    assert not figures(greedy_differing=1).is_parity
     assert figures(num_equal=0, is_searched=False).is_parity
     assert not figures(logits=Distance()).is_parity
     assert not figures(logits=distance(0.01)).is_parity
@@ -72,7 +75,7 @@ def test_parity_needs_equal_hypotheses_and_near_numbers() -> None:
 
 def test_what_a_reference_does_not_show_is_a_dash_in_the_table() -> None:
     row = figures(is_searched=False, int8=distance(0.25)).row()
-    assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "0.250/0.1250", "-", "-"]
+    assert row.split() == ["OPUS-MT", "8", "-", "1.0e-05", "-", "-", "0.250/0.1250", "-", "-"]
 
 
 def test_lines_are_varied_when_there_are_too_few() -> None:
@@ -144,6 +147,21 @@ def test_a_run_writes_what_it_prints(
         "Marian, pre-norm": {"CTranslate2"},
     }.get(name, set())
     assert name in capsys.readouterr().out
+
+
+def test_greedy_hypotheses_are_compared_too(tmp_path: Path) -> None:
+    right, family = converted(BY_NAME["OPUS-MT"], tmp_path), BY_NAME["OPUS-MT"]
+    found = Figures(family="OPUS-MT", reference=family.reference, num_sentences=3)
+    COMPARISONS[family.reference](right, list(right.samples(read_lines(None, 3))), found)
+    assert (found.greedy_equal + found.greedy_ties, found.greedy_differing) == (3, 0)
+
+
+def test_large_vocabularies_have_small_batches(subject: Subject) -> None:
+    network = replace(subject.checkpoint.manifest.network, vocab_size=MAX_LOGITS // 2)
+    manifest = replace(subject.checkpoint.manifest, network=network)
+    checkpoint = replace(subject.checkpoint, manifest=manifest)
+    samples = replace(subject, checkpoint=checkpoint).samples(read_lines(None, 5))
+    assert [len(sample.sources) for sample in samples] == [2, 2, 1]
 
 
 def test_at_least_one_sentence_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

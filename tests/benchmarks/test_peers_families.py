@@ -1,17 +1,14 @@
 """Families of networks: who takes part, with what, and the files that Marian is given."""
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 
+from benchmarks.peers.__main__ import chosen_plan, parse_arguments
 from benchmarks.peers.families import family_points, taking_part
-from benchmarks.peers.marian_model import marian_parameters
 from benchmarks.peers.plan import FULL, FamilyPlan
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8, MARIAN
-from benchmarks.random_checkpoint import SHAPES, write_random_checkpoint
-from model.checkpoint.weights import load_checkpoint
+from benchmarks.random_checkpoint import SHAPES
 
 PLAN = FamilyPlan(shape="attention-student", has_marian=True, num_file_sentences=20, counts=(1, 8))
 
@@ -42,23 +39,22 @@ def test_every_point_has_forced_lengths_and_settings_for_everybody() -> None:
     assert {setting["mini_batch"] for setting in marians[0].candidates} == {4, 8}
 
 
-def test_marian_has_every_weight_under_its_own_name(tmp_path: Path) -> None:
-    write_random_checkpoint(tmp_path / "one", vocab_size=300, seed=1, shape="attention-student")
-    checkpoint = load_checkpoint(tmp_path / "one")
-    state = checkpoint.transformer.state_dict()
-    found = dict(marian_parameters(checkpoint))
-    assert len(found) == len(state)
-    assert found["Wemb"].shape == (299, 256)
-    up = state["encoder.layers.5.feed_forward.up_proj.weight"]
-    assert (found["encoder_l6_ffn_W1"] == up.numpy().T).all()
-    norm = state["decoder.layers.0.cross_attention_norm.weight"]
-    assert (found["decoder_l1_context_Wo_ln_scale"] == norm.numpy()[None]).all()
-    expected = {"decoder_l2_self_Wq", "decoder_l2_context_bo", "decoder_ff_logit_out_b"}
-    assert expected <= found.keys()
-
-
 def test_the_student_and_its_twin_differ_in_the_cell_alone() -> None:
     student, twin = SHAPES["student"], SHAPES["attention-student"]
     assert (student.decoder_cell, twin.decoder_cell) == ("ssru", "self-attention")
     assert (student.d_model, student.d_ff, student.vocab_size) == (256, 1536, 32_000)
     assert (twin.d_model, twin.d_ff, twin.vocab_size) == (256, 1536, 32_000)
+
+
+@pytest.mark.parametrize("shape", [family.shape for family in FULL.families])
+def test_every_family_has_a_shape_whose_end_can_be_kept_from_being_chosen(shape: str) -> None:
+    assert SHAPES[shape].output_bias
+    assert {"t5-base", "m2m100-418m", "mbart-50", "fsmt-wmt19"} <= SHAPES.keys()
+
+
+def test_families_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["peers", "--family", "t5-base", "--family", "mbart-50"])
+    plan = chosen_plan(parse_arguments())
+    assert [family.shape for family in plan.families] == ["t5-base", "mbart-50"]
+    monkeypatch.setattr("sys.argv", ["peers"])
+    assert chosen_plan(parse_arguments()) is FULL

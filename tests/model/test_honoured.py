@@ -19,6 +19,7 @@ from model.errors import UnsupportedVariantError
 from model.exchange.export.ctranslate2 import CTRANSLATE2_FIELDS
 from model.exchange.export.huggingface.exporter import FAMILIES
 from model.exchange.export.huggingface.marian import MARIAN_FIELDS
+from model.exchange.export.marian.network import MARIAN_NATIVE_FIELDS
 from model.honoured import (
     EVERY_VALUE,
     Condition,
@@ -29,7 +30,7 @@ from model.honoured import (
 from model.native.network import INT8_FIELDS
 
 DECLARATIONS = [EAGER_FIELDS, GRID_FIELDS, INT8_FIELDS, MARIAN_FIELDS, CTRANSLATE2_FIELDS]
-ALL_FAMILIES = [family.fields for family in FAMILIES]
+ALL_FAMILIES = [*(family.fields for family in FAMILIES), MARIAN_NATIVE_FIELDS]
 CHOICES = {
     "decoder_cell": DecoderCell,
     "activation": Activation,

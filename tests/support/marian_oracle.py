@@ -101,18 +101,16 @@ def marian_search(
     cap = int(length_factor * len(source))
     width = beam_size
     for length in range(1, cap + 1):
-        candidates = []
-        for total, generated in running:
-            logits = transformer(
-                torch.tensor([source]), torch.tensor([[tokens.start_id, *generated]])
-            )[0, -1]
-            scores = logits.log_softmax(-1)
-            scores[list(tokens.suppressed_ids)] = float("-inf")
-            candidates += [
-                (total + score, [*generated, index]) for index, score in enumerate(scores.tolist())
-            ]
-        candidates.sort(key=lambda candidate: -candidate[0])
-        kept = candidates[:width]
+        fed = torch.tensor([[tokens.start_id, *generated] for _, generated in running])
+        logits = transformer(torch.tensor([source] * len(running)), fed)[:, -1]
+        scores = logits.log_softmax(-1)
+        scores[:, list(tokens.suppressed_ids)] = float("-inf")
+        totals = scores + torch.tensor([[total] for total, _ in running], dtype=scores.dtype)
+        best = totals.flatten().topk(width)
+        kept = [
+            (total, [*running[place // totals.shape[1]][1], place % totals.shape[1]])
+            for total, place in zip(best.values.tolist(), best.indices.tolist(), strict=True)
+        ]
         running = []
         for total, generated in kept:
             if generated[-1] == tokens.eos_id:

@@ -75,21 +75,29 @@ def refuse(target: str, problems: Sequence[str]) -> None:
         raise UnsupportedVariantError(f"{target} cannot express this: {'; '.join(problems)}")
 
 
-def write_licences(folder: Path, manifest: Manifest) -> None:
+def write_licences(folder: Path, manifest: Manifest, *, before: str = "", after: str = "") -> None:
     """Write README.md: the weights' licence, and every corpus with its own; what was left out.
 
     Licences go with the weights wherever they are passed on to.
+
+    Args:
+        folder: Where.
+        manifest: Of the checkpoint.
+        before: What a format says in this file, too, before all licences.
+        after: The same, after them.
     """
     rows = [
         f"- {each.corpus}: {each.licence}" + (f", {each.url}" if each.url else "")
         for each in manifest.licences
     ]
+    said = before and before + "\n"
     page = (
-        f"# {manifest.name}\n\n{manifest.description}\n\nThe weights are under {manifest.licence}."
-        " Dragoman exported them from a checkpoint that learned from\n\n"
+        f"# {manifest.name}\n\n{manifest.description}\n\n{said}"
+        f"The weights are under {manifest.licence}. Dragoman exported them from a checkpoint that"
+        " learned from\n\n"
     )
     left_out = "" if manifest.shortlist is None else _NO_SHORTLIST
-    page += "\n".join(rows) + "\n" + left_out
+    page += "\n".join(rows) + "\n" + left_out + after
     (folder / "README.md").write_text(page, encoding="utf-8")
 
 

@@ -58,25 +58,28 @@ _SPACES = re.compile(" +")
 class NormalisedPieces:
     """Pieces of text that is cleaned first.
 
+    Attributes:
+        inner: Pieces of clean text.
+
     Args:
         pieces: Of clean text.
         rules: How it is cleaned.
     """
 
     def __init__(self, pieces: Pieces, rules: Normalisation) -> None:
-        self._pieces = pieces
+        self.inner = pieces
         self._rules = rules
 
     def __repr__(self) -> str:
-        return f"<NormalisedPieces {self._rules} {self._pieces!r}>"
+        return f"<NormalisedPieces {self._rules} {self.inner!r}>"
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text."""
-        return self._pieces.pieces(normalised(text, self._rules))
+        return self.inner.pieces(normalised(text, self._rules))
 
     def text(self, pieces: Sequence[str]) -> str:
         """The text of some pieces."""
-        return self._pieces.text(pieces)
+        return self.inner.text(pieces)
 
 
 def normalised(text: str, rules: Normalisation) -> str:

@@ -203,8 +203,12 @@ class OnlineTranslator:
         def last(draft: Draft[Hypothesis]) -> Draft[Hypothesis]:
             return self.pipeline.review(draft, is_last=True)
 
-        can_hold = request.search(cap=1).can_hold_phrases
-        review = partial(self.pipeline.review, can_hold=can_hold)
+        search = request.search(cap=1)
+        review = partial(
+            self.pipeline.review,
+            can_hold=search.can_hold_phrases,
+            is_exhaustive=search.is_exhaustive,
+        )
         while request.max_length is None:  # with a cap nothing is whole, nor is it wanted to be
             drafts = await self._map(review, answered, request)
             jobs = self._jobs(drafts, request, pair)

@@ -5,6 +5,7 @@ import pytest
 
 from model.errors import CheckpointError, ConfigError
 from service.cli.main import build_parser, main
+from support.marian_oracle import FIXTURES
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 
@@ -13,13 +14,13 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_tiny_checkpoint(tmp_path_factory.mktemp("export") / "tiny", pairs=(EN_ZH,))
 
 
-def test_the_help_names_both_formats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_names_all_formats(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["export", "--help"])
     assert caught.value.code == 0
     shown = capsys.readouterr().out
     assert "usage: dragoman export" in shown
-    assert "{huggingface,ctranslate2}" in shown
+    assert "{huggingface,ctranslate2,marian}" in shown
 
 
 def test_a_hugging_face_directory_is_written_and_named(
@@ -50,6 +51,20 @@ def test_a_ctranslate2_directory_is_written_in_the_type_asked_for(
     assert main(["export", str(checkpoint), str(output), *flags]) == 0
     rival = ctranslate2.Translator(str(output), intra_threads=1)
     assert rival.compute_type == "int8_float32"
+
+
+def test_marians_own_files_are_written_and_converted_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    student = tmp_path / "student"
+    assert main(["convert", str(FIXTURES / "student"), str(student), "--compute", "float32"]) == 0
+    output, again = tmp_path / "marian", tmp_path / "again"
+    capsys.readouterr()
+    assert main(["export", str(student), str(output), "--to", "marian"]) == 0
+    assert capsys.readouterr().out == f"{output}\n"
+    assert main(["convert", str(output), str(again), "--compute", "float32"]) == 0
+    weights = [(folder / "model.safetensors").read_bytes() for folder in (student, again)]
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.parametrize(

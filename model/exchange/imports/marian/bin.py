@@ -93,9 +93,12 @@ class _Record:
 
 
 def is_bin(path: Path) -> bool:
-    """Whether a file begins as Marian's do and has its options; false where it cannot be read."""
+    """Whether a file begins as Marian's do and has its options; false where it cannot be read.
+
+    One that is cut short behind its header is Marian's still: whoever opens it is told.
+    """
     try:
-        return any(record.name == OPTIONS_TENSOR for record in _records(_Content(path)))
+        return any(record.name == OPTIONS_TENSOR for record in _listed(_Content(path))[0])
     except ForeignModelError:
         return False
 
@@ -164,6 +167,20 @@ def _records(content: _Content) -> list[_Record]:
     Raises:
         ForeignModelError: The header is damaged, or says more than the file has.
     """
+    records, size = _listed(content)
+    needed = max((record.offset + record.num_bytes for record in records), default=0)
+    if needed > size:
+        problem = f"is cut short: it has {size} bytes, its header needs {needed}"
+        raise refused(content.path, problem)
+    return records
+
+
+def _listed(content: _Content) -> tuple[list[_Record], int]:
+    """What the header lists, whether it is there or not, and the bytes that there are.
+
+    Raises:
+        ForeignModelError: The header is damaged.
+    """
     path = content.path
     with content.opened() as file:
         size = file.seek(0, SEEK_END)
@@ -185,9 +202,7 @@ def _records(content: _Content) -> list[_Record]:
             _Record(name=name, code=code, shape=shape, offset=offset, num_bytes=num_bytes)
         )
         offset += num_bytes
-    if offset > size:
-        raise refused(path, f"is cut short: it has {size} bytes, its header needs {offset}")
-    return records
+    return records, size
 
 
 class _Header:

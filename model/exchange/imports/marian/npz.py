@@ -5,6 +5,7 @@ are float32, float16 or bytes; an array of Python objects, which would be unpick
 """
 
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -30,6 +31,9 @@ from model.exchange.imports.marian.files import (
     refused,
 )
 
+_ENTRY = struct.Struct("<4s22xHxx")
+"""What stands before an entry's name: first PK34, at last how long the name is."""
+_MAX_NAME = 256
 _MAX_ARRAY_HEADER = 4_096
 _MAX_DEFLATE_RATIO = 1_032
 """What deflate can shrink at most; an entry that says more does not hold what it says."""
@@ -37,13 +41,32 @@ _DTYPES = {"<f4": torch.float32, "<f2": torch.float16, "|i1": torch.int8, "|u1":
 
 
 def is_npz(path: Path) -> bool:
-    """Whether a file is an archive of arrays with Marian's options; false if it cannot be read."""
+    """Whether a file is an archive of arrays with Marian's options; false if it cannot be read.
+
+    One that begins as an archive and is none, as a download that broke off, counts by its name:
+    whoever opens it is told.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+    except zipfile.BadZipFile:
+        return path.suffix == ".npz" and _begins_with_array(path)
+    except (OSError, ValueError, NotImplementedError):
         return False
     return f"{OPTIONS_TENSOR}.npy" in names or OPTIONS_TENSOR in names
+
+
+def _begins_with_array(path: Path) -> bool:
+    """Whether a file begins as an archive whose first entry is an array."""
+    try:
+        with reading(path) as file:
+            head = file.read(_ENTRY.size + _MAX_NAME)
+    except ForeignModelError:
+        return False
+    if len(head) < _ENTRY.size:
+        return False
+    magic, length = _ENTRY.unpack_from(head)
+    return magic == b"PK\x03\x04" and head[_ENTRY.size :][:length].endswith(b".npy")
 
 
 def open_npz(path: Path) -> MarianFile:

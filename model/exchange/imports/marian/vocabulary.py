@@ -18,7 +18,7 @@ from model.text.subwords.pieces import OwnTable, PieceModel
 
 EOS = "</s>"
 UNK = "<unk>"
-_CONTROL_BYTES = tuple(f"<0x{byte:02X}>" for byte in range(0x20))
+CONTROL_BYTES = tuple(f"<0x{byte:02X}>" for byte in range(0x20))
 _YAML_NAMES = (".yml", ".yaml", ".json")
 _FACTORED_NAME = ".fsv"
 _MAX_SHOWN = 5
@@ -58,7 +58,7 @@ class MarianVocabulary:
 
     def banned_ids(self) -> tuple[int, ...]:
         """Ids that Marian never writes: that of unknown text, and those of control bytes."""
-        names = (UNK, *(_CONTROL_BYTES if self.spm is not None else ()))
+        names = (UNK, *(CONTROL_BYTES if self.spm is not None else ()))
         return tuple(self.table[name] for name in names if name in self.table)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from model.config import LengthLimits, SearchConfig
+from model.config import LengthLimits, Sampling, SearchConfig
 from model.text.drafts.rounds import Draft
 from model.text.drafts.segments import Segment, Translation
 from model.text.drafts.tries import MAX_TRIES
@@ -316,3 +316,41 @@ def test_a_dash_between_marks_is_no_beginning_of_a_line(
     translation, asked = driven(pipeline, "{name} - the cat sees the river", network)
     assert translation.text == "{name} - nobody waits"
     assert (asked[-1].text, asked[-1].carried) == ("- the cat sees the river", None)
+
+
+def test_a_beam_that_is_here_whole_is_looked_through_without_asking_again(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    lost, kept = (
+        Output(token_ids=tuple(tokenizer.encode_target(text)[:-1]))
+        for text in ("She sells {x}.", "She sells it.")
+    )
+    text = "The cat sees the river."
+    for is_exhaustive, num_asked in ((True, 1), (False, 2)):
+        draft: Draft[Output] = pipeline.draft(text, EN_DE)
+        asked: list[Segment] = []
+        while draft.asked:
+            asked += draft.asked
+            found = [[lost, kept] for _ in draft.asked]
+            draft = pipeline.review(draft.answered(found), is_exhaustive=is_exhaustive)
+        assert len(asked) == num_asked
+        assert draft.translation.text == "She sells it."
+        assert draft.translation.segments[0].quality.num_tries == 1
+        assert draft.found == [(kept,)]
+
+
+def test_a_beam_without_a_sound_hypothesis_is_asked_once_and_says_what_failed(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    found = [Output(token_ids=tuple(tokenizer.encode_target("She sells {x}.")[:-1]))] * 2
+    draft: Draft[Output] = pipeline.draft("The cat sees the river.", EN_DE)
+    draft = pipeline.review(draft.answered([found]), is_exhaustive=True)
+    assert not draft.asked
+    assert draft.translation.segments[0].quality.failed == ("marks",)
+
+
+def test_a_search_that_gives_its_whole_beam_finds_nothing_else_again() -> None:
+    assert SearchConfig(beam_size=4, num_hypotheses=4).is_exhaustive
+    assert SearchConfig(beam_size=1).is_exhaustive
+    assert not SearchConfig(beam_size=4).is_exhaustive
+    assert not SearchConfig(beam_size=1, sampling=Sampling(seed=3)).is_exhaustive

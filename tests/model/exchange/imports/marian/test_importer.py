@@ -12,6 +12,7 @@ from model.decode.constraints import outside_mask, restrict
 from model.decode.session import DecodeRequest
 from model.errors import ForeignModelError
 from model.exchange.imports.convert import convert
+from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportedModel, ImportOptions
 from model.exchange.imports.marian.importer import MARIAN
 from model.exchange.imports.marian.shortlist import read_shortlist
@@ -275,3 +276,19 @@ def test_a_binary_shortlist_that_decoder_yml_names_comes_along(tmp_path: Path) -
     assert model.shortlist.ids.tolist() == [3, 4, 5]
     assert len(model.shortlist.offsets) == model.network.vocab_size + 1
     assert "came along" in model.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("student", "model.npz"), ("int8", "model.intgemm8.bin")]
+)
+def test_a_download_that_broke_off_is_recognised_and_said_to_be_damaged(
+    folder: str, name: str, tmp_path: Path
+) -> None:
+    path = copied(folder, tmp_path / "model") / name
+    for other in (tmp_path / "model").glob("model*"):
+        if other != path:
+            other.unlink()
+    path.write_bytes(path.read_bytes()[:60_000])
+    with pytest.raises(ForeignModelError, match=r"model\S+ is (a damaged archive|cut short)"):
+        convert(tmp_path / "model", tmp_path / "out", importers=IMPORTERS, compute="int8")
+    assert not (tmp_path / "out").exists()

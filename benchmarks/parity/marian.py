@@ -1,0 +1,278 @@
+"""Marian itself, asked the same lines as our networks: its files, and those of our export.
+
+Owns the conversation with pymarian, which runs in an interpreter of its own (600 MB; no dependency
+of the project), and the networks of released sizes that it trains for a few updates. Without it,
+what Marian wrote of the fixtures is compared (`benchmarks.parity.references`).
+"""
+
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+from benchmarks.parity.families import Family
+from benchmarks.parity.figures import Distance, Figures
+from benchmarks.parity.references import BEAM, NUM_SCORED, compare_search, count, target_ids
+from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject
+from benchmarks.parity.text import read_lines
+from model.exchange.export.marian.exporter import export_marian
+from model.exchange.imports.marian.importer import find_files
+from model.exchange.imports.marian.options import LAYER_NORM_EPSILON
+from support.exchange_cases import Shape, exchange_checkpoint
+from support.huggingface import Comparison
+from support.marian_oracle import MarianHypothesis, word_scores
+
+_NUM_TRAINING_LINES = 500
+_NUM_UPDATES = 20
+_TRAINING = (
+    "--type transformer --cpu-threads 1 --seed 7 --mini-batch 16 --maxi-batch 10 -w 512 --quiet"
+    " --learn-rate 0.0003 --cost-type ce-mean-words --optimizer adam --disp-freq 1000u"
+    " --save-freq 1000u --max-length 60 --max-length-crop --tied-embeddings-all"
+    " --dim-vocabs 2000 2000 --sentencepiece-options --hard_vocab_limit=false"
+)
+_SHAPES = {
+    "Marian, Firefox size": (
+        "--dim-emb 256 --enc-depth 6 --dec-depth 2 --transformer-dim-ffn 1536"
+        " --transformer-heads 8 --transformer-ffn-activation relu"
+        " --transformer-decoder-autoreg rnn --dec-cell ssru"
+    ),
+    "Marian, OPUS-MT base": (
+        "--dim-emb 512 --enc-depth 6 --dec-depth 6 --transformer-dim-ffn 2048"
+        " --transformer-heads 8 --transformer-ffn-activation swish"
+    ),
+}
+
+
+_OWN: Mapping[str, Shape] = {
+    "own, SSRU": {"decoder_cell": "ssru"},
+    "own, SSRU, RMSNorm": {"decoder_cell": "ssru", "norm": "rmsnorm", "norm_placement": "pre"},
+    "own, three tables": {"share_embeddings": False, "tie_output": False, "activation": "gelu"},
+    "own, pre-norm": {"norm_placement": "pre", "embedding_norm": True, "decoder_d_ff": 40},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marian:
+    """One network, as pymarian's program runs it in float32.
+
+    Attributes:
+        python: An interpreter with pymarian.
+        model: `.npz`.
+        vocabularies: Of source and target.
+    """
+
+    python: str
+    model: Path
+    vocabularies: tuple[Path, Path]
+
+    @classmethod
+    def of(cls, python: str, source: Path) -> "Marian":
+        """The network of a folder or a file."""
+        files, _ = find_files(source)
+        return cls(python=python, model=files.model, vocabularies=files.vocabularies)
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether it cuts text into pieces itself."""
+        return all(path.suffix == ".spm" for path in self.vocabularies)
+
+    def decoded(self, lines: Sequence[str]) -> list[list[MarianHypothesis]]:
+        """Its n-best list of every line."""
+        raw = ["--no-spm-decode"] if self.reads_text else []
+        search = ["-b", str(BEAM), "-n", "1", "--n-best", "--word-scores", *raw]
+        output = self._run("decode", *search, "--maxi-batch", "1", lines=lines)
+        found: list[list[MarianHypothesis]] = [[] for _ in lines]
+        for line in output:
+            number, pieces, words, _, score = line.split(" ||| ")
+            found[int(number)].append(_hypothesis(pieces, words, float(score)))
+        return found
+
+    def scored(self, sources: Path, targets: Path) -> list[list[float]]:
+        """Its log-probability of every piece of given translations, and of their ends."""
+        output = self._run("score", "-t", str(sources), str(targets), "--word-scores")
+        return [_numbers(line.split(" ||| ")[1]) for line in output]
+
+    def _run(self, command: str, *options: str, lines: Sequence[str] = ()) -> list[str]:
+        words = ["-m", str(self.model), "-v", *map(str, self.vocabularies), "--cpu-threads", "1"]
+        words += ["--quiet", "-w", "256", "--mini-batch", "1", *options]
+        return _pymarian(self.python, command, *words, text="".join(f"{line}\n" for line in lines))
+
+
+def _pymarian(python: str, *words: str, text: str = "") -> list[str]:
+    done = subprocess.run(
+        [python, "-m", "pymarian", *words],
+        input=text.encode(),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"pymarian {words[0]}: {done.stderr.decode(errors='replace')[-2000:]}")
+    return done.stdout.decode().removesuffix("\n").split("\n")  # pieces may hold other breaks
+
+
+def _hypothesis(pieces: str, words: str, score: float) -> MarianHypothesis:
+    return MarianHypothesis(tuple(pieces.split()), tuple(_numbers(words)), score)
+
+
+def _numbers(words: str) -> list[float]:
+    return [float(word) for word in words.split()[1:]]
+
+
+def exported_families() -> Iterator[Family]:
+    """Random networks of our own, of other shapes than the fixtures, as we export them."""
+    for name, shape in _OWN.items():
+        yield Family(
+            name=name, reference="marian", write=_Exported(shape), pairs=(("en", "zh-Hans"),)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """What writes a network with Marian's positions and epsilon."""
+
+    shape: Shape
+
+    def __call__(self, folder: Path) -> Path:
+        marians = {"position": "sinusoidal-m2m100", "norm_epsilon": LAYER_NORM_EPSILON}
+        export_marian(exchange_checkpoint(folder, **marians, **self.shape), folder / "own")
+        return folder / "own"
+
+
+def marian_families(python: str, data: str | None) -> Iterator[Family]:
+    """Networks of released sizes that Marian trains for a few updates, their vocabularies small.
+
+    Args:
+        python: An interpreter with pymarian.
+        data: What DRAGOMAN_DATA says: lines to train with.
+    """
+    for name, shape in _SHAPES.items():
+        yield Family(name=name, reference="marian", write=_Trained(python, data, shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trained:
+    """What writes a network that Marian has trained."""
+
+    python: str
+    data: str | None
+    shape: str
+
+    def __call__(self, folder: Path) -> Path:
+        lines = read_lines(self.data, _NUM_TRAINING_LINES)
+        texts = [folder / "train.en", folder / "train.de"]
+        _write(texts[0], lines)
+        _write(texts[1], lines[1:] + lines[:1])
+        trained = folder / "trained"
+        trained.mkdir()
+        vocabulary = str(trained / "vocab.ende.spm")
+        words = ["-m", str(trained / "model.npz"), "-t", *map(str, texts)]
+        words += ["-v", vocabulary, vocabulary, "--after", f"{_NUM_UPDATES}u"]
+        _pymarian(self.python, "train", *words, *_TRAINING.split(), *self.shape.split())
+        for path in trained.glob("model.npz.*"):
+            path.unlink()
+        return trained
+
+
+def compare_live(
+    subject: Subject, lines: Sequence[str], figures: Figures, folder: Path, *, python: str
+) -> None:
+    """N-best lists, or with pre-norm scores, of the network as it came and as we export it.
+
+    With pre-norm and self-attention Marian's decoder does not agree with its own scorer (1.12.42),
+    which computes what training did.
+
+    Args:
+        subject: A network of Marian's.
+        lines: What is asked; cut, so that sources have at most `MAX_SOURCE` tokens.
+        figures: Filled.
+        folder: Where the export goes.
+        python: An interpreter with pymarian.
+    """
+    export_marian(subject.checkpoint, folder / "Marian")
+    marian, again = (Marian.of(python, path) for path in (subject.source, folder / "Marian"))
+    figures.exported["Marian"] = Distance()
+    sources = [_cut(subject, line, MAX_SOURCE, is_target=False) for line in lines]
+    network = subject.checkpoint.manifest.network
+    if network.norm_placement == "pre" and network.decoder_cell == "self-attention":
+        _compare_scores(subject, sources, (marian, again), figures, folder)
+        return
+    comparison = Comparison()
+    asked = sources if marian.reads_text else [_pieces(subject, line) for line in sources]
+    both = marian.decoded(asked), again.decoded(asked)
+    for line, theirs, exported in zip(sources, *both, strict=True):
+        _compare_lists(subject, line, theirs, figures, comparison)
+        for one, other in zip_longest(theirs, exported):
+            if one is None or other is None or one.pieces != other.pieces:
+                comparison.differences.append(f"{line}: the export has another hypothesis")
+            else:
+                figures.exported["Marian"].add_lists([other.word_scores], [one.word_scores])
+    count(figures, comparison)
+
+
+def _compare_lists(
+    subject: Subject,
+    line: str,
+    hypotheses: Sequence[MarianHypothesis],
+    figures: Figures,
+    comparison: Comparison,
+) -> None:
+    checkpoint = subject.checkpoint
+    source = checkpoint.tokenizer.encode(line, subject.pair)
+    targets = [target_ids(subject, hypothesis) for hypothesis in hypotheses]
+    start = checkpoint.manifest.tokens.start_id
+    for target, hypothesis in list(zip(targets, hypotheses, strict=True))[:NUM_SCORED]:
+        ours = word_scores(checkpoint.transformer, start, source, target)
+        figures.logits.add_lists([ours], [hypothesis.word_scores])
+    compare_search(subject, source, targets, hypotheses, comparison)
+
+
+def _compare_scores(
+    subject: Subject,
+    sources: Sequence[str],
+    marians: Sequence[Marian],
+    figures: Figures,
+    folder: Path,
+) -> None:
+    """Log-probabilities of translations that are other lines."""
+    checkpoint, start = subject.checkpoint, subject.checkpoint.manifest.tokens.start_id
+    targets = [_cut(subject, line, MAX_TARGET, is_target=True) for line in reversed(sources)]
+    paths = folder / "sources", folder / "targets"
+    for path, texts in zip(paths, (sources, targets), strict=True):
+        _write(path, texts)
+    theirs, exported = (marian.scored(*paths) for marian in marians)
+    for source, target, scores in zip(sources, targets, theirs, strict=True):
+        ids = checkpoint.tokenizer.encode_target(target)
+        encoded = checkpoint.tokenizer.encode(source, subject.pair)
+        ours = word_scores(checkpoint.transformer, start, encoded, ids)
+        figures.logits.add_lists([ours], [scores])
+    figures.exported["Marian"].add_lists(exported, theirs)
+    figures.is_searched = False
+
+
+def _cut(subject: Subject, line: str, length: int, *, is_target: bool) -> str:
+    """The beginning of a line, so many tokens with EOS and tags at most, if one character can."""
+    words = line.split()
+    while len(words) > 1 and len(_ids(subject, " ".join(words), is_target=is_target)) > length:
+        words.pop()
+    text = " ".join(words)
+    while len(text) > 1 and len(_ids(subject, text, is_target=is_target)) > length:
+        text = text[:-1]
+    return text
+
+
+def _ids(subject: Subject, text: str, *, is_target: bool) -> list[int]:
+    tokenizer = subject.checkpoint.tokenizer
+    return tokenizer.encode_target(text) if is_target else tokenizer.encode(text, subject.pair)
+
+
+def _pieces(subject: Subject, line: str) -> str:
+    """Tags and pieces of a line, as networks with a table of their own are given them."""
+    tokenizer = subject.checkpoint.tokenizer
+    names = tokenizer.source_pieces()
+    ids = tokenizer.encode(line, subject.pair)[:-1]
+    return " ".join(names.get(index, "<unk>") for index in ids)
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

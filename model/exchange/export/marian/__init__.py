@@ -1,0 +1,1 @@
+"""Checkpoints as Marian's own files."""
