@@ -21,7 +21,6 @@ OTHER_READERS = frozenset(
         "DRAGOMAN_DATA",  # dragoman train, docker-compose.yml, benchmarks
         "DRAGOMAN_FIREFOX_URL",  # dragoman pull
         "DRAGOMAN_GPU_MEMORY",  # docker-compose.yml
-        "DRAGOMAN_HELM",  # tests/k8s
         "DRAGOMAN_HUB_URL",  # dragoman pull
         "DRAGOMAN_IMAGE",  # tests/containers
         "DRAGOMAN_ISA",  # model.native.kernels

@@ -1,9 +1,8 @@
 """The Helm chart, rendered by helm: what the tests of `k8s/chart` and of the image read.
 
-Owns finding helm (DRAGOMAN_HELM names it, as `.ci/manifests` does) and running it.
+Owns finding helm, the machine's or the one that `.ci/manifests` fetched, and running it.
 """
 
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -18,7 +17,8 @@ from support.running_server import ROOT
 
 CHART = K8S / "chart"
 EVERYTHING = ROOT / "tests/k8s/values/everything.yaml"
-HELM = os.environ.get("DRAGOMAN_HELM") or shutil.which("helm")
+_FETCHED = ROOT / "build/helm/helm"
+HELM = shutil.which("helm") or (str(_FETCHED) if _FETCHED.is_file() else None)
 needs_helm = pytest.mark.skipif(HELM is None, reason="there is no helm; .ci/manifests fetches it")
 
 
