@@ -19,6 +19,7 @@ from service.cli import (
     keys,
     models,
     pull,
+    reload,
     serve,
     shortlist,
     train,
@@ -53,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("bench", bench),
         ("shortlist", shortlist),
         ("keys", keys),
+        ("reload", reload),
     ):
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.containers import Container, docker, serving
+from support.containers import Container, docker, run_once, serving
 from support.manifests import pod_of
 from support.pods import DEPLOYMENT, SPEC, manifest_environment, manifest_flags
 
@@ -38,3 +38,7 @@ def test_it_has_the_threads_the_configuration_gives(pod: Container) -> None:
     assert (
         f"dragoman_engine_threads {float(manifest_environment()['DRAGOMAN_NUM_THREADS'])}" in said
     )
+
+
+def test_the_image_has_what_a_training_on_several_nodes_calls(image: str) -> None:
+    assert run_once(image, "sh", "-c", "command -v torchrun") == "/opt/dragoman/bin/torchrun"

@@ -58,10 +58,11 @@ class Container:
 
     name: str
     port: int
+    host: str = "127.0.0.1"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     def status(self, path: str) -> int | None:
         """The answer to a GET on a connection of its own; None when there is none."""
@@ -91,13 +92,15 @@ class Container:
 
 
 @contextmanager
-def serving(image: str, *flags: str, **environment: str) -> Iterator[Container]:
-    """A container that serves in the host's network, on a free port; gone afterwards."""
-    port = free_port()
-    environment = {"DRAGOMAN_HOST": "127.0.0.1", **environment, "DRAGOMAN_PORT": str(port)}
+def serving(
+    image: str, *flags: str, host: str = "127.0.0.1", port: int | None = None, **environment: str
+) -> Iterator[Container]:
+    """A container that serves in the host's network, by default on a free port; gone afterwards."""
+    port = free_port() if port is None else port
+    environment = {"DRAGOMAN_HOST": host, **environment, "DRAGOMAN_PORT": str(port)}
     variables = [f"--env={name}={value}" for name, value in environment.items()]
     name = docker("run", "--detach", *flags, *variables, image)
     try:
-        yield Container(name=name, port=port)
+        yield Container(name=name, port=port, host=host)
     finally:
         docker("rm", "--force", name)

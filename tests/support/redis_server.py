@@ -4,7 +4,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,11 +21,13 @@ class RedisServer:
 
     Args:
         folder: For its working directory and its log.
+        more: Further arguments, which go before.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: Sequence[str] = ()) -> None:
         self.port = free_port()
         self._folder = folder
+        self._more = more
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -34,7 +36,7 @@ class RedisServer:
 
     def start(self) -> None:
         assert BINARY is not None
-        arguments = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
+        arguments = [*self._more, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
         arguments += ["--logfile", str(self._folder / "redis.log"), "--dir", str(self._folder)]
         self._process = subprocess.Popen([BINARY, *arguments])
         while True:
@@ -54,9 +56,9 @@ class RedisServer:
 
 
 @contextmanager
-def running_redis(folder: Path) -> Iterator[RedisServer]:
+def running_redis(folder: Path, more: Sequence[str] = ()) -> Iterator[RedisServer]:
     """A Redis that accepts connections."""
-    server = RedisServer(folder)
+    server = RedisServer(folder, more)
     server.start()
     try:
         yield server

@@ -80,19 +80,39 @@ def arguments(folder: Path, output: str) -> list[str]:
     return ["train", experiment, *flags, "--threads", "1"]
 
 
-def test_two_workers_make_the_network_that_one_makes(folder: Path) -> None:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    workers = subprocess.run(
-        [*torchrun, "--nproc-per-node=2", "-m", "service.cli.main", *arguments(folder, "two")],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=150,
-    )
-    assert workers.returncode == 0, workers.stderr
-    assert workers.stdout.strip() == str(folder / "two" / "checkpoint")  # said once
+def on_two_nodes(command: list[str]) -> list[tuple[int, str, str]]:
+    """A command under one torchrun a node, as if these were two machines, with a worker each.
+
+    Returns:
+        Of each node the exit status, standard output and standard error.
+    """
+    rendezvous = ["--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
+    torchrun = [sys.executable, "-m", "torch.distributed.run", *rendezvous, "--nproc-per-node=1"]
+    nodes = [
+        subprocess.Popen(
+            [*torchrun, f"--node-rank={rank}", "-m", "service.cli.main", *command],
+            cwd=ROOT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [node.communicate(timeout=150) for node in nodes]
+    finally:
+        for node in nodes:
+            node.kill()
+    return [(node.returncode, *texts) for node, texts in zip(nodes, said, strict=True)]
+
+
+def test_two_nodes_make_the_network_that_one_worker_makes(folder: Path) -> None:
+    first, second = on_two_nodes(arguments(folder, "two"))
+    assert (first[0], second[0]) == (0, 0), first[2] + second[2]
+    # Said once, where rank 0 is.
+    assert first[1].strip() == str(folder / "two" / "checkpoint")
+    assert second[1] == ""
     assert main(arguments(folder, "one")) == 0
     alone, shared = (load_snapshot(list_snapshots(folder / name)[-1]) for name in ("one", "two"))
     for name, value in alone.items():

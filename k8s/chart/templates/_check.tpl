@@ -1,0 +1,53 @@
+{{/* What the schema cannot say: values that contradict each other, all of them told at once. */}}
+{{- define "dragoman.check" -}}
+{{- $problems := list -}}
+{{- $v := .Values -}}
+{{- if and $v.apiKeys.toml $v.apiKeys.existingSecret -}}
+{{- $problems = append $problems "apiKeys.toml and apiKeys.existingSecret are both given" -}}
+{{- end -}}
+{{- $redis := compact (list (ternary "redis.url" "" (ne $v.redis.url "")) (ternary "redis.existingSecret" "" (ne $v.redis.existingSecret.name "")) (ternary "redis.bundled" "" $v.redis.bundled.enabled)) -}}
+{{- if gt (len $redis) 1 -}}
+{{- $problems = append $problems (printf "%s are all given; one is enough" (join ", " $redis)) -}}
+{{- end -}}
+{{- if and $v.reload.enabled (not $v.reload.keySecret.name) -}}
+{{- $problems = append $problems "reload.enabled needs reload.keySecret.name: a Secret with an administrator's key" -}}
+{{- end -}}
+{{- if and $v.reload.enabled (not $v.apiKeys.toml) (not $v.apiKeys.existingSecret) -}}
+{{- $problems = append $problems "reload.enabled needs apiKeys: without keys nobody is an administrator" -}}
+{{- end -}}
+{{- $hosts := dict -}}
+{{- range $name, $over := ($v.groups | default (dict "" dict)) -}}
+{{- $at := ternary "" (printf "groups.%s." $name) (eq $name "") -}}
+{{- $g := include "dragoman.merged" (dict "base" (omit $v "groups") "over" $over) | fromJson -}}
+{{- if and (eq $g.models.source "pvc") (not $g.models.pvc.claimName) -}}
+{{- $problems = append $problems (printf "%smodels.source is pvc, and %smodels.pvc.claimName is empty" $at $at) -}}
+{{- end -}}
+{{- if and (eq $g.models.source "image") (not $g.models.image.reference) -}}
+{{- $problems = append $problems (printf "%smodels.source is image, and %smodels.image.reference is empty" $at $at) -}}
+{{- end -}}
+{{- if and (eq $g.models.source "pull") (not $g.models.pull.names) -}}
+{{- $problems = append $problems (printf "%smodels.source is pull, and %smodels.pull.names is empty" $at $at) -}}
+{{- end -}}
+{{- if and $g.gpu.enabled (eq $g.autoscaling.kind "cpu") -}}
+{{- $problems = append $problems (printf "%sautoscaling.kind is cpu, whose load says nothing of a GPU's: keda or none" $at) -}}
+{{- end -}}
+{{- if gt (int $g.autoscaling.minReplicas) (int $g.autoscaling.maxReplicas) -}}
+{{- $problems = append $problems (printf "%sautoscaling.minReplicas is %d; it must be at most maxReplicas (%d)" $at (int $g.autoscaling.minReplicas) (int $g.autoscaling.maxReplicas)) -}}
+{{- end -}}
+{{- if and $g.ingress.enabled (not $g.ingress.host) -}}
+{{- $problems = append $problems (printf "%singress.enabled needs %singress.host" $at $at) -}}
+{{- end -}}
+{{- if and $g.httpRoute.enabled (not (and $g.httpRoute.parentRefs $g.httpRoute.hostnames)) -}}
+{{- $problems = append $problems (printf "%shttpRoute.enabled needs %shttpRoute.parentRefs and %shttpRoute.hostnames" $at $at $at) -}}
+{{- end -}}
+{{- range $host := concat (ternary (list $g.ingress.host) list $g.ingress.enabled) (ternary $g.httpRoute.hostnames list $g.httpRoute.enabled) -}}
+{{- if and $host (hasKey $hosts $host) (ne (get $hosts $host) $name) -}}
+{{- $problems = append $problems (printf "groups %s and %s have the same host %s: which of them translates is known by the host alone" (get $hosts $host) $name $host) -}}
+{{- end -}}
+{{- $_ := set $hosts $host $name -}}
+{{- end -}}
+{{- end -}}
+{{- if $problems -}}
+{{- fail (printf "\n- %s" (join "\n- " $problems)) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,160 @@
+"""Values of the chart: what is refused, by its name, and that nothing is left unexplained."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from support.charts import CHART, EVERYTHING, needs_helm, refusal
+from support.manifests import load
+from support.running_server import ROOT
+from tools.chart_settings import OWNED_BY_THE_CHART, definition
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+VALIDATOR = jsonschema_rs.Draft7Validator(SCHEMA)
+[VALUES] = load(CHART / "values.yaml")
+README = (CHART / "README.md").read_text(encoding="utf-8")
+
+
+def _with(path: str, value: object) -> dict[str, Any]:
+    """The default values with one of them changed."""
+    values: dict[str, Any] = json.loads(json.dumps(VALUES))
+    *parents, last = path.split(".")
+    inner = values
+    for parent in parents:
+        inner = inner.setdefault(parent, {})
+    inner[last] = value
+    return values
+
+
+def _problems(values: object) -> list[str]:
+    return [
+        f"{'.'.join(map(str, error.instance_path))}: {error.message}"
+        for error in VALIDATOR.iter_errors(values)
+    ]
+
+
+def test_the_settings_of_the_schema_are_the_servers() -> None:
+    command = "python -m tools.chart_settings k8s/chart/values.schema.json"
+    assert SCHEMA["definitions"]["settings"] == definition(), f"run {command}"
+
+
+def test_the_defaults_and_everything_at_once_are_valid() -> None:
+    assert _problems(VALUES) == []
+    [everything] = load(EVERYTHING)
+    assert _problems(everything) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("replica", 3, "'replica'"),
+        ("settings.DRAGOMAN_PIVO", "en", "'DRAGOMAN_PIVO'"),
+        ("settings.DRAGOMAN_MAX_ROWS", 1, "settings.DRAGOMAN_MAX_ROWS: 1 is less than"),
+        ("settings.DRAGOMAN_SEGMENT_CACHE", "much", "settings.DRAGOMAN_SEGMENT_CACHE: "),
+        ("settings.DRAGOMAN_REDIS_URL", "redis://x", "'DRAGOMAN_REDIS_URL'"),
+        ("env", [{"name": "DRAGOMAN_PIVOT"}], "env.0.name: "),
+        ("models.source", "s3", "models.source: "),
+        ("models.path", "../secrets/", "models.path: "),
+        ("models.pull.names", [{"nam": "x"}], "models.pull.names.0: "),
+        ("models.pull.names", [{"name": "--to=/"}], "models.pull.names.0.name: "),
+        ("models.pull.env", {"LD_PRELOAD": "x"}, "models.pull.env: "),
+        ("gpu.resource", "nvidia.com/mig_1", "gpu.resource: "),
+        ("resources.requests.cpu", "500m", "resources.requests.cpu: "),
+        ("autoscaling.kind", "queue", "autoscaling.kind: "),
+        ("spread.zones", "Never", "spread.zones: "),
+        ("priorityClass.value", 2_000_000_000, "priorityClass.value: 2000000000"),
+        ("redis.url", "http://redis", "redis.url: "),
+        ("ingress.host", "Example.org", "ingress.host: "),
+        ("podLabels", {"app.kubernetes.io/instance": "x"}, "podLabels: "),
+        ("groups.a.service.port", 1, "groups.a: "),
+        ("groups.A.replicas", 1, "groups: "),
+        ("reload.schedule", "nightly", "reload.schedule: "),
+    ],
+)
+def test_a_wrong_value_is_refused_by_its_name(path: str, value: object, words: str) -> None:
+    problems = _problems(_with(path, value))
+    assert any(words in problem for problem in problems), problems
+
+
+@needs_helm
+def test_helm_reads_the_schema_as_it_is_meant() -> None:
+    assert "'DRAGOMAN_PIVO' not allowed" in refusal("settings.DRAGOMAN_PIVO=en")
+    assert "at '/groups/a': additional properties 'service'" in refusal("groups.a.service.port=1")
+    assert "at '/env/0/name'" in refusal("env[0].name=DRAGOMAN_PIVOT")
+    assert "requires kubeVersion: >=1.31" in refusal("replicas=1,service.port=1", version="1.30")
+
+
+@needs_helm
+def test_values_that_contradict_each_other_are_all_told() -> None:
+    told = refusal(
+        "models.source=pvc",
+        "gpu.enabled=true",
+        "ingress.enabled=true",
+        "reload.enabled=true",
+        "redis.url=redis://x",
+        "redis.bundled.enabled=true",
+        "autoscaling.minReplicas=9",
+    )
+    for words in (
+        "redis.url, redis.bundled are all given",
+        "reload.enabled needs reload.keySecret.name",
+        "reload.enabled needs apiKeys",
+        "models.source is pvc, and models.pvc.claimName is empty",
+        "autoscaling.kind is cpu, whose load says nothing of a GPU's",
+        "ingress.enabled needs ingress.host",
+        "autoscaling.minReplicas is 9; it must be at most maxReplicas (8)",
+    ):
+        assert f"- {words}" in told
+    same = ("ingress.enabled=true", "ingress.host=x.org", "groups.a.replicas=1")
+    told = refusal(*same, "groups.b.replicas=1")
+    assert "groups a and b have the same host x.org" in told
+    assert "groups.a.models.source is image, and groups.a.models.image" in refusal(
+        "groups.a.models.source=image"
+    )
+    assert "has 68 characters; the limit is 63" in refusal(f"fullnameOverride={'x' * 63}")
+
+
+def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}"
+
+
+def test_the_readme_explains_every_value_and_none_that_is_not_there() -> None:
+    table = README.partition("## Every value")[2]
+    told = {
+        path
+        for line in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for path in re.findall(r"`([^`]+)`", line)
+    }
+    assert told == set(_leaves(VALUES))
+
+
+def test_values_of_a_group_are_those_that_are_marked_so() -> None:
+    text = (CHART / "values.yaml").read_text(encoding="utf-8")
+    marked = set(re.findall(r"^(\w+):.*# \(group\)$", text, re.MULTILINE))
+    assert marked == SCHEMA["definitions"]["group"]["properties"].keys()
+    assert yaml.safe_load(text).keys() == SCHEMA["properties"].keys() - {"global"}
+
+
+def test_the_versions_are_the_projects() -> None:
+    [described] = load(CHART / "Chart.yaml")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert described["version"] == described["appVersion"] == project["version"]
+
+
+def test_what_the_chart_derives_is_a_setting() -> None:
+    text = (CHART / "templates/_settings.tpl").read_text(encoding="utf-8")
+    text += (CHART / "templates/deployment.yaml").read_text(encoding="utf-8")
+    written = set(re.findall(r"DRAGOMAN_([A-Z_]+)", text))
+    properties = SCHEMA["definitions"]["settings"]["properties"]
+    known = {name.removeprefix("DRAGOMAN_") for name in properties}
+    assert written <= known | {name.upper() for name in OWNED_BY_THE_CHART}
