@@ -125,7 +125,7 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
     }
     return;
   }
-  multiply_in_blocks(team_, matrix, rows, num_rows, sink);
+  multiply_in_blocks(Share(team_, 0, num_rows), matrix, rows, sink);
   merge(0, num_rows, num_rows, num_candidates, num_panels, log_probs, tokens);
 }
 
