@@ -3,7 +3,7 @@
 namespace dragoman {
 namespace {
 
-constexpr ShareSize kTokensOfBatch{24, 96};
+constexpr ShareSize kTokensOfBatch{24, 128};
 
 }  // namespace
 
