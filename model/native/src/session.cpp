@@ -24,12 +24,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Adds the seconds in which shares went through the layers side by side to the layers' parts, divided
-// as the shares' own times are.
-void add_layers(const std::vector<StepSeconds>& shares, double seconds, StepSeconds& sum) {
+// Adds the seconds in which shares were worked on side by side to the parts of a step, divided as the
+// shares' own times are.
+void add_divided(const std::vector<StepSeconds>& shares, double seconds, StepSeconds& sum) {
   constexpr double StepSeconds::* kParts[] = {&StepSeconds::embedding, &StepSeconds::self_attention,
                                               &StepSeconds::cross_attention,
-                                              &StepSeconds::feed_forward};
+                                              &StepSeconds::feed_forward, &StepSeconds::output};
   double all = 0;
   for (const StepSeconds& share : shares) {
     for (const auto part : kParts) all += share.*part;
@@ -267,13 +267,14 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
     weights_.reserve(num_rows, limits_.max_source_length);
     std::memset(weights_.row(0), 0, std::size_t(num_rows) * weights_.stride * sizeof(float));
   }
+  output_.begin({num_rows, num_candidates, masks, listed, log_probs, tokens});
   for_shares(*team_, cuts_, [&](const Share& share, int number) {
     run_layers(rows, share, number, attended != nullptr, share_seconds_[number]);
   });
-  double layers = 0;
-  watch.add_to(layers);
-  add_layers(share_seconds_, layers, seconds_);
-  output_.best(stack_.input, num_rows, num_candidates, masks, listed, log_probs, tokens);
+  double shares = 0;
+  watch.add_to(shares);
+  add_divided(share_seconds_, shares, seconds_);
+  if (!output_.is_for_shares()) output_.best(Share(*team_, 0, num_rows), stack_.input);
   if (attended != nullptr) find_most_attended(rows, num_rows, attended);
   watch.add_to(seconds_.output);
   team_->end();
@@ -307,7 +308,7 @@ void Session::group(const StepRow* rows, int begin, int end) {
   for (int row = begin; row < end; ++row) open_group_[rows[row].slot] = -1;
 }
 
-// From the tokens of a share to the input of the output layer.
+// From the tokens of a share to the input of the output layer, or through it.
 void Session::run_layers(const StepRow* rows, const Share& share, int number, bool with_weights,
                          StepSeconds& seconds) {
   Stopwatch watch;
@@ -332,6 +333,10 @@ void Session::run_layers(const StepRow* rows, const Share& share, int number, bo
   }
   if (network_->is_pre_norm) stack_.enter(share, *network_->decoder_norm);
   if (network_->output_factor != 1.0f) stack_.scale_input(share, network_->output_factor);
+  if (output_.is_for_shares()) {
+    output_.best(share, stack_.input);
+    watch.add_to(seconds.output);
+  }
 }
 
 void Session::embed(const StepRow* rows, const Share& share) {
