@@ -35,6 +35,7 @@ LEVEL = (
     "attention",
     "cell",
     "encoder",
+    "encoder_batch",
     "level",
     "level_module",
     "output",

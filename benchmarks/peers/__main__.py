@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.peers import families, isa, marks, memory, offline, results, served
 from benchmarks.peers.models import BUNDLED, write_models
-from benchmarks.peers.plan import FULL, HELD, QUICK, Plan
+from benchmarks.peers.plan import FULL, HELD, INT8, QUICK, Plan
 from benchmarks.peers.rivals import MAX_THREADS, pin
 
 _MAX_BUSY_PERCENT = 10.0
@@ -36,6 +36,9 @@ def parse_arguments() -> argparse.Namespace:
         type=int,
         choices=(1, 2),
         help="of every rival (one a core, at most 2); 1 to try things beside other work",
+    )
+    parser.add_argument(
+        "--int8", action="store_true", help="without float32, offline in less than ten minutes"
     )
     parser.add_argument(
         "--isa",
@@ -65,7 +68,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def chosen_plan(arguments: argparse.Namespace) -> Plan:
     """How much is measured, and of which families."""
-    plan = QUICK if arguments.quick else HELD if arguments.isa else FULL
+    plan = _plan_of(arguments)
     if not arguments.family:
         return plan
     wanted = [family for family in plan.families if family.shape in arguments.family]
@@ -121,6 +124,14 @@ def main() -> None:
             print(results.write(found, directory), flush=True)
     for mark in marks.all_marks(results.latest(directory)):
         print(mark)
+
+
+def _plan_of(arguments: argparse.Namespace) -> Plan:
+    if arguments.quick:
+        return QUICK
+    if arguments.isa:
+        return HELD
+    return INT8 if arguments.int8 else FULL
 
 
 def _write_networks(

@@ -132,6 +132,8 @@ HELD = replace(
     offline=OfflinePlan(num_file_sentences=400, num_text_lines=1_000, has_float32=False),
 )
 """Of rivals that are held to an instruction set, which PyTorch is not, and of the slower ones."""
+INT8 = replace(HELD, offline=replace(HELD.offline, budget_seconds=300.0))
+"""Of int8 alone, where a machine is quiet for ten minutes and no longer."""
 QUICK = Plan(
     offline=OfflinePlan(
         vocabularies=(32_000,),

@@ -245,13 +245,34 @@ class EndingProtocol(HttpToolsProtocol):
 
 
 class AnswerTransport:
-    """Transport of one answer; how it closes is the connection's decision."""
+    """Transport of one answer; how it closes is the connection's decision.
 
-    def __init__(self, connection: EndingProtocol) -> None:
+    An answer's first write is its head. It is held until the next one, which is usually the body
+    and comes at once, so that both are one system call and one packet; else until the event loop's
+    next turn.
+
+    Args:
+        connection: Where it is written.
+        has_body: Whether anything follows the head, as nothing does where HEAD was asked.
+    """
+
+    def __init__(self, connection: EndingProtocol, *, has_body: bool) -> None:
         self._connection = connection
+        self._is_begun = not has_body
+        self._head = b""
+        self._flush: asyncio.Handle | None = None
 
     def write(self, data: bytes) -> None:
         """Write a part of the answer."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._head = data
+            self._flush = self._connection.loop.call_soon(self._write_head)
+            return
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None
+            data = self._head + data
         self._connection.transport.write(data)
 
     def is_closing(self) -> bool:
@@ -260,4 +281,12 @@ class AnswerTransport:
 
     def close(self) -> None:
         """End the answer; the connection decides how it closes."""
+        if self._flush is not None:
+            self._flush.cancel()
+            self._write_head()
         self._connection.end_answer()
+
+    def _write_head(self) -> None:
+        self._flush = None
+        if not self._connection.transport.is_closing():
+            self._connection.transport.write(self._head)

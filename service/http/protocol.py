@@ -128,7 +128,8 @@ class BoundedProtocol(EndingProtocol):
         if problem := heads.problem_with(version, self.headers):
             self._stop_parsing(problem)
         super().on_headers_complete()  # it fails where the path is no path
-        self.cycle.transport = AnswerTransport(self)  # type: ignore[assignment]  # what it needs
+        answer = AnswerTransport(self, has_body=self.scope["method"] != "HEAD")
+        self.cycle.transport = answer  # type: ignore[assignment]  # what it needs
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False  # it has no interim answers
         if self.pipeline:

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 namespace dragoman {
 namespace {
@@ -30,24 +31,95 @@ void add_bias(float* scores, const float* bias, int length) {
   }
 }
 
+// Blocks of sixteen positions whose scores are summed side by side: each sum is a chain of additions that
+// wait for each other, so there should be several, as far as there are registers.
+constexpr int kNumFloats = kNumRegisters * kSumLanes / kLanes;
+constexpr int num_chains(int num_queries) {
+  for (int blocks = 4; blocks > 1; blocks /= 2) {
+    const int num_sums = num_queries * blocks;
+    if (num_sums <= 8 && num_sums + blocks + 1 <= kNumFloats) return blocks;
+  }
+  return 1;
+}
+
+// The scores of R queries with B blocks.
+template <int R, int B>
+void score_blocks(const HeadShape& shape, const half* keys, const float* const* queries,
+                  float* scores, int stride) {
+  const std::size_t block = std::size_t(kLanes) * shape.keys();
+  Floats sum[R][B];
+  for (int r = 0; r < R; ++r) {
+    for (int b = 0; b < B; ++b) sum[r][b] = zeros();
+  }
+  for (int d = 0; d < shape.key_width; ++d) {
+    Floats sixteen[B];
+    for (int b = 0; b < B; ++b) sixteen[b] = load_half(keys + b * block + std::size_t(d) * kLanes);
+    for (int r = 0; r < R; ++r) {
+      const Floats query = all(queries[r][d]);
+      for (int b = 0; b < B; ++b) sum[r][b] = mul_add(sixteen[b], query, sum[r][b]);
+    }
+  }
+  const Floats scale = all(shape.scale);
+  for (int r = 0; r < R; ++r) {
+    for (int b = 0; b < B; ++b) store(scores + r * stride + b * kLanes, mul(sum[r][b], scale));
+  }
+}
+
+// As many blocks at a time as there may be, then the others.
+template <int R, int B>
+void score_from(const HeadShape& shape, const half* keys, const float* const* queries,
+                float* scores, int stride, int num_blocks) {
+  for (; num_blocks >= B; num_blocks -= B) {
+    score_blocks<R, B>(shape, keys, queries, scores, stride);
+    keys += std::size_t(B) * kLanes * shape.keys();
+    scores += B * kLanes;
+  }
+  if constexpr (B > 1) {
+    if (num_blocks > 0) {
+      score_from<R, B / 2>(shape, keys, queries, scores, stride, num_blocks);
+    }
+  }
+}
+
 template <int R>
 void score_sentence(const HeadShape& shape, int head, const Sentence& sentence,
                     const float* const* queries, float* scratch, int stride) {
-  const Floats scale = all(shape.scale);
-  for (int begin = 0; begin < sentence.length; begin += kLanes) {
-    const half* keys = sentence.keys + std::size_t(begin) * shape.keys() +
-                       std::size_t(head) * shape.key_width * kLanes;
-    Floats sum[R];
-    for (int r = 0; r < R; ++r) sum[r] = zeros();
-    for (int d = 0; d < shape.key_width; ++d) {
-      const Floats sixteen = load_half(keys + std::size_t(d) * kLanes);
-      for (int r = 0; r < R; ++r) {
-        const Floats query = all(queries[r][head * shape.key_width + d]);
-        sum[r] = mul_add(sixteen, query, sum[r]);
-      }
-    }
+  const int width = shape.key_width;
+  const float* of_head[R];
+  for (int r = 0; r < R; ++r) of_head[r] = queries[r] + head * width;
+  score_from<R, num_chains(R)>(shape, sentence.keys + std::size_t(head) * width * kLanes, of_head,
+                               scratch, stride, stride / kLanes);
+}
+
+// Calls body(first, constant) for the columns of a head's values that are worked on together: from vector
+// `first` on so many. The compiler has to know the number, as sums stay in registers only then.
+template <int V = kValueVectors, class Body>
+inline void for_columns(int num_vectors, const Body& body, int first = 0) {
+  for (; first + V <= num_vectors; first += V) body(first, std::integral_constant<int, V>());
+  if constexpr (V > 1) for_columns<V / 2>(num_vectors, body, first);
+}
+
+// Σ weight · value over positions for R rows and V vectors of values: values(position) are those of a
+// position.
+template <int R, int V, class Values>
+inline void mix(int length, const Values& values, const float* weights, int stride,
+                const float* inverse, float* const* outputs, int offset) {
+  Floats sum[R][V];
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) sum[r][v] = zeros();
+  }
+  for (int position = 0; position < length; ++position) {
+    const half* from = values(position);
+    Floats value[V];
+    for (int v = 0; v < V; ++v) value[v] = load_half(from + v * kLanes);
     for (int r = 0; r < R; ++r) {
-      store(scratch + r * stride + begin, mul(sum[r], scale));
+      const Floats weight = all(weights[r * stride + position]);
+      for (int v = 0; v < V; ++v) sum[r][v] = mul_add(value[v], weight, sum[r][v]);
+    }
+  }
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      store(outputs[r] + offset + v * kLanes, mul(sum[r][v], all(inverse[r])));
     }
   }
 }
@@ -56,31 +128,14 @@ template <int R>
 void mix_sentence(const HeadShape& shape, int head, const Sentence& sentence, const float* scratch,
                   int stride, const float* inverse, float* const* outputs) {
   const int width = shape.value_width;
-  for (int first = 0; first < width; first += kValueVectors * kLanes) {
-    const int num_vectors =
-        (width - first < kValueVectors * kLanes ? width - first : kValueVectors * kLanes) / kLanes;
-    Floats sum[R][kValueVectors];
-    for (int r = 0; r < R; ++r) {
-      for (int v = 0; v < kValueVectors; ++v) sum[r][v] = zeros();
-    }
-    const half* values = sentence.values + std::size_t(head) * width + first;
-    for (int position = 0; position < sentence.length; ++position) {
-      for (int v = 0; v < num_vectors; ++v) {
-        const Floats value = load_half(values + v * kLanes);
-        for (int r = 0; r < R; ++r) {
-          const Floats weight = all(scratch[r * stride + position]);
-          sum[r][v] = mul_add(value, weight, sum[r][v]);
-        }
-      }
-      values += shape.values();
-    }
-    for (int r = 0; r < R; ++r) {
-      for (int v = 0; v < num_vectors; ++v) {
-        store(outputs[r] + head * width + first + v * kLanes,
-                         mul(sum[r][v], all(inverse[r])));
-      }
-    }
-  }
+  const std::size_t row = shape.values();
+  for_columns(width / kLanes, [&](int first, auto num) {
+    const int offset = head * width + first * kLanes;
+    const half* values = sentence.values + offset;
+    mix<R, num.value>(
+        sentence.length, [&](int position) { return values + position * row; }, scratch, stride,
+        inverse, outputs, offset);
+  });
 }
 
 template <int R>
@@ -160,25 +215,14 @@ void attend_to_past(const HeadShape& shape, const RelativeBias& bias, const half
   for (int head = 0; head < shape.num_heads; ++head) {
     float* weights = scratch + head * stride;
     if (!bias.is_empty()) add_bias(weights, bias.of(head, length - 1), length);
-    const Floats inverse = all(soften(weights, length));
-    const int width = shape.value_width;
-    for (int first = 0; first < width; first += kValueVectors * kLanes) {
-      const int left = (width - first) / kLanes;
-      const int num_vectors = left < kValueVectors ? left : kValueVectors;
-      const int offset = shape.keys() + head * width + first;
-      Floats sum[kValueVectors];
-      for (int v = 0; v < kValueVectors; ++v) sum[v] = zeros();
-      for (int t = 0; t < length; ++t) {
-        const Floats weight = all(weights[t]);
-        for (int v = 0; v < num_vectors; ++v) {
-          sum[v] = mul_add(load_half(nodes[t] + offset + v * kLanes), weight, sum[v]);
-        }
-      }
-      for (int v = 0; v < num_vectors; ++v) {
-        store(output + head * width + first + v * kLanes,
-                         mul(sum[v], inverse));
-      }
-    }
+    const float inverse = soften(weights, length);
+    for_columns(shape.value_width / kLanes, [&](int first, auto num) {
+      const int offset = head * shape.value_width + first * kLanes;
+      const int place = shape.keys() + offset;
+      mix<1, num.value>(
+          length, [&](int t) { return nodes[t] + place; }, weights, stride, &inverse, &output,
+          offset);
+    });
   }
 }
 

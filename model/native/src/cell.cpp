@@ -8,7 +8,7 @@ namespace dragoman {
 std::unique_ptr<Cell> make_cell(const Network& network, Team& team, const Limits& limits,
                                 const History& history, Stack& stack) {
   if (network.decoder_cell == DecoderCell::kSsru) {
-    return std::make_unique<Ssru>(network, team, limits, stack);
+    return std::make_unique<Ssru>(network, limits, stack);
   }
   return std::make_unique<SelfAttention>(network, team, limits, history, stack);
 }

@@ -1,7 +1,7 @@
 // The recurrent part of decoder layers, as an interface: what a row takes from what was fed to it
 // before, and the state that it keeps for that.
 //
-// A cell is called once a layer and step for all rows, never once a row.
+// A cell is called once a layer and share, never once a row.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ class Cell {
  public:
   virtual ~Cell() = default;
 
-  // The cell of layer `layer` for all rows of a step, norm and residual connection included: from
+  // The cell of layer `layer` for a share of a step's rows, norm and residual connection included: from
   // the stack's stream and input to its stream and input. A row at position 0 has no state yet,
   // whoever had the row before.
-  virtual void step(const StepRow* rows, int num_rows, int layer) = 0;
+  virtual void step(const StepRow* rows, const Share& share, int layer) = 0;
 
   // Lets row `to` go on where row `from` stands after `length` positions. Nobody goes on from
   // what `to` had.

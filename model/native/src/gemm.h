@@ -17,7 +17,7 @@
 
 #include "matrix.h"
 #include "rows.h"
-#include "team.h"
+#include "share.h"
 
 namespace dragoman {
 
@@ -155,35 +155,65 @@ inline void multiply_rest(const Matrix& matrix, int panel, const QuantisedRows& 
   }
 }
 
+// A panel that is read soon, fetched piece by piece while another one is worked on: block after block of
+// rows meets a panel in the caches, but the first block would wait for the memory.
+class NextPanel {
+ public:
+  // The panel in so many pieces; nothing where there is no such panel, or only one piece to hide it behind.
+  NextPanel(const Matrix& matrix, int panel, int num_pieces) {
+    if (panel >= matrix.num_panels() || num_pieces < 2) return;
+    next_ = matrix.panel(panel);
+    end_ = matrix.panel(panel + 1);
+    size_ = ((end_ - next_) / num_pieces + kLine) / kLine * kLine;
+  }
+
+  void fetch_piece() {
+    const std::uint8_t* end = std::min(next_ + size_, end_);
+    for (; next_ < end; next_ += kLine) __builtin_prefetch(next_);
+  }
+
+ private:
+  static constexpr std::ptrdiff_t kLine = 64;
+  const std::uint8_t* next_ = nullptr;
+  const std::uint8_t* end_ = nullptr;
+  std::ptrdiff_t size_ = 0;
+};
+
 template <class Sink>
 inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
-                           int end, Sink& sink) {
+                           int end, NextPanel next, Sink& sink) {
   for (; begin + kBlockRows <= end; begin += kBlockRows) {
+    next.fetch_piece();
     multiply_block<kBlockRows>(matrix, panel, rows, begin, sink);
   }
+  next.fetch_piece();
   multiply_rest<kBlockRows - 1>(matrix, panel, rows, begin, end, sink);
 }
 
-// Rows times matrix, panel by panel over the team: sink(block, thread) gets what several rows have
-// with one panel, on any thread.
+// Rows of a share times matrix, panel by panel: sink(block, thread) gets what several rows have with
+// one panel, on any thread of the share.
 template <class Sink>
-void multiply_in_blocks(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
+void multiply_in_blocks(const Share& share, const Matrix& matrix, const QuantisedRows& rows,
                         Sink&& sink) {
-  constexpr int kChunk = 48;  // with a panel it stays in the second-level cache
-  const int num_chunks = (num_rows + kChunk - 1) / kChunk;
-  team.run(matrix.num_panels() * num_chunks, [&](int task, int thread) {
-    const int begin = task % num_chunks * kChunk;
+  constexpr int kChunk = 48;  // rows of a task, where panels alone would be too few tasks
+  constexpr int kManyPanels = 16;
+  const bool is_many = matrix.num_panels() >= kManyPanels * share.num_threads();
+  const int chunk = is_many ? std::max(share.num_rows(), 1) : kChunk;
+  const int num_chunks = (share.num_rows() + chunk - 1) / chunk;
+  const int num_blocks = (share.num_rows() + kBlockRows - 1) / kBlockRows;
+  share.run(matrix.num_panels() * num_chunks, [&](int task, int thread) {
+    const int panel = task / num_chunks, begin = share.begin() + task % num_chunks * chunk;
     const auto on_thread = [&](const auto& block) { sink(block, thread); };
-    multiply_panel(matrix, task / num_chunks, rows, begin, std::min(begin + kChunk, num_rows),
+    multiply_panel(matrix, panel, rows, begin, std::min(begin + chunk, share.end()),
+                   NextPanel(matrix, panel + share.num_threads(), num_chunks == 1 ? num_blocks : 0),
                    on_thread);
   });
 }
 
 // The same, row by row: sink(row, panel, value[4]) gets the 64 outputs of a row.
 template <class Sink>
-void multiply(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
-              Sink sink) {
-  multiply_in_blocks(team, matrix, rows, num_rows, [&](const auto& block, int) {
+void multiply(const Share& share, const Matrix& matrix, const QuantisedRows& rows, Sink sink) {
+  multiply_in_blocks(share, matrix, rows, [&](const auto& block, int) {
     for (int r = 0; r < block.kRows; ++r) {
       Floats value[kVectors];
       block.outputs(r, value);

@@ -10,6 +10,9 @@ namespace {
 
 constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
+// Weights that caches keep while shares read them one after another.
+constexpr std::size_t kManyBytes = std::size_t(8) << 20;
+
 // Lane by lane.
 Floats larger_of_panel(const Floats* value) {
   return larger(larger(value[0], value[1]), larger(value[2], value[3]));
@@ -44,7 +47,8 @@ void rank(const Floats* value, int panel, int num_tokens, const std::uint8_t* is
 
 // The rows of every list times its outputs; a task has some panels of a list.
 template <class Sink>
-void multiply_lists(Team& team, const ListedStep& step, const QuantisedRows& rows, Sink&& sink) {
+void multiply_lists(const Share& share, const ListedStep& step, const QuantisedRows& rows,
+                    Sink&& sink) {
   constexpr int kPanelsOfTask = 4;
   struct Task {
     const ListedRows* listed;
@@ -55,7 +59,7 @@ void multiply_lists(Team& team, const ListedStep& step, const QuantisedRows& row
     const int num_panels = listed.list->num_panels();
     for (int i = 0; i < num_panels; i += kPanelsOfTask) tasks.push_back({&listed, i});
   }
-  team.run(static_cast<int>(tasks.size()), [&](int index, int thread) {
+  share.run(static_cast<int>(tasks.size()), [&](int index, int thread) {
     const auto& [listed, first] = tasks[index];
     const List& list = *listed->list;
     const auto on_thread = [&](const auto& block) { sink(block, thread); };
@@ -75,23 +79,34 @@ void name_tokens(const ListedRows& listed, int num_candidates, const float* log_
 
 }  // namespace
 
-Ranking OutputLayer::ranking(int thread, int row, int num_rows, int num_candidates) {
-  const std::size_t begin = (std::size_t(thread) * num_rows + row) * num_candidates;
-  return {logits_.data() + begin, tokens_.data() + begin, num_candidates};
+Ranking OutputLayer::ranking(int thread, int row) {
+  const int size = wanted_.num_candidates;
+  const std::size_t begin = (std::size_t(thread) * wanted_.num_rows + row) * size;
+  return {logits_.data() + begin, tokens_.data() + begin, size};
 }
 
-void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidates,
-                       const std::uint8_t* const* masks, const ListedStep* step,
-                       float* log_probs, std::int64_t* tokens) {
-  const Matrix& matrix = *network_.output;
-  const int num_panels = matrix.num_panels();
-  const std::size_t num_ranked = std::size_t(team_.size()) * num_rows * num_candidates;
-  peaks_.reserve(std::size_t(num_rows) * num_panels);
-  sums_.reserve(std::size_t(num_rows) * num_panels);
+void OutputLayer::begin(const Wanted& wanted) {
+  wanted_ = wanted;
+  const std::size_t num_places = std::size_t(wanted.num_rows) * network_.output->num_panels();
+  const std::size_t num_ranked =
+      std::size_t(team_.size()) * wanted.num_rows * wanted.num_candidates;
+  peaks_.reserve(num_places);
+  sums_.reserve(num_places);
   logits_.reserve(num_ranked);
   tokens_.reserve(num_ranked);
   std::fill_n(logits_.data(), num_ranked, kImpossible);
   std::fill_n(tokens_.data(), num_ranked, 0);
+}
+
+bool OutputLayer::is_for_shares() const {
+  const Matrix& matrix = *network_.output;
+  return wanted_.listed == nullptr &&
+         std::size_t(matrix.num_outputs()) * matrix.num_inputs() <= kManyBytes;
+}
+
+void OutputLayer::best(const Share& share, const QuantisedRows& rows) {
+  const Matrix& matrix = *network_.output;
+  const int num_panels = matrix.num_panels();
 
   // Step by step for all rows of a block: a row alone would wait for each of its reductions.
   const auto sink = [&](const auto& block, int thread) {
@@ -109,24 +124,23 @@ void OutputLayer::best(const QuantisedRows& rows, int num_rows, int num_candidat
     }
     for (int r = 0; r < kRows; ++r) {
       const int row = block.begin + r;
-      Ranking ranked = ranking(thread, row, num_rows, num_candidates);
-      if (peak[r] >= ranked.logits[num_candidates - 1]) {
+      Ranking ranked = ranking(thread, row);
+      if (peak[r] >= ranked.logits[ranked.size - 1]) {
         rank(value[r], block.panel, block.num_outputs(),
-             masks ? masks[row] : network_.is_suppressed.data(), ranked);
+             wanted_.masks ? wanted_.masks[row] : network_.is_suppressed.data(), ranked);
       }
     }
   };
-  if (step != nullptr) {
-    multiply_lists(team_, *step, rows, sink);
-    for (const ListedRows& listed : step->lists) {
-      merge(listed.begin, listed.end, num_rows, num_candidates, listed.list->num_panels(),
-            log_probs, tokens);
-      name_tokens(listed, num_candidates, log_probs, tokens);
-    }
+  if (wanted_.listed == nullptr) {
+    multiply_in_blocks(share, matrix, rows, sink);
+    share.for_rows([&](int row) { merge(row, num_panels); });
     return;
   }
-  multiply_in_blocks(team_, matrix, rows, num_rows, sink);
-  merge(0, num_rows, num_rows, num_candidates, num_panels, log_probs, tokens);
+  multiply_lists(share, *wanted_.listed, rows, sink);
+  for (const ListedRows& listed : wanted_.listed->lists) {
+    for (int row = listed.begin; row < listed.end; ++row) merge(row, listed.list->num_panels());
+    name_tokens(listed, wanted_.num_candidates, wanted_.log_probs, wanted_.tokens);
+  }
 }
 
 void OutputLayer::log_probs_of(const QuantisedRows& rows, int row, const List* list,
@@ -153,23 +167,20 @@ float OutputLayer::logit(const QuantisedRows& rows, int row, std::int64_t token)
   return std::fma(static_cast<float>(sum), factor, matrix.bias(panel)[column]);
 }
 
-// Puts together what the threads have found for rows `begin` to `end` in so many panels.
-void OutputLayer::merge(int begin, int end, int num_rows, int num_candidates, int num_panels,
-                        float* log_probs, std::int64_t* tokens) {
-  for (int row = begin; row < end; ++row) {
-    Ranking all = ranking(0, row, num_rows, num_candidates);
-    for (int thread = 1; thread < team_.size(); ++thread) {
-      const Ranking more = ranking(thread, row, num_rows, num_candidates);
-      for (int i = 0; i < num_candidates && more.logits[i] > kImpossible; ++i) {
-        all.insert(more.logits[i], more.tokens[i]);
-      }
+// Puts together what the threads have found for a row in so many panels.
+void OutputLayer::merge(int row, int num_panels) {
+  Ranking all = ranking(0, row);
+  for (int thread = 1; thread < team_.size(); ++thread) {
+    const Ranking more = ranking(thread, row);
+    for (int i = 0; i < more.size && more.logits[i] > kImpossible; ++i) {
+      all.insert(more.logits[i], more.tokens[i]);
     }
-    const float normaliser = log_normaliser(row, num_panels);
-    const std::size_t first = std::size_t(row) * num_candidates;
-    for (int i = 0; i < num_candidates; ++i) {
-      log_probs[first + i] = all.logits[i] - normaliser;
-      tokens[first + i] = all.tokens[i];
-    }
+  }
+  const float normaliser = log_normaliser(row, num_panels);
+  const std::size_t first = std::size_t(row) * all.size;
+  for (int i = 0; i < all.size; ++i) {
+    wanted_.log_probs[first + i] = all.logits[i] - normaliser;
+    wanted_.tokens[first + i] = all.tokens[i];
   }
 }
 

@@ -8,10 +8,9 @@ constexpr int kKept = 64;
 
 }  // namespace
 
-SelfAttention::SelfAttention(const Network& network, Team& team, const Limits& limits,
+SelfAttention::SelfAttention(const Network& network, const Team& team, const Limits& limits,
                              const History& history, Stack& stack)
     : network_(network),
-      team_(team),
       history_(history),
       stack_(stack),
       num_layers_(static_cast<int>(network.decoder.size())),
@@ -26,18 +25,19 @@ std::size_t SelfAttention::scratch_stride() const {
   return std::size_t(round_up(max_length_, kLanes)) * network_.heads.num_heads;
 }
 
-void SelfAttention::step(const StepRow* rows, int num_rows, int index) {
+void SelfAttention::step(const StepRow* rows, const Share& share, int index) {
   const DecoderLayer& layer = network_.decoder[index];
-  stack_.enter(num_rows, *layer.cell_norm);
-  stack_.project(num_rows, *layer.query_key_value);
-  attend(rows, num_rows, index);
-  stack_.add_attended(num_rows, *layer.attention_output);
-  stack_.leave(num_rows, *layer.cell_norm);
+  stack_.enter(share, *layer.cell_norm);
+  stack_.project(share, *layer.query_key_value);
+  attend(rows, share, index);
+  stack_.add_attended(share, *layer.attention_output);
+  stack_.leave(share, *layer.cell_norm);
 }
 
-void SelfAttention::attend(const StepRow* rows, int num_rows, int layer) {
+void SelfAttention::attend(const StepRow* rows, const Share& share, int layer) {
   const HeadShape& heads = network_.heads;
-  team_.run(num_rows, [&](int row, int thread) {
+  share.run(share.num_rows(), [&](int task, int thread) {
+    const int row = share.begin() + task;
     const StepRow& fed = rows[row];
     const float* query = stack_.projected.row(row);
     half* own = node(fed.row, layer, fed.position);

@@ -11,10 +11,10 @@ namespace dragoman {
 
 class SelfAttention : public Cell {
  public:
-  SelfAttention(const Network& network, Team& team, const Limits& limits, const History& history,
+  SelfAttention(const Network& network, const Team& team, const Limits& limits, const History& history,
                 Stack& stack);
 
-  void step(const StepRow* rows, int num_rows, int layer) override;
+  void step(const StepRow* rows, const Share& share, int layer) override;
   void copy(int, int, int) override {}  // the history says where nodes are
   void forget(int row, int length) override;
 
@@ -24,10 +24,9 @@ class SelfAttention : public Cell {
            ((std::size_t(row) * num_layers_ + layer) * max_length_ + position) * node_size_;
   }
   std::size_t scratch_stride() const;
-  void attend(const StepRow* rows, int num_rows, int layer);
+  void attend(const StepRow* rows, const Share& share, int layer);
 
   const Network& network_;
-  Team& team_;
   const History& history_;
   Stack& stack_;
   int num_layers_, max_length_;

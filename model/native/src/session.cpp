@@ -8,6 +8,9 @@
 namespace dragoman {
 namespace {
 
+// Measured: with fewer rows a thread waits longer for weights than for the others.
+constexpr ShareSize kRowsOfShare{16, 32};
+
 // Adds the seconds since the last call, or since its making, to what it is given.
 class Stopwatch {
  public:
@@ -21,6 +24,22 @@ class Stopwatch {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
+// Adds the seconds in which shares were worked on side by side to the parts of a step, divided as the
+// shares' own times are.
+void add_divided(const std::vector<StepSeconds>& shares, double seconds, StepSeconds& sum) {
+  constexpr double StepSeconds::* kParts[] = {&StepSeconds::embedding, &StepSeconds::self_attention,
+                                              &StepSeconds::cross_attention,
+                                              &StepSeconds::feed_forward, &StepSeconds::output};
+  double all = 0;
+  for (const StepSeconds& share : shares) {
+    for (const auto part : kParts) all += share.*part;
+  }
+  if (all == 0) return;
+  for (const StepSeconds& share : shares) {
+    for (const auto part : kParts) sum.*part += share.*part / all * seconds;
+  }
+}
+
 }  // namespace
 
 Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, Limits limits,
@@ -31,7 +50,7 @@ Session::Session(std::shared_ptr<Network> network, std::shared_ptr<Team> team, L
       num_layers_(static_cast<int>(network_->decoder.size())),
       source_keys_size_(sentence_keys_size(network_->heads, limits.max_source_length)),
       source_values_size_(sentence_values_size(network_->heads, limits.max_source_length)),
-      stack_(*network_, *team_, network_->decoder_d_ff),
+      stack_(*network_, network_->decoder_d_ff),
       encoder_(*network_, *team_),
       output_(*network_, *team_),
       history_(limits.max_rows, limits.max_target_length),
@@ -242,37 +261,42 @@ void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
                    float* log_probs, std::int64_t* tokens, std::int64_t* attended) {
   team_->begin();
   Stopwatch watch;
-  group(rows, num_rows);
-  embed(rows, num_rows);
-  watch.add_to(seconds_.embedding);
-  for (int index = 0; index < num_layers_; ++index) {
-    const DecoderLayer& layer = network_->decoder[index];
-    cell_->step(rows, num_rows, index);
-    watch.add_to(seconds_.self_attention);
-
-    stack_.enter(num_rows, *layer.cross_norm);
-    stack_.project(num_rows, *layer.cross_query);
-    attend_to_sources(num_rows, index, attended != nullptr && index + 1 == num_layers_);
-    stack_.add_attended(num_rows, *layer.cross_output);
-    stack_.leave(num_rows, *layer.cross_norm);
-    watch.add_to(seconds_.cross_attention);
-
-    stack_.enter(num_rows, *layer.feed_forward_norm);
-    stack_.add_feed_forward(num_rows, *layer.up, *layer.down);
-    stack_.leave(num_rows, *layer.feed_forward_norm);
-    watch.add_to(seconds_.feed_forward);
+  lay_out_shares(rows, num_rows);
+  stack_.reserve(num_rows);
+  if (attended != nullptr) {
+    weights_.reserve(num_rows, limits_.max_source_length);
+    std::memset(weights_.row(0), 0, std::size_t(num_rows) * weights_.stride * sizeof(float));
   }
-  if (network_->is_pre_norm) stack_.enter(num_rows, *network_->decoder_norm);
-  if (network_->output_factor != 1.0f) stack_.scale_input(num_rows, network_->output_factor);
-  output_.best(stack_.input, num_rows, num_candidates, masks, listed, log_probs, tokens);
+  output_.begin({num_rows, num_candidates, masks, listed, log_probs, tokens});
+  for_shares(*team_, cuts_, [&](const Share& share, int number) {
+    run_layers(rows, share, number, attended != nullptr, share_seconds_[number]);
+  });
+  double shares = 0;
+  watch.add_to(shares);
+  add_divided(share_seconds_, shares, seconds_);
+  if (!output_.is_for_shares()) output_.best(Share(*team_, 0, num_rows), stack_.input);
   if (attended != nullptr) find_most_attended(rows, num_rows, attended);
   watch.add_to(seconds_.output);
   team_->end();
 }
 
-void Session::group(const StepRow* rows, int num_rows) {
+// Shares and their groups of rows; rows of a sentence stay together, as they read the same source.
+void Session::lay_out_shares(const StepRow* rows, int num_rows) {
+  cut_into_shares(num_rows, team_->size(), kRowsOfShare,
+                  [&](int row) { return rows[row].slot != rows[row - 1].slot; }, cuts_);
+  const std::size_t num_shares = cuts_.size() - 1;
+  share_seconds_.assign(num_shares, {});
   groups_.clear();
-  for (int row = 0; row < num_rows; ++row) {
+  first_group_.clear();
+  for (std::size_t share = 0; share < num_shares; ++share) {
+    first_group_.push_back(static_cast<int>(groups_.size()));
+    group(rows, cuts_[share], cuts_[share + 1]);
+  }
+  first_group_.push_back(static_cast<int>(groups_.size()));
+}
+
+void Session::group(const StepRow* rows, int begin, int end) {
+  for (int row = begin; row < end; ++row) {
     int& open = open_group_[rows[row].slot];
     if (open < 0 || groups_[open].num_rows == kGroupRows) {
       open = static_cast<int>(groups_.size());
@@ -281,12 +305,42 @@ void Session::group(const StepRow* rows, int num_rows) {
     Group& group = groups_[open];
     group.rows[group.num_rows++] = row;
   }
-  for (int row = 0; row < num_rows; ++row) open_group_[rows[row].slot] = -1;
+  for (int row = begin; row < end; ++row) open_group_[rows[row].slot] = -1;
 }
 
-void Session::embed(const StepRow* rows, int num_rows) {
-  stack_.reserve(num_rows);
-  stack_.for_rows(num_rows, [&](int row) {
+// From the tokens of a share to the input of the output layer, or through it.
+void Session::run_layers(const StepRow* rows, const Share& share, int number, bool with_weights,
+                         StepSeconds& seconds) {
+  Stopwatch watch;
+  embed(rows, share);
+  watch.add_to(seconds.embedding);
+  for (int index = 0; index < num_layers_; ++index) {
+    const DecoderLayer& layer = network_->decoder[index];
+    cell_->step(rows, share, index);
+    watch.add_to(seconds.self_attention);
+
+    stack_.enter(share, *layer.cross_norm);
+    stack_.project(share, *layer.cross_query);
+    attend_to_sources(share, number, index, with_weights && index + 1 == num_layers_);
+    stack_.add_attended(share, *layer.cross_output);
+    stack_.leave(share, *layer.cross_norm);
+    watch.add_to(seconds.cross_attention);
+
+    stack_.enter(share, *layer.feed_forward_norm);
+    stack_.add_feed_forward(share, *layer.up, *layer.down);
+    stack_.leave(share, *layer.feed_forward_norm);
+    watch.add_to(seconds.feed_forward);
+  }
+  if (network_->is_pre_norm) stack_.enter(share, *network_->decoder_norm);
+  if (network_->output_factor != 1.0f) stack_.scale_input(share, network_->output_factor);
+  if (output_.is_for_shares()) {
+    output_.best(share, stack_.input);
+    watch.add_to(seconds.output);
+  }
+}
+
+void Session::embed(const StepRow* rows, const Share& share) {
+  share.for_rows([&](int row) {
     const StepRow& fed = rows[row];
     history_.own(fed.row, fed.position);
     stack_.embed(row, *network_->target_table, static_cast<int>(fed.token),
@@ -295,12 +349,10 @@ void Session::embed(const StepRow* rows, int num_rows) {
   });
 }
 
-void Session::attend_to_sources(int num_rows, int layer, bool with_weights) {
+void Session::attend_to_sources(const Share& share, int number, int layer, bool with_weights) {
   const HeadShape& heads = network_->heads;
-  if (with_weights) {
-    weights_.reserve(num_rows, limits_.max_source_length);
-    std::memset(weights_.row(0), 0, std::size_t(num_rows) * weights_.stride * sizeof(float));
-  }
+  const Group* groups = groups_.data() + first_group_[number];
+  const int num_groups = first_group_[number + 1] - first_group_[number];
   const auto attend = [&](const Group& group, int head, int thread) {
     const float* queries[kGroupRows];
     float* outputs[kGroupRows];
@@ -314,17 +366,16 @@ void Session::attend_to_sources(int num_rows, int layer, bool with_weights) {
                        scratch_.data() + thread * scratch_stride(), outputs,
                        with_weights ? weights : nullptr, 1.0f / static_cast<float>(heads.num_heads));
   };
-  const int num_groups = static_cast<int>(groups_.size());
   if (with_weights) {  // the heads of a row add up in one place, so one thread has them all
-    team_->run(num_groups, [&](int group, int thread) {
-      for (int head = 0; head < heads.num_heads; ++head) attend(groups_[group], head, thread);
+    share.run(num_groups, [&](int group, int thread) {
+      for (int head = 0; head < heads.num_heads; ++head) attend(groups[group], head, thread);
     });
   } else {
-    team_->run(num_groups * heads.num_heads, [&](int task, int thread) {
-      attend(groups_[task / heads.num_heads], task % heads.num_heads, thread);
+    share.run(num_groups * heads.num_heads, [&](int task, int thread) {
+      attend(groups[task / heads.num_heads], task % heads.num_heads, thread);
     });
   }
-  stack_.quantise_context(num_rows);
+  stack_.quantise_context(share);
 }
 
 void Session::find_most_attended(const StepRow* rows, int num_rows, std::int64_t* attended) {

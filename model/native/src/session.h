@@ -53,9 +53,12 @@ class Session : public AnySession, private Pasts {
                            std::size_t end_row);
   Sentence source(int slot, int layer) const;
   std::size_t scratch_stride() const;
-  void group(const StepRow* rows, int num_rows);
-  void embed(const StepRow* rows, int num_rows);
-  void attend_to_sources(int num_rows, int layer, bool with_weights);
+  void lay_out_shares(const StepRow* rows, int num_rows);
+  void group(const StepRow* rows, int begin, int end);
+  void run_layers(const StepRow* rows, const Share& share, int number, bool with_weights,
+                  StepSeconds& seconds);
+  void embed(const StepRow* rows, const Share& share);
+  void attend_to_sources(const Share& share, int number, int layer, bool with_weights);
   void find_most_attended(const StepRow* rows, int num_rows, std::int64_t* attended);
 
   std::shared_ptr<Network> network_;
@@ -70,7 +73,10 @@ class Session : public AnySession, private Pasts {
   std::unique_ptr<Cell> cell_;
   LazyArray<half> source_keys_, source_values_;
   std::vector<int> source_lengths_;  // by slot
+  std::vector<int> cuts_;                   // of a step's rows into shares
+  std::vector<StepSeconds> share_seconds_;  // of every share
   std::vector<Group> groups_;
+  std::vector<int> first_group_;  // of every share, and the end of the last one
   std::vector<int> open_group_;  // by slot: its group that is not full
   FloatRows weights_;
   Buffer<float> scratch_;

@@ -4,19 +4,18 @@
 
 namespace dragoman {
 
-Ssru::Ssru(const Network& network, Team& team, const Limits& limits, Stack& stack)
+Ssru::Ssru(const Network& network, const Limits& limits, Stack& stack)
     : network_(network),
-      team_(team),
       stack_(stack),
       num_layers_(static_cast<int>(network.decoder.size())),
       width_(round_up(network.d_model, kPair)),
       states_(std::size_t(limits.max_rows) * num_layers_ * width_) {}
 
-void Ssru::step(const StepRow* rows, int num_rows, int index) {
+void Ssru::step(const StepRow* rows, const Share& share, int index) {
   const DecoderLayer& layer = network_.decoder[index];
   const Floats zero = zeros();
-  stack_.enter(num_rows, *layer.cell_norm);
-  multiply(team_, *layer.forget_candidate, stack_.input, num_rows,
+  stack_.enter(share, *layer.cell_norm);
+  multiply(share, *layer.forget_candidate, stack_.input,
            [&](int row, int panel, const Floats* value) {
              const StepRow& fed = rows[row];
              float* own = state(fed.row, index) + panel * kPair;
@@ -31,7 +30,7 @@ void Ssru::step(const StepRow* rows, int num_rows, int index) {
                store(stream, add(load(stream), given));
              }
            });
-  stack_.leave(num_rows, *layer.cell_norm);
+  stack_.leave(share, *layer.cell_norm);
 }
 
 void Ssru::copy(int from, int to, int) {

@@ -12,9 +12,9 @@ namespace dragoman {
 
 class Ssru : public Cell {
  public:
-  Ssru(const Network& network, Team& team, const Limits& limits, Stack& stack);
+  Ssru(const Network& network, const Limits& limits, Stack& stack);
 
-  void step(const StepRow* rows, int num_rows, int layer) override;
+  void step(const StepRow* rows, const Share& share, int layer) override;
   void copy(int from, int to, int length) override;
   void forget(int, int) override {}  // a state is as large at the end as at the beginning
 
@@ -24,7 +24,6 @@ class Ssru : public Cell {
   }
 
   const Network& network_;
-  Team& team_;
   Stack& stack_;
   int num_layers_, width_;  // the width padded to whole pairs of a panel
   LazyArray<float> states_;

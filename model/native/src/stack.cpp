@@ -42,9 +42,9 @@ inline Floats activate(Floats x) {
 }
 
 template <Activation kKind, bool kIsGated>
-void multiply_activated(Team& team, const Matrix& matrix, const QuantisedRows& rows, int num_rows,
+void multiply_activated(const Share& share, const Matrix& matrix, const QuantisedRows& rows,
                         FloatRows& to) {
-  multiply(team, matrix, rows, num_rows, [&](int row, int panel, Floats* value) {
+  multiply(share, matrix, rows, [&](int row, int panel, Floats* value) {
     if constexpr (kIsGated) {
       float* inner = to.row(row) + panel * kPair;
       for (int v = 0; v < kPairVectors; ++v) {
@@ -59,20 +59,19 @@ void multiply_activated(Team& team, const Matrix& matrix, const QuantisedRows& r
 }
 
 template <bool kIsGated>
-void multiply_and_activate(Activation kind, Team& team, const Matrix& matrix,
-                           const QuantisedRows& rows, int num_rows, FloatRows& to) {
+void multiply_and_activate(Activation kind, const Share& share, const Matrix& matrix,
+                           const QuantisedRows& rows, FloatRows& to) {
   switch (kind) {
     case Activation::kRelu:
-      return multiply_activated<Activation::kRelu, kIsGated>(team, matrix, rows, num_rows, to);
+      return multiply_activated<Activation::kRelu, kIsGated>(share, matrix, rows, to);
     case Activation::kGelu:
-      return multiply_activated<Activation::kGelu, kIsGated>(team, matrix, rows, num_rows, to);
+      return multiply_activated<Activation::kGelu, kIsGated>(share, matrix, rows, to);
     case Activation::kGeluTanh:
-      return multiply_activated<Activation::kGeluTanh, kIsGated>(team, matrix, rows, num_rows, to);
+      return multiply_activated<Activation::kGeluTanh, kIsGated>(share, matrix, rows, to);
     case Activation::kGeluSigmoid:
-      return multiply_activated<Activation::kGeluSigmoid, kIsGated>(team, matrix, rows, num_rows,
-                                                                    to);
+      return multiply_activated<Activation::kGeluSigmoid, kIsGated>(share, matrix, rows, to);
     case Activation::kSilu:
-      return multiply_activated<Activation::kSilu, kIsGated>(team, matrix, rows, num_rows, to);
+      return multiply_activated<Activation::kSilu, kIsGated>(share, matrix, rows, to);
   }
 }
 
@@ -101,52 +100,52 @@ void Stack::embed(int index, const Matrix& table, int token, const float* positi
   if (!network_.is_pre_norm) input.quantise(index, to, network_.d_model);
 }
 
-void Stack::enter(int num_rows, const Norm& norm) {
+void Stack::enter(const Share& share, const Norm& norm) {
   if (!network_.is_pre_norm) return;  // `leave` or `embed` has made the input
-  for_rows(num_rows, [&](int row) {
+  share.for_rows([&](int row) {
     normalise(norm, stream.row(row), normalised_.row(row));
     input.quantise(row, normalised_.row(row), network_.d_model);
   });
 }
 
-void Stack::leave(int num_rows, const Norm& norm) {
+void Stack::leave(const Share& share, const Norm& norm) {
   if (network_.is_pre_norm) return;
-  for_rows(num_rows, [&](int row) {
+  share.for_rows([&](int row) {
     normalise(norm, stream.row(row), stream.row(row));
     input.quantise(row, stream.row(row), network_.d_model);
   });
 }
 
-void Stack::add_attended(int num_rows, const Matrix& matrix) {
-  multiply(team_, matrix, attended, num_rows, [&](int row, int panel, const Floats* value) {
+void Stack::add_attended(const Share& share, const Matrix& matrix) {
+  multiply(share, matrix, attended, [&](int row, int panel, const Floats* value) {
     add_panel(stream, row, panel, value);
   });
 }
 
-void Stack::add_feed_forward(int num_rows, const Matrix& up, const Matrix& down) {
+void Stack::add_feed_forward(const Share& share, const Matrix& up, const Matrix& down) {
   const auto make_inner =
       network_.is_gated ? multiply_and_activate<true> : multiply_and_activate<false>;
-  make_inner(network_.activation, team_, up, input, num_rows, inner_);
-  for_rows(num_rows, [&](int row) {
+  make_inner(network_.activation, share, up, input, inner_);
+  share.for_rows([&](int row) {
     inner_quanta_.quantise(row, inner_.row(row), d_ff_);
   });
-  multiply(team_, down, inner_quanta_, num_rows, [&](int row, int panel, const Floats* value) {
+  multiply(share, down, inner_quanta_, [&](int row, int panel, const Floats* value) {
     add_panel(stream, row, panel, value);
   });
 }
 
-void Stack::scale_input(int num_rows, float factor) {
-  for (int row = 0; row < num_rows; ++row) input.scale[row] *= factor;
+void Stack::scale_input(const Share& share, float factor) {
+  for (int row = share.begin(); row < share.end(); ++row) input.scale[row] *= factor;
 }
 
-void Stack::project(int num_rows, const Matrix& matrix) {
-  multiply(team_, matrix, input, num_rows, [&](int row, int panel, const Floats* value) {
+void Stack::project(const Share& share, const Matrix& matrix) {
+  multiply(share, matrix, input, [&](int row, int panel, const Floats* value) {
     store_panel(projected, row, panel, value);
   });
 }
 
-void Stack::quantise_context(int num_rows) {
-  for_rows(num_rows, [&](int row) {
+void Stack::quantise_context(const Share& share) {
+  share.for_rows([&](int row) {
     attended.quantise(row, context.row(row), network_.heads.values());
   });
 }

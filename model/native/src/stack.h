@@ -4,16 +4,16 @@
 
 #include "network.h"
 #include "rows.h"
-#include "team.h"
+#include "share.h"
 
 namespace dragoman {
 
 // The working memory of a stack: rows of the residual stream and what a sub-layer makes of them.
 class Stack {
  public:
-  Stack(const Network& network, Team& team, int d_ff)
-      : network_(network), team_(team), d_ff_(d_ff) {}
+  Stack(const Network& network, int d_ff) : network_(network), d_ff_(d_ff) {}
 
+  // Before the first share of some rows.
   void reserve(int num_rows);
 
   // Row `index` of the residual stream: an embedding and a position, normalised; `position` and
@@ -21,32 +21,22 @@ class Stack {
   void embed(int index, const Matrix& table, int token, const float* position, const Norm* norm);
 
   // Before a sub-layer: the rows it reads, normalised first in a pre-norm network.
-  void enter(int num_rows, const Norm& norm);
+  void enter(const Share& share, const Norm& norm);
   // After a sub-layer has added itself to the stream: a post-norm network normalises now.
-  void leave(int num_rows, const Norm& norm);
+  void leave(const Share& share, const Norm& norm);
 
   // `attended` times a matrix, added to the stream.
-  void add_attended(int num_rows, const Matrix& matrix);
+  void add_attended(const Share& share, const Matrix& matrix);
   // The feed-forward sub-layer from `input`, added to the stream.
-  void add_feed_forward(int num_rows, const Matrix& up, const Matrix& down);
+  void add_feed_forward(const Share& share, const Matrix& up, const Matrix& down);
 
   // Multiplies `input` by a number: a row's scale has it all.
-  void scale_input(int num_rows, float factor);
+  void scale_input(const Share& share, float factor);
 
   // `input` times a matrix, into `projected`.
-  void project(int num_rows, const Matrix& matrix);
+  void project(const Share& share, const Matrix& matrix);
   // `context` as int8, into `attended`.
-  void quantise_context(int num_rows);
-
-  // Calls body(row) for every row, a few rows a task.
-  template <class Body>
-  void for_rows(int num_rows, Body&& body) {
-    constexpr int kRows = 4;
-    team_.run((num_rows + kRows - 1) / kRows, [&](int task, int) {
-      const int end = std::min((task + 1) * kRows, num_rows);
-      for (int row = task * kRows; row < end; ++row) body(row);
-    });
-  }
+  void quantise_context(const Share& share);
 
   FloatRows stream;       // (rows, D)
   FloatRows projected;    // queries, keys and values of a row, one after another
@@ -56,7 +46,6 @@ class Stack {
 
  private:
   const Network& network_;
-  Team& team_;
   int d_ff_;
   FloatRows normalised_;
   FloatRows inner_;

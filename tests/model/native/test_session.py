@@ -102,6 +102,25 @@ def test_the_number_of_threads_never_changes_a_bit() -> None:
     assert one == two == three
 
 
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+@pytest.mark.parametrize("name", ["post-norm, tied", "ssru", "t5", "mbart"])
+def test_rows_that_a_thread_takes_through_all_layers_are_those_that_all_threads_share(
+    name: str, num_threads: int
+) -> None:
+    """Many sentences at once are shares of rows, and batches of the encoder; one is neither."""
+    network, _ = random_network(SHAPES[name], num_threads=num_threads)
+    rng = random.Random(29)
+    limits = replace(LIMITS, max_rows=400, max_slots=80)
+    requests = [random_request(rng) for _ in range(80)]
+    session = DecodingSession(network, tokens=TOKENS, limits=limits)
+    names = session.admit(requests)
+    found = {}
+    while len(found) < len(requests):
+        found |= {finished.slot_id: finished.hypotheses for finished in session.step()}
+    for slot, request in zip(names, requests, strict=True):
+        assert found[slot] == alone(network, request)
+
+
 def alone(network: Int8Network, request: DecodeRequest) -> tuple[Hypothesis, ...]:
     session = DecodingSession(network, tokens=TOKENS, limits=LIMITS)
     session.admit([request])
