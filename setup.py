@@ -61,8 +61,14 @@ INSTRUCTION_SETS = {
         "avx2_vnni": [*AVX2, "-mavxvnni"],
         "avx512": AVX512,
         "avx512_vnni": [*AVX512, "-mavx512vnni"],
+        "avx512_amx": [*AVX512, "-mavx512vnni", "-mamx-tile", "-mamx-int8"],
     },
-    "aarch64": {"neon": [], "neon_dotprod": ["-march=armv8.2-a+dotprod"]},
+    "aarch64": {
+        "neon": [],
+        "neon_dotprod": ["-march=armv8.2-a+dotprod"],
+        # Loads that are moved ahead of products would want registers that sums are in.
+        "neon_i8mm": ["-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"],
+    },
 }
 
 
