@@ -70,7 +70,7 @@ RUN --mount=type=bind,from=wheels,target=/wheels \
     && python3 -m compileall -q -j 0 --invalidation-mode unchecked-hash -s /added /added/opt
 
 
-FROM ${BUILD_IMAGE} AS package
+FROM ${BUILD_IMAGE} AS compiled
 ARG PIP_NO_INDEX
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
@@ -78,26 +78,39 @@ WORKDIR /build
 RUN command -v g++ || { apt-get update \
       && apt-get install --yes --no-install-recommends g++ \
       && rm -rf /var/lib/apt/lists/*; }
+COPY constraints-runtime.txt ./
+RUN --mount=type=bind,from=wheels,target=/wheels \
+    pip install --find-links /wheels --constraint constraints-runtime.txt pybind11 setuptools
+COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
+COPY model model
+COPY service service
+RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
+
+
+# The package's wheel by itself: `docker build --target wheel --output dist .` takes it out, and
+# --build-context wheel=FOLDER puts another one in its place.
+FROM scratch AS wheel
+COPY --from=compiled /dist /
+
+
+FROM ${BASE_IMAGE} AS package
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 # Whoever cloned the sources may have kept them to themselves; the image's user is another.
 COPY LICENSE NOTICE /files/
 COPY LICENSES /files/LICENSES
 COPY checkpoints /files/checkpoints
 COPY experiments /files/experiments
 RUN chmod -R a+rX /files
-COPY constraints-runtime.txt ./
-RUN --mount=type=bind,from=wheels,target=/wheels \
-    python3 -m venv --without-pip /opt/dragoman \
-    && pip install --find-links /wheels --constraint constraints-runtime.txt pybind11 setuptools
-COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
-COPY model model
-COPY service service
 # Apart from the dependencies, so that a change here is a small layer. The package leaves its
-# kernels out where they do not compile; an image for x86-64 must have those that most processors use.
-RUN pip wheel --no-deps --no-build-isolation --wheel-dir dist . \
-    && pip --python /opt/dragoman/bin/python install --no-compile --no-deps --no-index --root /package dist/*.whl \
+# kernels out where they do not compile; an image must have those that most processors use.
+RUN --mount=type=bind,from=wheel,target=/wheel \
+    python3 -m venv --without-pip /opt/dragoman \
+    && pip --python /opt/dragoman/bin/python install --no-compile --no-deps --no-index --root /package /wheel/dragoman-*.whl \
     && python3 -m compileall -q --invalidation-mode unchecked-hash -s /package /package/opt \
-    && { [ "$(uname -m)" != x86_64 ] \
-      || ls /package/opt/dragoman/lib/python3*/site-packages/model/native/_kernels_avx2.*.so; }
+    && case $(uname -m) in \
+      x86_64) ls /package/opt/dragoman/lib/python3*/site-packages/model/native/_kernels_avx2.*.so ;; \
+      aarch64) ls /package/opt/dragoman/lib/python3*/site-packages/model/native/_kernels_neon.*.so ;; \
+    esac
 
 
 FROM ${BASE_IMAGE}

@@ -85,7 +85,7 @@ test-asan: install ## Run the kernels' tests under AddressSanitizer, then build 
 test-tsan: install ## Run the kernels' tests under ThreadSanitizer, then build them again without
 	BIN=$(BIN) .ci/test-tsan
 
-test-same-bits: ## Compare kernels for NEON (by qemu) and AVX-VNNI with those for AVX2
+test-same-bits: ## Compare kernels for NEON (by qemu), AVX-VNNI and AMX (emulated) with those for AVX2
 	.ci/same-bits
 
 bench-served: install ## Measure the running service at 1, 8 and 32 clients
@@ -128,8 +128,8 @@ image-sbom: install ## Write build/image.cdx.json, the bill of materials of IMAG
 base-image: install ## Pin the present digest of the image's base; asks its registry
 	$(BIN)/python -m tools.base_image Dockerfile -- docker buildx imagetools inspect
 
-wheel: install ## Build a wheel with the kernels in dist/, and translate with it without a compiler
-	PYTHON=$(PYTHON) BIN=$(BIN) .ci/wheel
+wheel: install ## Build a wheel with the kernels in dist/, and translate with it without a compiler; ARCH=aarch64 crosses
+	PYTHON=$(PYTHON) BIN=$(BIN) ARCH=$(ARCH) .ci/wheel
 
 image: ## Build IMAGE (dragoman:cpu); IMAGE_FLAGS are docker build's, docs/deployment.md has some
 	docker build --build-arg REVISION=$$(git rev-parse HEAD) $(IMAGE_FLAGS) --tag $(IMAGE) .

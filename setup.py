@@ -6,10 +6,13 @@ that is loaded only where the processor has it: nothing of one can be called on 
 All are optional: where no compiler is found, or one that does not know an instruction set, what
 it cannot compile is left out. A build with DRAGOMAN_WITHOUT_KERNELS=1 does not try, and its wheel
 is for every machine.
+
+What is built for is the platform that sysconfig names: this one, or in a cross build the one that
+the script .ci/wheel gives.
 """
 
 import os
-import platform
+import sysconfig
 from pathlib import Path
 
 from pybind11.setup_helpers import ParallelCompile, Pybind11Extension, build_ext
@@ -62,8 +65,14 @@ INSTRUCTION_SETS = {
         "avx2_vnni": [*AVX2, "-mavxvnni"],
         "avx512": AVX512,
         "avx512_vnni": [*AVX512, "-mavx512vnni"],
+        "avx512_amx": [*AVX512, "-mavx512vnni", "-mamx-tile", "-mamx-int8"],
     },
-    "aarch64": {"neon": [], "neon_dotprod": ["-march=armv8.2-a+dotprod"]},
+    "aarch64": {
+        "neon": [],
+        "neon_dotprod": ["-march=armv8.2-a+dotprod"],
+        # Loads that are moved ahead of products would want registers that sums are in.
+        "neon_i8mm": ["-march=armv8.2-a+dotprod+i8mm", "-fno-schedule-insns"],
+    },
 }
 
 
@@ -103,7 +112,8 @@ def extensions() -> list[Extension]:
         extra_link_args=["-pthread"],
         optional=True,
     )
-    levels = INSTRUCTION_SETS.get(platform.machine(), {})
+    machine = sysconfig.get_platform().rpartition("-")[2]
+    levels = INSTRUCTION_SETS.get(machine, {})
     return [binding, *(level(name, flags) for name, flags in levels.items())]
 
 

@@ -14,6 +14,7 @@ INSTRUCTION_SETS = {
     "avx2-vnni": ("AVX2", "AVX2_VNNI", "AVX2"),
     "avx512": ("AVX512", "AVX512_CORE", "AVX512"),
     "avx512-vnni": ("AVX512", "AVX512_CORE_VNNI", "AVX512_E1"),
+    "avx512-amx": ("AVX512", "AVX512_CORE_AMX", "AVX512_E4"),
 }
 """Ours by name, and what the others call the same, in the order of their variables."""
 

@@ -50,4 +50,12 @@ def test_each_layer_of_the_image_is_made_of_its_own_pins_alone() -> None:
     final = DOCKERFILE.rpartition("\nFROM ")[2]
     layers = re.findall(r"^COPY --from=(\S+)", final, re.MULTILINE)
     assert layers == ["torch", "dependencies", "package", "package"]
-    assert not re.search(r"(?<!-)\bconstraints\.txt", stage("package"))
+    assert not re.search(r"(?<!-)\bconstraints\.txt", stage("compiled") + stage("package"))
+
+
+def test_the_compiler_stays_in_the_stage_that_makes_the_wheel() -> None:
+    with_compiler = [name for name in re.findall(r" AS (\w+)$", DOCKERFILE, re.MULTILINE)
+                     if re.search(r"\bg\+\+", stage(name))]  # fmt: skip
+    assert with_compiler == ["compiled"]
+    assert stage("wheel").splitlines() == ["COPY --from=compiled /dist /", "", ""]
+    assert "--mount=type=bind,from=wheel,target=/wheel" in stage("package")

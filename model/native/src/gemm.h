@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "matrix.h"
+#include "products.h"
 #include "rows.h"
 #include "share.h"
 
@@ -106,13 +107,14 @@ template <int R>
 struct Block {
   static constexpr int kRows = R;
 
-  Block(const Matrix& matrix, const QuantisedRows& rows, int begin, int panel)
-      : matrix(matrix), rows(rows), begin(begin), panel(panel) {}
+  Block(const Matrix& matrix, const QuantisedRows& rows, int begin, int panel,
+        std::int32_t (*sum)[kPanel])
+      : matrix(matrix), rows(rows), begin(begin), panel(panel), sum(sum) {}
 
   const Matrix& matrix;
   const QuantisedRows& rows;
   int begin, panel;
-  alignas(64) std::int32_t sum[R][kPanel];
+  std::int32_t (*sum)[kPanel];
 
   int num_outputs() const { return matrix.num_outputs(); }
 
@@ -131,11 +133,17 @@ inline void multiply_block(const Matrix& matrix, int panel, const QuantisedRows&
                            Sink& sink) {
   constexpr int kTile = tile_vectors(R);
   static_assert(kPanelSums % kTile == 0);
-  Block<R> block(matrix, rows, begin, panel);
+  alignas(64) std::int32_t sum[R][kPanel];
+  Block<R> block(matrix, rows, begin, panel, sum);
   const auto tile = [&]<bool kFetches>(int first, std::bool_constant<kFetches>) {
-    dot<R, kTile, kFetches>(rows.row(begin), rows.stride, matrix.panel(panel) + first * kSumBytes,
-                            matrix.num_quads(), block.sum[0] + first * kSumLanes,
-                            std::make_integer_sequence<int, R * kTile>());
+    const std::uint8_t* weights = matrix.panel(panel) + first * kSumBytes;
+    std::int32_t* to = sum[0] + first * kSumLanes;
+    if constexpr (kHasRowPairs && R > 1) {
+      dot_row_pairs<R, kTile, kFetches>(rows.row(begin), rows.stride, weights, matrix.num_quads(), to);
+    } else {
+      dot<R, kTile, kFetches>(rows.row(begin), rows.stride, weights, matrix.num_quads(), to,
+                              std::make_integer_sequence<int, R * kTile>());
+    }
   };
   tile(0, std::bool_constant<(kTile < kPanelSums)>());
   for (int first = kTile; first < kPanelSums; first += kTile) tile(first, std::false_type());
@@ -179,15 +187,38 @@ class NextPanel {
   std::ptrdiff_t size_ = 0;
 };
 
+// Blocks of at most R rows whose sums are there.
+template <int R, class Sink>
+inline void give_blocks(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
+                        int end, std::int32_t (*sum)[kPanel], Sink& sink) {
+  for (; begin + R <= end; begin += R, sum += R) {
+    sink(Block<R>(matrix, rows, begin, panel, sum));
+  }
+  if constexpr (R > 1) give_blocks<R - 1>(matrix, panel, rows, begin, end, sum, sink);
+}
+
 template <class Sink>
 inline void multiply_panel(const Matrix& matrix, int panel, const QuantisedRows& rows, int begin,
                            int end, NextPanel next, Sink& sink) {
-  for (; begin + kBlockRows <= end; begin += kBlockRows) {
+  if constexpr (kHasTiles) {
+    alignas(64) std::int32_t sum[kTileRows][kPanel];
+    while (end - begin >= kLeastTileRows) {
+      for (int rows_fetched = 0; rows_fetched < kTileRows; rows_fetched += kBlockRows) next.fetch_piece();
+      const int stop = std::min(begin + kTileRows, end);
+      sums_in_tiles(rows.row(begin), rows.stride, stop - begin, matrix.panel(panel),
+                    matrix.num_quads(), sum[0]);
+      give_blocks<kBlockRows>(matrix, panel, rows, begin, stop, sum, sink);
+      begin = stop;
+    }
+    multiply_rest<kLeastTileRows - 1>(matrix, panel, rows, begin, end, sink);
+  } else {
+    for (; begin + kBlockRows <= end; begin += kBlockRows) {
+      next.fetch_piece();
+      multiply_block<kBlockRows>(matrix, panel, rows, begin, sink);
+    }
     next.fetch_piece();
-    multiply_block<kBlockRows>(matrix, panel, rows, begin, sink);
+    multiply_rest<kBlockRows - 1>(matrix, panel, rows, begin, end, sink);
   }
-  next.fetch_piece();
-  multiply_rest<kBlockRows - 1>(matrix, panel, rows, begin, end, sink);
 }
 
 // Rows of a share times matrix, panel by panel: sink(block, thread) gets what several rows have with

@@ -1,4 +1,5 @@
 // Vectors of AVX-512 (F, BW, DQ, VL), with VNNI or without: one register has sixteen numbers.
+// Products of many rows by AMX are amx.h's.
 #pragma once
 
 #include <immintrin.h>
@@ -127,7 +128,11 @@ inline __m512i repeat_four(const std::int8_t* from) {
 
 #if defined(__AVX512VNNI__)
 
+#if defined(__AMX_INT8__)
+constexpr const char* kInstructionSet = "avx512-amx";
+#else
 constexpr const char* kInstructionSet = "avx512-vnni";
+#endif
 
 using Weights = __m512i;      // w + 128
 using Activations = __m512i;  // q

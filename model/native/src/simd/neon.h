@@ -1,5 +1,6 @@
 // Vectors of NEON: four registers have sixteen numbers. With dot products four bytes are multiplied
-// and summed by one instruction.
+// and summed by one instruction, with i8mm unsigned by signed ones, too; its products of matrices are
+// i8mm.h's.
 #pragma once
 
 #include <arm_neon.h>
@@ -223,7 +224,6 @@ constexpr int kBlockRows = 6;
 constexpr int tile_vectors(int num_rows) { return num_rows <= 2 ? 8 : 4; }
 
 using Sums = int32x4_t;
-using Weights = int8x16_t;      // w
 using Activations = int8x16_t;  // q
 constexpr int kSumLanes = 4;    // outputs of a register of sums
 constexpr int kRowSums = 16;    // sums of rows with listed outputs worked on together
@@ -232,14 +232,35 @@ inline Sums zero_sums() { return vdupq_n_s32(0); }
 inline void store_sums(std::int32_t* to, Sums sums) { vst1q_s32(to, sums); }
 
 inline Ints excess_of(const Ints& quanta) { return times_128(quanta); }
-inline Weights load_weights(const std::uint8_t* from) {
-  return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(128)));
-}
 inline Activations load_activations(const Quantum* from) { return vld1q_s8(from); }
 inline Activations four_activations(const Quantum* from) {
   std::int32_t bytes;
   std::memcpy(&bytes, from, sizeof bytes);
   return vreinterpretq_s8_s32(vdupq_n_s32(bytes));
+}
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+
+constexpr const char* kInstructionSet = "neon-i8mm";
+
+using Weights = uint8x16_t;  // w + 128
+inline Weights load_weights(const std::uint8_t* from) { return vld1q_u8(from); }
+
+// Σ (w + 128) q of four each.
+inline void dot_four(Sums& sum, Weights weights, Activations activations) {
+  sum = vusdotq_s32(sum, weights, activations);
+}
+// What has been summed, without Σ 128 q.
+inline Ints without(const Ints& sum, std::int32_t excess, const std::int32_t*) {
+  const int32x4_t every = vdupq_n_s32(excess);
+  return each_int([&](int32x4_t p) { return vsubq_s32(p, every); }, sum);
+}
+
+#else
+
+using Weights = int8x16_t;  // w
+inline Weights load_weights(const std::uint8_t* from) {
+  return vreinterpretq_s8_u8(veorq_u8(vld1q_u8(from), vdupq_n_u8(128)));
 }
 
 // Σ w q of four each.
@@ -264,6 +285,8 @@ inline void dot_four(Sums& sum, Weights weights, Activations activations) {
 #endif
 
 inline const Ints& without(const Ints& sum, std::int32_t, const std::int32_t*) { return sum; }
+
+#endif
 
 // Sixteen registers to the sum of each, in their order.
 inline void sums_of(const Sums* from, std::int32_t* to) {
