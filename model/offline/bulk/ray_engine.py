@@ -7,6 +7,7 @@ leaves nothing but finished blocks, and the next one goes on from these. Needs r
 """
 
 import os
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from typing import Any
 from model.errors import BulkError, ConfigError
 from model.offline.bulk.assignment import Assignment
 from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.places import reason_of
 from model.offline.bulk.ray_worker import BulkWorker, Failed, Started
 from model.offline.bulk.task import Task
 from model.offline.bulk.work import MAX_OPEN_BLOCKS
@@ -23,6 +25,7 @@ MAX_DEATHS = 10
 """Deaths of workers in succession, without a block that was finished meanwhile."""
 
 _OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but records crosses it
+_KNOCK_SECONDS = 10.0
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
@@ -71,12 +74,14 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         raise ConfigError(
             "--engine ray needs Ray; it comes with the extra: pip install 'dragoman[ray]'"
         ) from error
+    where = cluster.address or "on this machine"
     own = {
         "num_cpus": cluster.num_local_cores,
         "include_dashboard": False,
         "object_store_memory": _OBJECT_STORE_BYTES,
     }
     try:
+        _knock(cluster.address)
         ray.init(
             address=cluster.address or "local",
             log_to_driver=False,
@@ -84,12 +89,22 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
             **({} if cluster.address else own),
         )
     except (ConnectionError, OSError, RuntimeError, ValueError) as error:
-        where = cluster.address or "on this machine"
-        raise BulkError(f"no Ray cluster {where}: {_line(error)}") from error
+        raise BulkError(f"no Ray cluster {where}: {reason_of(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """See whether anybody listens: Ray ends the process that finds nobody.
+
+    Raises:
+        OSError: Nobody does.
+    """
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_SECONDS).close()
 
 
 def _num_workers(ray: Any, task: Task, cluster: Cluster) -> int:
@@ -200,7 +215,7 @@ class _Driver:
             at = "" if block is None else f", the last one at block {block.number}"
             raise BulkError(
                 f"{self.num_deaths} workers died in succession, and no block was finished"
-                f" meanwhile{at}: {_line(error)}"
+                f" meanwhile{at}: {reason_of(error)}"
             ) from error
         worker = self.workers.pop(number)
         self.ray.kill(worker.actor)  # it may be there still, if only an answer of it was lost
@@ -211,7 +226,3 @@ class _Driver:
 def _module_error(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if "No module named" in line]
     return lines[0][:300]
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:500] or type(error).__name__
