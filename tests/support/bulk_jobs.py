@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from model.checkpoint.checksums import fingerprint
+from model.checkpoint.config_file import read_manifest
 from model.config import SearchConfig
+from model.loading import automatic_compute_type
 from model.offline.bulk.blocks import Columns, Sizes
 from model.offline.bulk.job import Job
 from model.offline.bulk.planning import Wanted, format_of_all, input_files, planned
@@ -30,12 +32,12 @@ def write_json_lines(path: Path, rows: Iterable[object]) -> Path:
 
 
 def method_of(checkpoint: Path, **changes: Any) -> Method:
-    """A method with the tiny network, in the arithmetic that every machine has."""
+    """A method with the tiny network."""
     values: dict[str, Any] = {
         "checkpoint": checkpoint,
         "fingerprint": fingerprint(checkpoint),
         "device": "cpu",
-        "compute_type": "float32",
+        "compute_type": automatic_compute_type(read_manifest(checkpoint), "cpu"),
         "with_shortlist": False,
         "num_threads": 1,
         "max_rows": 16,

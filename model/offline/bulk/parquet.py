@@ -203,7 +203,12 @@ class _ParquetRows:
             kind = arrow.large_string() if is_large else arrow.string()
             texts = arrow.array([texts[place] for texts in found], type=kind)
             table = table.append_column(arrow.field(new, kind), texts)
-        arrow.parquet.write_table(table, stream, compression=self._compression)
+        arrow.parquet.write_table(
+            table,
+            stream,
+            compression=self._compression,
+            use_compliant_nested_type=False,  # names inside of lists stay those of the file
+        )
 
 
 def _cells(column: Any) -> list[Cell]:

@@ -96,8 +96,8 @@ def place_of(name: str) -> Place:
     Raises:
         ConfigError: Nothing here opens such URLs.
     """
-    if name.startswith("file://"):
-        name = name.removeprefix("file://")
+    for local in ("file://", "local://"):
+        name = name.removeprefix(local)
     return _Remote.of(name) if "://" in name else _Local(name)
 
 
@@ -242,11 +242,12 @@ class _Remote:
         with self._naming():
             is_folder = self._system.isdir(self.path)
             found = (
-                self._system.ls(self.path, detail=True)
+                self._system.ls(self.path, detail=False)
                 if is_folder
-                else list(self._system.glob(self.path, detail=True).values())
+                else self._system.glob(self.path)
             )
-            files = [self._facts(one) for one in found if one["type"] == "file"]
+            told = map(self._system.info, found)  # a listing may write the same time another way
+            files = [self._facts(one) for one in told if one["type"] == "file"]
             return sorted(files, key=lambda one: one.name)
 
     def names(self) -> list[str]:
