@@ -33,10 +33,11 @@ class Assignment:
         """Whether every block is finished."""
         return not (self._waiting or self._again or any(self._held.values()))
 
-    @property
-    def has_waiting(self) -> bool:
-        """Whether a worker could have another block."""
-        return bool(self._waiting or self._again)
+    def share(self, num_workers: int) -> int:
+        """How many blocks each of so many workers has if they share what is not finished."""
+        num_waiting = len(self._again) + sum(map(len, self._waiting.values()))
+        num_held = sum(map(len, self._held.values()))
+        return -(-(num_waiting + num_held) // num_workers)
 
     def num_held(self, worker: int) -> int:
         """Blocks that a worker has."""

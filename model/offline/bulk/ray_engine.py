@@ -178,8 +178,9 @@ class _Driver:
             yield answer
 
     def _hand_out(self) -> None:
+        most = min(MAX_OPEN_BLOCKS, self.assignment.share(len(self.workers)))  # no idle one at last
         for worker in self.workers.values():
-            while worker.is_ready and self.assignment.num_held(worker.number) < MAX_OPEN_BLOCKS:
+            while worker.is_ready and self.assignment.num_held(worker.number) < most:
                 block = self.assignment.next(worker.number)
                 if block is None:
                     return

@@ -33,6 +33,7 @@ def test_what_a_lost_worker_had_goes_to_the_others_first() -> None:
     assert [block.number for block in assignment.lost(0)] == [1]
     assert [_next(assignment, 1) for _ in range(3)] == [1, 3, None]
     assert not assignment.is_done
+    assert [assignment.share(number) for number in (1, 2, 3, 9)] == [3, 2, 1, 1]
     for number in (1, 2, 3):
         assignment.finished(1, number)
     assert assignment.is_done
