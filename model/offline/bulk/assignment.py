@@ -25,19 +25,19 @@ class Assignment:
         self._again: deque[Block] = deque()
         self._held: dict[int, dict[int, Block]] = {}
         self._last: dict[int, Block] = {}
+        self._num_left = 0
         for block in blocks:
+            self._num_left += 1
             self._waiting.setdefault(_group(block), OrderedDict())[block.number] = block
 
     @property
     def is_done(self) -> bool:
         """Whether every block is finished."""
-        return not (self._waiting or self._again or any(self._held.values()))
+        return not self._num_left
 
     def share(self, num_workers: int) -> int:
         """How many blocks each of so many workers has if they share what is not finished."""
-        num_waiting = len(self._again) + sum(map(len, self._waiting.values()))
-        num_held = sum(map(len, self._held.values()))
-        return -(-(num_waiting + num_held) // num_workers)
+        return -(-self._num_left // num_workers)
 
     def num_held(self, worker: int) -> int:
         """Blocks that a worker has."""
@@ -54,6 +54,7 @@ class Assignment:
     def finished(self, worker: int, number: int) -> None:
         """A worker has finished one of its blocks."""
         del self._held[worker][number]
+        self._num_left -= 1
 
     def lost(self, worker: int) -> list[Block]:
         """A worker is lost; its blocks, which wait again."""
