@@ -115,6 +115,7 @@ def run_bulk(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         from model.offline.bulk import local_engine  # noqa: F401  # later, and Ctrl-C would be lost
         from model.offline.bulk.output import OutputFolder
+        from model.offline.bulk.places import absolute_name
         from model.offline.bulk.planning import continued, format_of_all, input_files, planned
         from model.offline.bulk.task import Task
 
@@ -128,7 +129,8 @@ def run_bulk(arguments: argparse.Namespace) -> int:
     kept = folder.kept_job()
     job = planned(wanted) if kept is None else continued(kept, wanted, folder.name)
     with folder.begun(job):
-        _do(Task(job=job, output=arguments.folder, method=method), folder, arguments)
+        task = Task(job=job, output=absolute_name(arguments.folder), method=method)
+        _do(task, folder, arguments)
         totals = folder.complete(job)
     _report(totals, folder.name)
     return BAD_ROWS_STATUS if totals.num_bad_rows else 0
@@ -276,6 +278,7 @@ def _do(task: "Task", folder: "OutputFolder", arguments: argparse.Namespace) -> 
         )
     if not missing:
         return
+    folder.reopen()
     num_finished = len(records)
     with shown_progress(num_rows=task.job.num_rows, num_done=num_rows, clock=time.monotonic) as add:
         try:

@@ -84,6 +84,14 @@ class OutputFolder:
             self._write(self._manifest(), lambda stream: _write_all(stream, job.encoded()))
             yield
 
+    def reopen(self) -> None:
+        """Take back that all is done: a part of it turned out not to be.
+
+        Raises:
+            DataError: It cannot be done.
+        """
+        self._place.joined(SUCCESS).remove()
+
     def finished(self, job: Job) -> Iterator[Record]:
         """Records of the blocks that are finished, each verified by its part's digest."""
         done = {*self._place.joined(_OWN, "done").names()}

@@ -101,6 +101,12 @@ def place_of(name: str) -> Place:
     return _Remote.of(name) if "://" in name else _Local(name)
 
 
+def absolute_name(name: str) -> str:
+    """A name that means the same in every process: URLs do, paths are made to."""
+    place = place_of(name)
+    return str(Path(place.name).absolute()) if isinstance(place, _Local) else name
+
+
 def is_pattern(name: str) -> bool:
     """Whether a name has characters that stand for others."""
     return not _MAGIC.isdisjoint(name)
@@ -135,7 +141,8 @@ class _Local:
     def facts(self) -> Facts:
         with self._naming():
             found = self._path.stat()
-            return Facts(name=self.name, size=found.st_size, stamp=str(found.st_mtime_ns))
+            name = str(self._path.absolute())  # workers have other working directories
+            return Facts(name=name, size=found.st_size, stamp=str(found.st_mtime_ns))
 
     def files(self) -> list[Facts]:
         with self._naming():

@@ -9,6 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from model.errors import CheckpointError
+from model.offline.bulk import local_engine
+from model.offline.bulk.task import Method
+from model.offline.translator import Translator
 from service.cli import bulk
 from service.cli.main import main
 from support.bulk_jobs import (
@@ -119,6 +123,37 @@ def test_commands_that_are_killed_again_and_again_lose_nothing(
         done = done_of(tmp_path / "out")
         assert done
     assert main(["translate", *arguments]) == 0
+    assert _translations(tmp_path / "out") == lines
+
+
+def test_what_turns_out_not_to_be_done_is_no_success_meanwhile(
+    checkpoint: Path, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = _bulk(
+        tmp_path / "a.jsonl", tmp_path / "out", checkpoint, *_table(tmp_path / "a.jsonl")
+    )
+    assert main(arguments) == 0
+    (tmp_path / "out" / "part-000002.jsonl").write_bytes(b"half")
+    with monkeypatch.context() as patched:
+        patched.setattr(local_engine, "open_network", _no_network)
+        assert main(arguments) == 1
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    assert main(arguments) == 0
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+    assert _translations(tmp_path / "out") == lines
+
+
+def _no_network(method: Method) -> Translator:
+    raise CheckpointError(method.checkpoint, "is gone")
+
+
+def test_paths_mean_the_same_from_everywhere(
+    checkpoint: Path, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = _table(tmp_path / "a.jsonl")
+    monkeypatch.chdir(tmp_path)
+    assert main(_bulk(Path("a.jsonl"), Path("out"), checkpoint, *flags)) == 0
+    assert main(_bulk(Path("./a.jsonl"), tmp_path / "out", checkpoint, *flags)) == 0
     assert _translations(tmp_path / "out") == lines
 
 
