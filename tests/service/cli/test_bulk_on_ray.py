@@ -14,12 +14,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from model.errors import BulkError
+from model.offline.bulk.ray_engine import Cluster, run_on_ray
 from service.cli.main import main
 from support.bulk_jobs import (
     begun_command,
     done_of,
+    job_of,
+    method_of,
     parts_of,
     sentences,
+    task_of,
     told_blocks,
     write_json_lines,
 )
@@ -195,6 +200,27 @@ def test_more_than_the_cluster_has_is_one_error(
         asked = f"{more[1]} workers of {more[-1] if len(more) > 2 else 1} CPU each are asked for"
         assert process.stderr.read() == f"dragoman: {asked}; the Ray cluster has 2 CPU\n"
         assert process.wait(60) == 1
+
+
+class _Deadly:
+    """What ends the process that reads it."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (9,)
+
+
+def test_workers_that_die_again_and_again_end_the_job(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
+    job = job_of(str(source), names=["text"])
+    method = method_of(checkpoint, control=_Deadly())
+    task = task_of(job, str(tmp_path / "out"), method)
+    where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2)
+    with pytest.raises(BulkError, match=r"^10 workers died in succession, and no block"):
+        list(run_on_ray(task, job.blocks, where))
 
 
 def test_a_checkpoint_that_workers_cannot_use_is_one_error(
