@@ -7,6 +7,7 @@ place. fsspec is imported when the first URL comes.
 """
 
 import fcntl
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,6 +19,7 @@ from model.errors import ConfigError, DataError
 from model.system.paths import flush
 
 Kind = Literal["file", "folder"]
+_BUFFER_BYTES = 2**17
 _MAGIC = frozenset("*?[")
 _STAMPS = (
     "ETag",
@@ -268,7 +270,10 @@ class _Remote:
 
     def opened(self) -> BinaryIO:
         with self._naming():
-            return cast(BinaryIO, self._system.open(self.path, "rb"))
+            stream = self._system.open(self.path, "rb")
+            # Files of fsspec's packages have no readline with a limit.
+            is_whole = isinstance(stream, io.BufferedIOBase)
+            return cast(BinaryIO, stream if is_whole else io.BufferedReader(stream, _BUFFER_BYTES))
 
     def write(self, partial: Place, content: Callable[[BinaryIO], None]) -> None:
         own = cast("_Remote", partial)

@@ -24,6 +24,7 @@ from support.bulk_jobs import (
     told_blocks,
     write_json_lines,
 )
+from support.object_store import ObjectStore, register
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 TEXTS = sentences(23)
@@ -94,6 +95,30 @@ def test_every_format_gets_the_words_that_lines_get(
     assert "23 rows in 6 blocks are in" in capfd.readouterr().err or name == "a.parquet"
     assert main(_bulk(tmp_path / name, tmp_path / "out", checkpoint, *flags)) == 0
     assert "blocks are finished already" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl", "a.csv"])
+def test_tables_of_a_store_are_translated_into_it(
+    checkpoint: Path, lines: list[str], tmp_path: Path, name: str
+) -> None:
+    register()
+    flags = _table(tmp_path / name)
+    ObjectStore.objects[f"bucket/in/{name}"] = (tmp_path / name).read_bytes()
+    arguments = [
+        "translate", "objects://bucket/in", "objects://bucket/out", "--checkpoint", str(checkpoint),
+        "--beam-size", "2", "--block-rows", "4", "--prefix", "So", *flags,
+    ]  # fmt: skip
+    try:
+        assert main(arguments) == 0
+        del ObjectStore.objects["bucket/out/_dragoman/done/000001.json"]
+        assert main(arguments) == 0
+        assert "bucket/out/_SUCCESS" in ObjectStore.objects
+        for path, data in ObjectStore.objects.items():
+            if path.startswith("bucket/out/part-"):
+                (tmp_path / path.rpartition("/")[2]).write_bytes(data)
+    finally:
+        ObjectStore.objects.clear()
+    assert _translations(tmp_path) == [line.replace('"', '""') for line in lines]
 
 
 def test_a_folder_of_files_is_one_job_in_order(

@@ -32,6 +32,7 @@ from support.bulk_jobs import (
     task_of,
     write_json_lines,
 )
+from support.object_store import register
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 TEXTS = sentences(22)
@@ -78,10 +79,11 @@ def test_rows_get_what_the_translator_says_in_order(
     assert success["characters"] == sum(map(len, TEXTS))
 
 
-@pytest.mark.parametrize("output", ["memory://bulk-work/out", "{}/out"])
+@pytest.mark.parametrize("output", ["objects://bulk/out", "memory://bulk-work/out", "{}/out"])
 def test_a_job_goes_on_where_it_stopped_and_does_broken_blocks_again(
     job: Job, method: Method, tmp_path: Path, output: str
 ) -> None:
+    register()
     output = output.format(tmp_path)
     place, parts = place_of(output), [f"part-{block:06d}.jsonl" for block in range(4)]
     folder = OutputFolder(output, writer="test")
