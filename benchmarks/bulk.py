@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the results."""
     parser = argparse.ArgumentParser(description="bulk jobs against lines")
     parser.add_argument("--short", type=int, default=2_000, help="lines of the short file")
-    parser.add_argument("--long", type=int, default=8_000, help="lines of the long file")
+    parser.add_argument("--long", type=int, default=6_000, help="lines of the long file")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args(arguments)
     rows = []
