@@ -25,7 +25,7 @@ from benchmarks.machine import describe_command, describe_machine
 ROOT = Path(__file__).resolve().parents[1]
 _DRAGOMAN = [sys.executable, "-m", "service.cli.main", "translate"]
 _TIMEOUT_SECONDS = 600
-_BLOCK_ROWS = 500
+_BLOCK_ROWS = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,8 @@ def _seconds(way: Way, source: Path, output: Path) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, write the results."""
     parser = argparse.ArgumentParser(description="bulk jobs against lines")
-    parser.add_argument("--short", type=int, default=2_000, help="lines of the short file")
-    parser.add_argument("--long", type=int, default=6_000, help="lines of the long file")
+    parser.add_argument("--short", type=int, default=4_000, help="lines of the short file")
+    parser.add_argument("--long", type=int, default=40_000, help="lines of the long file")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     options = parser.parse_args(arguments)
     rows = []
