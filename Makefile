@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -74,6 +74,13 @@ build/axe/node_modules/axe-core/axe.min.js:
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py
+
+# Ray is in no pin of constraints.txt: it is an extra of a hundred megabytes that only clusters need.
+RAY_VERSION ?= 2.60.0
+
+test-ray: install ## Run bulk jobs on a real Ray cluster of this machine, and kill its workers and drivers
+	$(BIN)/pip install --quiet --constraint constraints.txt 'ray==$(RAY_VERSION)'
+	$(BIN)/pytest -m ray tests/service/cli/test_bulk_on_ray.py
 
 test-contract: install ## Run published clients of both APIs, unmodified, against a live server; fetches some
 	PYTHON=$(PYTHON) .ci/clients

@@ -119,6 +119,10 @@ class DataError(DragomanError):
     """Training or evaluation text is missing, misaligned or empty."""
 
 
+class BulkError(DragomanError):
+    """A bulk job cannot go on: its cluster cannot be used, or its workers die again and again."""
+
+
 class TrainingError(DragomanError):
     """Training cannot go on (a diverged loss, a state that does not fit the run)."""
 

@@ -23,11 +23,19 @@ if TYPE_CHECKING:
     from model.checkpoint.weights import Checkpoint
     from model.loading import Runnable
 
-_REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
+REFILL_SHARE = 8  # admit when at least 1/8 of the rows are free: fewer, fuller encoder batches
 
 
 class Translator:
-    """A loaded checkpoint and a session of its own; belongs to one thread."""
+    """A loaded checkpoint and a session of its own; belongs to one thread.
+
+    Attributes:
+        manifest: The checkpoint's description.
+        pipeline: Its text path.
+        session: What runs; a `TranslationStream` may have it for itself.
+        max_rows: Beam rows that run at once.
+        encoder_token_budget: Padded source tokens encoded at once.
+    """
 
     def __init__(
         self,
@@ -46,9 +54,9 @@ class Translator:
         manifest = checkpoint.manifest
         self.manifest = manifest
         self.pipeline = TextPipeline(checkpoint.tokenizer, manifest.limits)
-        self._max_rows = max_rows
-        self._encoder_token_budget = encoder_token_budget
-        self._session = DecodingSession(
+        self.max_rows = max_rows
+        self.encoder_token_budget = encoder_token_budget
+        self.session = DecodingSession(
             checkpoint.network,
             tokens=manifest.tokens,
             limits=session_limits(manifest, max_rows=max_rows, max_slots=max_rows),
@@ -183,7 +191,7 @@ class Translator:
         places, requests = [], []
         num_asked: dict[int, int] = {}
         for index, draft in drafts.items():
-            own = [self._request(segment, pair, search) for segment in draft.asked]
+            own = [self.request(segment, pair, search) for segment in draft.asked]
             num_asked[index] = len(own)
             places += [(index, rank) for rank in range(len(own))]
             requests += own
@@ -203,9 +211,10 @@ class Translator:
         self, prepared: PreparedText, pair: LanguagePair, search: SearchConfig
     ) -> list[DecodeRequest]:
         """What the session is asked for a prepared text, one request a network segment."""
-        return [self._request(segment, pair, search) for segment in prepared.network_segments]
+        return [self.request(segment, pair, search) for segment in prepared.network_segments]
 
-    def _request(self, segment: Segment, pair: LanguagePair, search: SearchConfig) -> DecodeRequest:
+    def request(self, segment: Segment, pair: LanguagePair, search: SearchConfig) -> DecodeRequest:
+        """What the session is asked for a segment that the network sees."""
         cap = segment_cap(segment, self.manifest.limits)
         return DecodeRequest(
             source_ids=segment.source_ids,
@@ -214,6 +223,19 @@ class Translator:
             forced_ids=segment.forced_ids,
             phrases=segment.required_phrases,
         )
+
+    def check_beam(self, beam_size: int) -> None:
+        """Refuse a beam that does not fit.
+
+        Raises:
+            InputError: It is wider than the session.
+        """
+        if beam_size > self.max_rows:
+            raise InputError(
+                f"beam_size is {beam_size}; this translator has {self.max_rows} rows",
+                value=beam_size,
+                limit=self.max_rows,
+            )
 
     def search(
         self,
@@ -233,21 +255,15 @@ class Translator:
         self, requests: Sequence[DecodeRequest], *, on_finished: Callable[[int], object] | None
     ) -> Iterator[tuple[int, tuple[Hypothesis, ...]]]:
         """Numbers of the requests with their results, in the order in which they are found."""
-        widest = max((request.search.beam_size for request in requests), default=1)
-        if widest > self._max_rows:
-            raise InputError(
-                f"beam_size is {widest}; this translator has {self._max_rows} rows",
-                value=widest,
-                limit=self._max_rows,
-            )
+        self.check_beam(max((request.search.beam_size for request in requests), default=1))
         waiting = sorted(range(len(requests)), key=lambda i: len(requests[i].source_ids))
         running: dict[int, int] = {}
         while waiting or running:
-            if waiting and self._session.free_rows * _REFILL_SHARE >= self._max_rows:
+            if waiting and self.session.free_rows * REFILL_SHARE >= self.max_rows:
                 chosen = self._next_batch(waiting, requests)
-                slots = self._session.admit([requests[index] for index in chosen])
+                slots = self.session.admit([requests[index] for index in chosen])
                 running.update(zip(slots, chosen, strict=True))
-            finished = self._session.step()
+            finished = self.session.step()
             for sentence in finished:
                 yield running.pop(sentence.slot_id), sentence.hypotheses
             if finished and on_finished is not None:
@@ -256,14 +272,14 @@ class Translator:
     def _next_batch(self, waiting: list[int], requests: Sequence[DecodeRequest]) -> list[int]:
         """Take the longest waiting sentences that fit; the first of them always does."""
         chosen: list[int] = []
-        free_rows = self._session.free_rows
+        free_rows = self.session.free_rows
         longest = len(requests[waiting[-1]].source_ids)
         while waiting:
             request = requests[waiting[-1]]
             num_tokens = longest * (len(chosen) + 1)
             if request.search.beam_size > free_rows:
                 break
-            if chosen and num_tokens > self._encoder_token_budget:
+            if chosen and num_tokens > self.encoder_token_budget:
                 break
             free_rows -= request.search.beam_size
             chosen.append(waiting.pop())

@@ -14,7 +14,6 @@ from service.cli.offline import (
     add_search_arguments,
     chosen_search,
     chosen_threads,
-    opened_translator,
 )
 from service.cli.read_files import ReadFiles
 from service.cli.signals import leaving_at_once
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         from model.loading import load_for_decoding
         from model.offline.evaluate import evaluate
-        from model.offline.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
+        from model.offline.opening import opened_translator
         from model.system.devices import resolve_device
         from model.train.data.parallel import iterate_parallel
 

@@ -1,7 +1,7 @@
 """Command `dragoman`: choice of the sub-command, and errors as one line.
 
-Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 130 interrupted, 141 nobody
-read on, 143 told to end.
+Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 3 done but for rows that have
+no translation (`service.cli.bulk`), 130 interrupted, 141 nobody read on, 143 told to end.
 """
 
 import argparse

@@ -5,17 +5,11 @@ Owns `--from`, `--to`, `--model`, `--beam-size`, `--length-penalty`, `--threads`
 """
 
 import argparse
-from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
-from model.checkpoint.manifest import CONFIG_FILE
 from model.config import MAX_THREADS, ComputeType, SearchConfig
-from model.errors import CheckpointError, ConfigError
+from model.errors import ConfigError
 from model.system.cores import default_num_threads
-
-if TYPE_CHECKING:
-    from model.loading import Runnable
-    from model.offline.translator import Translator
 
 MAX_BEAM_SIZE = 128
 MAX_ROWS = 65_536
@@ -99,37 +93,6 @@ def chosen_threads(arguments: argparse.Namespace) -> int:
     check_count("--threads", arguments.threads, MAX_THREADS)
     threads: int = arguments.threads
     return threads
-
-
-def opened_translator(
-    directory: Path, checkpoint: "Runnable", *, device: str, max_rows: int
-) -> "Translator":
-    """A translator of a checkpoint, if the machine has the memory that it asks for.
-
-    Args:
-        directory: Where it was loaded from.
-        checkpoint: As it was loaded.
-        device: Where it was loaded to.
-        max_rows: Beam rows that run at once.
-
-    Raises:
-        CheckpointError: Its limits make caches that no memory holds.
-    """
-    from model.decode.footprint import check_footprint, session_limits
-    from model.offline.translator import Translator
-    from model.system.devices import memory_limit
-
-    limits = session_limits(checkpoint.manifest, max_rows=max_rows, max_slots=max_rows)
-    try:
-        check_footprint(
-            checkpoint.manifest,
-            limits,
-            memory_limit(device),
-            with_shortlist=checkpoint.shortlist is not None,
-        )
-    except ConfigError as error:
-        raise CheckpointError(directory / CONFIG_FILE, str(error)) from error
-    return Translator(checkpoint, max_rows=max_rows)
 
 
 def check_count(flag: str, value: int, limit: int) -> None:

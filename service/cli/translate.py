@@ -2,8 +2,8 @@
 
 Owns the flags and the order of things. The translating is `model.offline.translator`, which decodes
 exactly as the server does; lines that are read are `service.cli.line_input`'s, those that are
-written `service.cli.line_output`'s, what must not be written `service.cli.read_files`'s, and what
-is no text of lines `service.cli.documents`'s.
+written `service.cli.line_output`'s, what must not be written `service.cli.read_files`'s, what
+is no text of lines `service.cli.documents`'s, and tables and folders `service.cli.bulk`'s.
 """
 
 import argparse
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import Control
+from service.cli.bulk import add_bulk_arguments, is_bulk, run_bulk
 from service.cli.control import add_control_arguments, chosen_control, divided, drawn
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
@@ -45,7 +46,6 @@ from service.cli.offline import (
     check_count,
     chosen_search,
     chosen_threads,
-    opened_translator,
 )
 from service.cli.read_files import STANDARD_INPUT, ReadFiles
 from service.cli.signals import leaving_at_once
@@ -71,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a text, or a file with one: UTF-8 or .gz, or a document such as .docx or .html; - or"
         " nothing for standard input",
     )
+    add_bulk_arguments(parser)
     parser.add_argument("--text", help="a text, whatever files have its name")
     parser.add_argument(
         "--output",
@@ -108,6 +109,8 @@ def run(arguments: argparse.Namespace) -> int:
         ConfigError: The languages, the search or what is wanted of it are impossible.
         DataError: The input cannot be read or is not UTF-8.
     """
+    if is_bulk(arguments):
+        return run_bulk(arguments)
     search = divided(drawn(chosen_search(arguments), arguments), arguments)
     control = chosen_control(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
@@ -125,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         from model.checkpoint.checksums import fingerprint, unreplaced
         from model.loading import load_for_decoding
-        from model.offline.translator import Translator  # noqa: F401  # later, and Ctrl-C would be swallowed
+        from model.offline.opening import opened_translator
         from model.system.devices import resolve_device
 
     num_threads = chosen_threads(arguments)

@@ -12,8 +12,8 @@ import pytest
 
 from model.config import LengthLimits, SearchConfig
 from model.loading import load_for_decoding
+from model.offline import opening
 from model.offline.translator import Translator
-from model.system import devices
 from service.cli.line_output import LineOutput
 from service.cli.main import main
 from support.forked import Forked, Send
@@ -100,7 +100,7 @@ def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_
 ) -> None:
     limits = LengthLimits(max_source_length=131_072, max_target_length=131_072)
     directory = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,), limits=limits)
-    monkeypatch.setattr(devices, "memory_limit", lambda _: 2**26)
+    monkeypatch.setattr(opening, "memory_limit", lambda _: 2**26)
     files = [str(source)] if command == "translate" else [str(source), str(source)]
     flags = ["--checkpoint", str(directory)] if command == "translate" else []
     places = [] if flags else [str(directory)]

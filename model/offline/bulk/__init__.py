@@ -1,0 +1,1 @@
+"""Bulk translation: whole files and folders of them, block by block, each block exactly once."""

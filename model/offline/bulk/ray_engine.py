@@ -1,0 +1,229 @@
+"""The engine of a cluster: the blocks of a job through actors of Ray.
+
+Owns the driver: how a cluster is reached, which workers there are, what happens when one dies.
+Which worker has which block is `assignment`'s, what is finished says the output folder: Ray is
+asked to run calls, and neither to retry them nor to keep their results. So a driver that is killed
+leaves nothing but finished blocks, and the next one goes on from these. Needs ray (extra `ray`).
+"""
+
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from model.errors import BulkError, ConfigError
+from model.offline.bulk.assignment import Assignment
+from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.places import reason_of
+from model.offline.bulk.ray_worker import BulkWorker, Failed, Started
+from model.offline.bulk.task import Task
+from model.offline.bulk.work import MAX_OPEN_BLOCKS
+
+MAX_DEATHS = 10
+"""Deaths of workers in succession, without a block that was finished meanwhile."""
+
+_OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but records crosses it
+_KNOCK_SECONDS = 10.0
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where workers run, and how many.
+
+    Attributes:
+        address: Of a cluster that is there; None begins one on this machine for as long as the job.
+        num_workers: Of them; None for as many as the cluster has processors for.
+        num_local_cores: Processors of a cluster that is begun here.
+    """
+
+    address: str | None
+    num_workers: int | None
+    num_local_cores: int
+
+
+def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Record]:
+    """Do blocks; each's record once it is written.
+
+    Args:
+        task: What all of them have in common.
+        blocks: Those that are missing, in order.
+        cluster: Where.
+
+    Raises:
+        BulkError: The cluster cannot be reached or does not have this package, a worker has met
+            what ends the job, or workers die again and again.
+        ConfigError: There is no Ray here, or more workers are asked for than it has processors for.
+    """
+    with _connected(cluster) as ray:
+        driver = _Driver(ray, task, Assignment(blocks))
+        driver.begin(_num_workers(ray, task, cluster))
+        yield from driver.records()
+
+
+@contextmanager
+def _connected(cluster: Cluster) -> Iterator[Any]:
+    """Ray, connected."""
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)  # read when ray is imported
+    try:
+        import ray  # noqa: PLC0415  # an extra, and large
+    except ImportError as error:
+        raise ConfigError(
+            "--engine ray needs Ray; it comes with the extra: pip install 'dragoman[ray]'"
+        ) from error
+    where = cluster.address or "on this machine"
+    own = {
+        "num_cpus": cluster.num_local_cores,
+        "include_dashboard": False,
+        "object_store_memory": _OBJECT_STORE_BYTES,
+    }
+    try:
+        _knock(cluster.address)
+        ray.init(
+            address=cluster.address or "local",
+            log_to_driver=False,
+            logging_level="ERROR",
+            **({} if cluster.address else own),
+        )
+    except (ConnectionError, OSError, RuntimeError, ValueError) as error:
+        raise BulkError(f"no Ray cluster {where}: {reason_of(error)}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """See whether anybody listens: Ray ends the process that finds nobody.
+
+    Raises:
+        OSError: Nobody does.
+    """
+    host, colon, port = (address or "").rpartition(":")
+    if colon and port.isdigit() and "/" not in host:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_SECONDS).close()
+
+
+def _num_workers(ray: Any, task: Task, cluster: Cluster) -> int:
+    """How many workers there will be."""
+    has = ray.cluster_resources()
+    kind, each = ("GPU", 1) if task.method.device == "cuda" else ("CPU", task.method.num_threads)
+    most = int(has.get(kind, 0)) // each
+    wanted = most if cluster.num_workers is None else cluster.num_workers
+    if not 1 <= wanted <= most:
+        asked = f"{max(1, wanted)} workers of {each} {kind} each are asked for"
+        raise ConfigError(f"{asked}; the Ray cluster has {has.get(kind, 0):g} {kind}")
+    return wanted
+
+
+@dataclass(slots=True, kw_only=True)
+class _Worker:
+    number: int
+    actor: Any
+    is_ready: bool = False
+
+
+@dataclass(slots=True)
+class _Driver:
+    """The driver's state.
+
+    Attributes:
+        ray: The module.
+        task: What workers are told.
+        assignment: Which of them has which block.
+        workers: Those that live, by number.
+        calls: What is waited for: of which worker, and which block; None for its start.
+        num_deaths: Since a block was finished.
+    """
+
+    ray: Any
+    task: Task
+    assignment: Assignment
+    workers: dict[int, _Worker] = field(default_factory=dict)
+    calls: dict[Any, tuple[int, Block | None]] = field(default_factory=dict)
+    num_begun: int = 0
+    num_deaths: int = 0
+    told: Any = None
+
+    def begin(self, num_workers: int) -> None:
+        """Begin so many workers."""
+        job = replace(self.task.job, blocks=())  # they are told theirs one by one
+        self.told = self.ray.put(replace(self.task, job=job))
+        for _ in range(num_workers):
+            self._begin_worker()
+
+    def records(self) -> Iterator[Record]:
+        """Records as they come, until every block is finished."""
+        while not self.assignment.is_done:
+            self._hand_out()
+            (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
+            number, block = self.calls.pop(call)
+            if number not in self.workers:
+                continue  # of a worker that is lost already
+            try:
+                answer: Record | Started | Failed = self.ray.get(call)
+            except self.ray.exceptions.RayError as error:
+                self._lose(number, block, error)
+                continue
+            if isinstance(answer, Failed):
+                raise BulkError(answer.message)
+            if isinstance(answer, Started):
+                self.workers[number].is_ready = True
+                continue
+            self.assignment.finished(number, answer.block)
+            self.num_deaths = 0
+            yield answer
+
+    def _hand_out(self) -> None:
+        most = min(MAX_OPEN_BLOCKS, self.assignment.share(len(self.workers)))  # no idle one at last
+        for worker in self.workers.values():
+            while worker.is_ready and self.assignment.num_held(worker.number) < most:
+                block = self.assignment.next(worker.number)
+                if block is None:
+                    return
+                self.calls[worker.actor.do.remote(block)] = (worker.number, block)
+
+    def _begin_worker(self) -> None:
+        is_on_gpu = self.task.method.device == "cuda"
+        actor = (
+            self.ray.remote(BulkWorker)
+            .options(
+                num_cpus=self.task.method.num_threads,
+                num_gpus=1 if is_on_gpu else 0,
+                max_concurrency=MAX_OPEN_BLOCKS + 1,
+                max_restarts=0,
+                max_task_retries=0,
+            )
+            .remote()
+        )
+        worker = _Worker(number=self.num_begun, actor=actor)
+        self.num_begun += 1
+        self.workers[worker.number] = worker
+        self.calls[actor.start.remote(self.told)] = (worker.number, None)
+
+    def _lose(self, number: int, block: Block | None, error: Exception) -> None:
+        """Give a lost worker's blocks to others, and begin another in its place."""
+        if "No module named" in str(error):
+            raise BulkError(
+                "the Ray cluster does not have this package on every machine:"
+                f" {_module_error(error)}; install the same version of it there"
+            ) from error
+        self.num_deaths += 1
+        if self.num_deaths >= MAX_DEATHS:
+            at = "" if block is None else f", the last one at block {block.number}"
+            raise BulkError(
+                f"{self.num_deaths} workers died in succession, and no block was finished"
+                f" meanwhile{at}: {reason_of(error)}"
+            ) from error
+        worker = self.workers.pop(number)
+        self.ray.kill(worker.actor)  # it may be there still, if only an answer of it was lost
+        self.assignment.lost(number)
+        self._begin_worker()
+
+
+def _module_error(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if "No module named" in line]
+    return lines[0][:300]

@@ -1,0 +1,252 @@
+"""Tables with separated fields (CSV, TSV): records, quotes, a header with names.
+
+Owns where a record ends (a field in quotes may have line feeds), what a field means, and how fields
+are appended: everything that a record had stays byte for byte. Every part has the header, so that
+each is a table by itself. Quotes are those of Python's `csv`: special where a field begins, doubled
+inside.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import BinaryIO
+
+from model.errors import DataError, shown
+from model.offline.bulk.blocks import (
+    MAX_ROW_BYTES,
+    NO_COLUMN,
+    RAGGED,
+    Block,
+    Cell,
+    Columns,
+    InputFile,
+    Sizes,
+    Survey,
+)
+from model.offline.bulk.lines import Ranges, bytes_of, decoded, row_of
+
+_BOM = b"\xef\xbb\xbf"
+_SEPARATORS = {"csv": b",;\t|", "tsv": b"\t"}
+
+
+class SeparatedFormat:
+    """CSV, whose separator is the first of comma, semicolon, tab and bar that finds the columns.
+
+    Args:
+        name: csv, or tsv, where it is the tab.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.endings = (f".{name}",)
+
+    def survey(self, stream: BinaryIO, name: str, columns: Columns, sizes: Sizes) -> Survey:
+        """As of `Format`; the header has to have the columns."""
+        digest = hashlib.sha256()
+        header = row_of(
+            stream, name, 1
+        )  # names with line feeds in them: none of the separators fit
+        separator = _separator(header, name, columns, _SEPARATORS[self.name])
+        digest.update(header)
+        ranges = Ranges(sizes, start=len(header))
+        for record in _records(stream, name, separator):
+            digest.update(record)
+            ranges.add(len(record))
+        return Survey(
+            sha256=digest.hexdigest(),
+            header=len(header),
+            separator=separator.decode(),
+            ranges=ranges.all(),
+        )
+
+    def open(self, stream: BinaryIO, file: InputFile, columns: Columns) -> "_SeparatedReader":
+        """As of `Format`."""
+        return _SeparatedReader(stream, file, columns)
+
+
+def _separator(header: bytes, name: str, columns: Columns, candidates: bytes) -> bytes:
+    """The first separator by which a header has the columns."""
+    found: dict[bytes, list[str]] = {}
+    for number in candidates:
+        separator = bytes([number])
+        if _ends_open(header, separator, is_open=False):
+            raise DataError(f"{name}:1: a quote is not closed in the header")
+        found[separator] = names = _names(header, separator)
+        if set(columns.names) <= {*names}:
+            _check_names(names, name, columns)
+            return separator
+    names = max(found.values(), key=len)
+    missing = next(column for column in columns.names if column not in names)
+    raise DataError(
+        f"{name}: has no column {shown(missing)}; it has {', '.join(map(shown, names))}"
+    )
+
+
+def _check_names(names: Sequence[str], name: str, columns: Columns) -> None:
+    for column in columns.names:
+        if names.count(column) > 1:
+            raise DataError(f"{name}: has {names.count(column)} columns {shown(column)}")
+    for column in columns.new:
+        if column in names:
+            raise DataError(
+                f"{name}: has a column {shown(column)} already; choose another --suffix"
+            )
+
+
+def _names(header: bytes, separator: bytes) -> list[str]:
+    fields = _fields(_body(header.removeprefix(_BOM)), separator)
+    return [field.decode(errors="replace") for field in fields]
+
+
+class _SeparatedReader:
+    """Blocks of records."""
+
+    def __init__(self, stream: BinaryIO, file: InputFile, columns: Columns) -> None:
+        self._stream = stream
+        self._file = file
+        self._columns = columns
+        self._header = bytes_of(stream, file.name, 0, file.header)
+
+    def read(self, block: Block) -> "_SeparatedRows":
+        """As of `Reader`."""
+        self._stream.seek(block.start)
+        separator = self._file.separator.encode()
+        records: list[bytes] = []
+        left = block.end - block.start
+        for record in _records(self._stream, self._file.name, separator, block.first_row):
+            records.append(record)
+            left -= len(record)
+            if left <= 0:
+                break
+        if left or len(records) != block.num_rows:
+            raise DataError(f"{self._file.name}: has other rows than when the job began")
+        return _SeparatedRows(self._header, records, separator, self._columns)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+
+
+class _SeparatedRows:
+    """Records, as they were written."""
+
+    def __init__(
+        self, header: bytes, records: list[bytes], separator: bytes, columns: Columns
+    ) -> None:
+        self._header = header
+        self._records = records
+        self._separator = separator
+        self._columns = columns
+        names = _names(header, separator)
+        self._num_fields = len(names)
+        self._places = [names.index(column) for column in columns.names]
+        fields = [_fields(body, separator) if (body := _body(record)) else [] for record in records]
+        self._missing = [max(0, self._num_fields - len(found)) for found in fields]
+        self.cells = [self._cells_of(found) for found in fields]
+
+    def _cells_of(self, fields: list[bytes]) -> tuple[Cell, ...]:
+        if len(fields) > self._num_fields:
+            return (RAGGED,) * len(self._places)
+        return tuple(
+            decoded(fields[place]) if place < len(fields) else NO_COLUMN for place in self._places
+        )
+
+    def write(self, stream: BinaryIO, found: Sequence[Sequence[str | None]]) -> None:
+        """As of `Rows`; null is an empty field."""
+        names = [self._quoted(new) for new in self._columns.new]
+        end = _end(self._header) or b"\n"
+        stream.write(_body(self._header) + b"".join(self._separator + name for name in names) + end)
+        for record, missing, texts in zip(self._records, self._missing, found, strict=True):
+            if not _body(record):  # a blank line is no record, and stays one
+                stream.write(_end(record) or end)
+                continue
+            new = b"".join(self._separator + self._quoted(text or "") for text in texts)
+            stream.write(_body(record) + self._separator * missing + new + (_end(record) or end))
+
+    def _quoted(self, text: str) -> bytes:
+        data = text.encode()
+        if any(one in data for one in (self._separator, b'"', b"\n", b"\r")):
+            return b'"' + data.replace(b'"', b'""') + b'"'
+        return data
+
+
+def _records(stream: BinaryIO, name: str, separator: bytes, first: int = 1) -> Iterator[bytes]:
+    """Records from where a stream is, each with its line end.
+
+    Raises:
+        DataError: A quote is not closed, or a record is too long to be held in memory.
+    """
+    number = first
+    while record := row_of(stream, f"{name}, row", number):
+        is_open = b'"' in record and _ends_open(record, separator, is_open=False)
+        lines = [record]
+        size = len(record)
+        while is_open:
+            line = row_of(stream, f"{name}, row", number)
+            size += len(line)
+            if not line or size > MAX_ROW_BYTES:
+                problem = (
+                    "a quote is not closed" if not line else f"has more than {MAX_ROW_BYTES} bytes"
+                )
+                raise DataError(f"{name}, row {number}: {problem}")
+            lines.append(line)
+            is_open = _ends_open(line, separator, is_open=True)
+        yield b"".join(lines)
+        number += 1
+
+
+def _ends_open(line: bytes, separator: bytes, *, is_open: bool) -> bool:
+    """Whether a line ends inside of quotes.
+
+    Args:
+        line: With its line feed.
+        separator: Of fields.
+        is_open: Whether it begins inside of quotes.
+    """
+    whole, rest = _patterns(separator)
+    return (rest if is_open else whole).fullmatch(line) is None
+
+
+def _fields(body: bytes, separator: bytes) -> list[bytes]:
+    """What the fields of a record mean."""
+    if b'"' not in body:
+        return body.split(separator)
+    pattern = _field_pattern(separator)
+    found: list[bytes] = []
+    place = 0
+    while True:
+        match = pattern.match(body, place)
+        assert match is not None  # a record's quotes are closed
+        quoted, rest = match.groups()
+        found.append(rest if quoted is None else quoted.replace(b'""', b'"') + rest)
+        place = match.end() + 1
+        if place > len(body):
+            return found
+
+
+@lru_cache(maxsize=8)
+def _patterns(separator: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """Lines whose quotes are closed: from the beginning, and from inside of quotes."""
+    end = re.escape(separator)
+    inside = rb'(?:[^"]|"")*+"[^%b]*+' % end
+    field = rb'(?:"%b|[^"%b][^%b]*+)?+' % (inside, end, end)
+    more = rb"(?:%b%b)*+" % (end, field)
+    return re.compile(field + more), re.compile(inside + more)
+
+
+@lru_cache(maxsize=8)
+def _field_pattern(separator: bytes) -> re.Pattern[bytes]:
+    end = re.escape(separator)
+    return re.compile(rb'(?:"((?:[^"]|"")*+)")?+([^%b]*+)' % end)
+
+
+def _end(record: bytes) -> bytes:
+    """How a record ends: CR LF, LF, or nothing at the end of a file."""
+    if record.endswith(b"\r\n"):
+        return b"\r\n"
+    return b"\n" if record.endswith(b"\n") else b""
+
+
+def _body(record: bytes) -> bytes:
+    return record.removesuffix(_end(record)) if _end(record) else record

@@ -1,0 +1,120 @@
+"""Plans: which files a name means, and when an output folder holds the same job."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.errors import DataError
+from model.offline.bulk.job import decoded_job
+from model.offline.bulk.planning import continued, first_texts, format_of_all, input_files, planned
+from support.bulk_jobs import job_of, wanted_of, write_json_lines
+
+ROWS = [{"text": f"Line {number}."} for number in range(10)]
+
+
+def _names(found: str) -> list[str]:
+    return [Path(one.name).name for one in input_files(found)]
+
+
+def test_a_folder_means_its_files_of_known_formats_by_name(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl", "_SUCCESS", ".a.jsonl", "README", "_c.jsonl"):
+        (tmp_path / name).write_text("{}\n", encoding="utf-8")
+    (tmp_path / "d.jsonl").mkdir()
+    assert _names(str(tmp_path)) == ["a.jsonl", "b.jsonl"]
+    assert _names(str(tmp_path / "[b]*")) == ["b.jsonl"]
+    assert _names(str(tmp_path / "README")) == ["README"]
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("nothing", "nothing: no such file or folder"),
+        ("*.csv", r"\*\.csv: no file fits the pattern"),
+        (".", "the folder has no file of a known format"),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused(tmp_path: Path, name: str, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        input_files(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("files", "names", "problem"),
+    [
+        (["a.txt"], ["text"], "a.txt: has no columns, as every line is a text"),
+        (["a.csv"], [], "a.csv: which columns"),
+        (["a.csv", "b.jsonl"], ["text"], r"are of 2 formats \(csv, jsonl\)"),
+        (["a.csv.gz"], ["text"], r"a.csv.gz: a packed file cannot be divided into blocks"),
+        (["a.docx"], ["text"], r"a.docx: a bulk job reads .parquet, .pq, .jsonl"),
+    ],
+)
+def test_files_without_one_format_are_refused(
+    tmp_path: Path, files: list[str], names: list[str], problem: str
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    found = tuple(one for name in files for one in input_files(str(tmp_path / name)))
+    with pytest.raises(DataError, match=problem):
+        format_of_all(found, names)
+
+
+def test_a_manifest_says_the_whole_job(tmp_path: Path) -> None:
+    write_json_lines(tmp_path / "a.jsonl", ROWS)
+    write_json_lines(tmp_path / "b.jsonl", ROWS[:3])
+    job = job_of(str(tmp_path), names=["text"], beam=4)
+    assert [(block.file, block.first_row, block.num_rows) for block in job.blocks] == [
+        (0, 1, 4), (0, 5, 4), (0, 9, 2), (1, 1, 3),
+    ]  # fmt: skip
+    assert [block.number for block in job.blocks] == [0, 1, 2, 3]
+    assert decoded_job(job.encoded(), "job.json") == job
+    assert job_of(str(tmp_path), names=["text"], beam=4) == job
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"schema": 1}', b'{"schema": 2}'])
+def test_what_is_no_manifest_is_refused(data: bytes) -> None:
+    with pytest.raises(DataError, match=r"^job\.json: "):
+        decoded_job(data, "job.json")
+
+
+def test_a_job_goes_on_only_if_nothing_differs(tmp_path: Path) -> None:
+    path = write_json_lines(tmp_path / "a.jsonl", ROWS)
+    wanted = wanted_of(str(path), names=["text"], beam=4)
+    kept = planned(wanted)
+    assert continued(kept, wanted, "out") == kept
+    for other, problem in (
+        (wanted_of(str(path), names=["text"], beam=2), "out: holds another job: beam is 4 there"),
+        (wanted_of(str(path), names=["text"]), "beam is 4 there and None here"),
+        (wanted_of(str(path), names=["text"], beam=4, max_rows=5), "rows of a block is 4 there"),
+    ):
+        with pytest.raises(DataError, match=problem):
+            continued(kept, other, "out")
+    second = write_json_lines(tmp_path / "b.jsonl", ROWS)
+    with pytest.raises(DataError, match=r"b\.jsonl was not read there"):
+        continued(kept, wanted_of(str(tmp_path), names=["text"], beam=4), "out")
+    both = planned(wanted_of(str(tmp_path), names=["text"], beam=4))
+    with pytest.raises(DataError, match=r"it read .*b\.jsonl as well"):
+        continued(both, wanted, "out")
+    second.unlink()
+
+
+def test_a_file_that_was_written_again_goes_on_only_with_the_same_bytes(tmp_path: Path) -> None:
+    path = write_json_lines(tmp_path / "a.jsonl", ROWS)
+    kept = planned(wanted_of(str(path), names=["text"]))
+    data = path.read_bytes()
+    os.utime(path, ns=(1, 1))
+    later = continued(kept, wanted_of(str(path), names=["text"]), "out")
+    assert later.inputs == (replace(kept.inputs[0], stamp="1"),)
+    path.write_bytes(data.replace(b"3", b"4"))
+    with pytest.raises(DataError, match=r"a\.jsonl had other content there, with the same size"):
+        continued(kept, wanted_of(str(path), names=["text"]), "out")
+    path.write_bytes(data[1:])
+    with pytest.raises(DataError, match=r"a\.jsonl had \d+ bytes there and has \d+ now"):
+        continued(kept, wanted_of(str(path), names=["text"]), "out")
+
+
+def test_the_first_texts_say_which_language(tmp_path: Path) -> None:
+    path = write_json_lines(tmp_path / "a.jsonl", [{"a": "x", "b": None}, {"a": "y", "b": "z"}])
+    wanted = wanted_of(str(path), names=["a", "b"])
+    assert first_texts(wanted.files[0], wanted.format, ["a", "b"]) == ["x", "y", "z"]

@@ -1,0 +1,102 @@
+"""CSV and TSV against Python's `csv`: records, cells, and what was there kept byte for byte."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.errors import DataError
+from model.offline.bulk import separated
+from model.offline.bulk.blocks import (
+    NO_COLUMN,
+    NOT_UTF8,
+    RAGGED,
+    Columns,
+    InputFile,
+    Sizes,
+    numbered,
+)
+from model.offline.bulk.separated import SeparatedFormat
+from support.bulk_tables import read_all, surveyed, written
+
+COLUMNS = Columns(names=("b",), new=("b_de",))
+CSV = SeparatedFormat("csv")
+
+
+@given(
+    table=st.lists(
+        st.lists(st.text('ab",\n é', max_size=6), min_size=2, max_size=2), min_size=1, max_size=12
+    ),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    end=st.sampled_from(["\n", "\r\n"]), max_rows=st.integers(1, 5),
+)  # fmt: skip
+def test_tables_mean_what_they_mean_to_python(
+    table: list[list[str]], quoting: int, end: str, max_rows: int
+) -> None:
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, quoting=quoting, lineterminator=end)  # type: ignore[arg-type]
+    writer.writerows([["a", "b"], *table])
+    found = read_all(CSV, stream.getvalue().encode(), COLUMNS, Sizes(max_rows))
+    assert [cell for _, rows in found for (cell,) in rows.cells] == [row[1] for row in table]
+    for block, rows in found:
+        new: list[list[str | None]] = [[f"{row[1]}!"] for row in table][block.first_row - 1 :]
+        part = written(rows, new[: block.num_rows]).decode()
+        own = table[block.first_row - 1 :][: block.num_rows]
+        expected = [["a", "b", "b_de"], *([*row, f"{row[1]}!"] for row in own)]
+        assert list(csv.reader(io.StringIO(part, newline=""))) == expected
+
+
+@given(st.text('a",', max_size=12))
+def test_stray_quotes_mean_what_they_mean_to_python(line: str) -> None:
+    expected = next(csv.reader([line]), [])
+    data = f"{line}\n".encode()
+    if separated._ends_open(data, b",", is_open=False):
+        assert '"' in line  # of a quote that is not closed, `csv` takes what there is
+        return
+    assert [one.decode() for one in separated._fields(data[:-1], b",")] == (expected or [""])
+
+
+def test_what_a_record_had_stays_byte_for_byte() -> None:
+    data = b'\xef\xbb\xbf"a" ;b\r\n"x""y";\xff\r\n1 ; z\n\n7\n1;2;3'
+    ((_, rows),) = read_all(CSV, data, COLUMNS, Sizes(99))
+    assert [cell for (cell,) in rows.cells] == [NOT_UTF8, " z", NO_COLUMN, NO_COLUMN, RAGGED]
+    part = written(rows, [[None], ["; z"], [None], [None], [None]])
+    assert part == (b'\xef\xbb\xbf"a" ;b;b_de\r\n"x""y";\xff;\r\n1 ; z;"; z"\n\n7;;\n1;2;3;\r\n')
+
+
+def test_a_table_without_rows_has_one_block_without_rows() -> None:
+    ((block, rows),) = read_all(SeparatedFormat("tsv"), b"a\tb", COLUMNS, Sizes(9))
+    assert (block.num_rows, list(rows.cells)) == (0, [])
+    assert written(rows, []) == b"a\tb\tb_de\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"a,c\n1,2\n", "x: has no column 'b'; it has 'a', 'c'"),
+        (b"", "x: has no column 'b'; it has ''"),
+        (b"b,a,b\n", "x: has 2 columns 'b'"),
+        (b"b,b_de\n", "has a column 'b_de' already; choose another --suffix"),
+        (b'a,"b\n', "x:1: a quote is not closed in the header"),
+        (b'a,b\n1,2\n1,"2\n3,4\n', "x, row 2: a quote is not closed"),
+    ],
+)
+def test_tables_that_cannot_be_translated_are_refused(data: bytes, problem: str) -> None:
+    with pytest.raises(DataError, match=problem):
+        surveyed(CSV, data, COLUMNS, Sizes(9))
+
+
+def test_a_record_that_no_memory_should_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(separated, "MAX_ROW_BYTES", 8)
+    with pytest.raises(DataError, match=r"x, row 1: has more than 8 bytes"):
+        surveyed(CSV, b'a,b\n1,"2\n3\n4\n5"\n', COLUMNS, Sizes(9))
+
+
+def test_rows_that_are_others_than_when_the_job_began_are_refused() -> None:
+    survey = surveyed(CSV, b"a,b\n1,2\n3,4\n", COLUMNS, Sizes(9))
+    file = InputFile(name="x", size=12, stamp="", sha256="", header=4, separator=",")
+    reader = CSV.open(io.BytesIO(b"a,b\n1,2,3,4\n"), file, COLUMNS)
+    with pytest.raises(DataError, match=r"x: has other rows than when the job began"):
+        reader.read(*numbered([survey]))

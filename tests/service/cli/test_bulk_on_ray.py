@@ -1,0 +1,267 @@
+"""Bulk jobs on a real Ray cluster of this machine, whose workers and drivers are killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from model.errors import BulkError
+from model.offline.bulk.ray_engine import Cluster, run_on_ray
+from service.cli.main import main
+from support.bulk_jobs import (
+    begun_command,
+    done_of,
+    job_of,
+    method_of,
+    parts_of,
+    sentences,
+    task_of,
+    told_blocks,
+    write_json_lines,
+)
+from support.forked import free_port
+from support.running_server import ROOT
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "disabled",  # no token in anybody's home: it listens on loopback alone
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+NUM_ROWS = 60
+BLOCK_ROWS = 3
+
+
+@dataclass(frozen=True)
+class RunningCluster:
+    address: str
+    process: "subprocess.Popen[str]"
+
+    def workers(self) -> list[psutil.Process]:
+        """Processes that hold a network."""
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                if "BulkWorker" in " ".join(process.cmdline()):
+                    found.append(process)
+            except psutil.Error:  # gone meanwhile
+                continue
+        return found
+
+
+def _begun(python: list[str], environment: dict[str, str]) -> Iterator[RunningCluster]:
+    folder = tempfile.mkdtemp(prefix="ray")  # names of sockets are short
+    port = free_port()
+    command = [
+        *python, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--num-cpus=2",
+        f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false",
+        "--object-store-memory=80000000", f"--temp-dir={folder}", "--disable-usage-stats",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        env={**os.environ, **QUIET, **environment}, cwd=folder,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        told = []
+        while line := process.stdout.readline():
+            told.append(line)
+            if "Ray runtime started" in line:
+                break
+        else:
+            pytest.fail("".join(told))
+        yield RunningCluster(f"127.0.0.1:{port}", process)
+    finally:
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        process.communicate(timeout=60)
+        for child in children:
+            if child.is_running():
+                child.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RunningCluster]:
+    yield from _begun([sys.executable], {"PYTHONPATH": str(ROOT)})
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("bulk") / "tiny", pairs=(EN_ZH,))
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [{"n": number, "text": text} for number, text in enumerate(sentences(NUM_ROWS))]
+    rows[7]["text"] = " ".join(sentences(300))  # a long row among short ones
+    return write_json_lines(tmp_path_factory.mktemp("bulk") / "source.jsonl", rows)
+
+
+@pytest.fixture(scope="module")
+def expected(checkpoint: Path, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the engine of one machine writes."""
+    folder = tmp_path_factory.mktemp("bulk") / "expected"
+    assert main(["translate", *_arguments(source, folder, checkpoint)]) == 0
+    return folder
+
+
+def _arguments(source: Path, folder: Path, checkpoint: Path) -> list[str]:
+    return [
+        str(source), str(folder), "--columns", "text", "--checkpoint", str(checkpoint),
+        "--beam-size", "2", "--block-rows", str(BLOCK_ROWS),
+    ]  # fmt: skip
+
+
+def _on(cluster: RunningCluster, *more: str) -> list[str]:
+    return ["--engine", "ray", "--ray-address", cluster.address, *more]
+
+
+def _same(folder: Path, expected: Path) -> bool:
+    names = {"_SUCCESS", "_bad_rows.jsonl"}
+    return (
+        parts_of(folder) == parts_of(expected)
+        and done_of(folder) == done_of(expected)
+        and all((folder / name).read_bytes() == (expected / name).read_bytes() for name in names)
+    )
+
+
+def test_two_workers_write_what_one_machine_writes(
+    cluster: RunningCluster, source: Path, checkpoint: Path, expected: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    with begun_command(
+        *_arguments(source, folder, checkpoint), *_on(cluster, "--workers", "2"), environment=QUIET
+    ) as process:
+        assert told_blocks(process, NUM_ROWS) == NUM_ROWS // BLOCK_ROWS
+        assert process.wait(60) == 0
+    assert _same(folder, expected)
+
+
+def test_workers_that_are_killed_again_and_again_lose_nothing(
+    cluster: RunningCluster, source: Path, checkpoint: Path, expected: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    killed: set[int] = set()
+    with begun_command(
+        *_arguments(source, folder, checkpoint), *_on(cluster, "--workers", "2"), environment=QUIET
+    ) as process:
+        for _ in range(4):
+            assert told_blocks(process, 2) == 2
+            for worker in cluster.workers()[:1]:
+                worker.kill()
+                killed.add(worker.pid)
+        told_blocks(process, NUM_ROWS)
+        assert process.wait(120) == 0
+    assert len(killed) == 4
+    assert _same(folder, expected)
+
+
+def test_drivers_and_workers_that_are_killed_again_and_again_lose_nothing(
+    cluster: RunningCluster, source: Path, checkpoint: Path, expected: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    arguments = [*_arguments(source, folder, checkpoint), *_on(cluster, "--workers", "2")]
+    done: set[str] = set()
+    for _ in range(4):
+        with begun_command(*arguments, environment=QUIET) as process:
+            assert told_blocks(process, 2) == 2
+            cluster.workers()[0].kill()
+            assert told_blocks(process, 1) == 1
+            process.send_signal(signal.SIGKILL)
+        assert done_of(folder) > done
+        done = done_of(folder)
+        assert not (folder / "_SUCCESS").exists()
+    (folder / "part-000001.jsonl").write_bytes(b"half")  # as if a disk had lost it
+    with begun_command(*arguments, environment=QUIET) as process:
+        assert told_blocks(process, NUM_ROWS) < NUM_ROWS // BLOCK_ROWS
+        assert process.wait(60) == 0
+    assert _same(folder, expected)
+
+
+@pytest.mark.parametrize("more", [["--workers", "3"], ["--workers", "1", "--threads", "3"]])
+def test_more_than_the_cluster_has_is_one_error(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path, more: list[str]
+) -> None:
+    arguments = [*_arguments(source, tmp_path / "out", checkpoint), *_on(cluster, *more)]
+    with begun_command(*arguments, environment=QUIET) as process:
+        assert process.stderr is not None
+        asked = f"{more[1]} workers of {more[-1] if len(more) > 2 else 1} CPU each are asked for"
+        assert process.stderr.read() == f"dragoman: {asked}; the Ray cluster has 2 CPU\n"
+        assert process.wait(60) == 1
+
+
+class _Deadly:
+    """What ends the process that reads it."""
+
+    def __reduce__(self) -> tuple[object, tuple[int]]:
+        return os._exit, (9,)
+
+
+def test_workers_that_die_again_and_again_end_the_job(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name, value in QUIET.items():
+        monkeypatch.setenv(name, value)
+    job = job_of(str(source), names=["text"])
+    method = method_of(checkpoint, control=_Deadly())
+    task = task_of(job, str(tmp_path / "out"), method)
+    where = Cluster(address=cluster.address, num_workers=2, num_local_cores=2)
+    with pytest.raises(BulkError, match=r"^10 workers died in succession, and no block"):
+        list(run_on_ray(task, job.blocks, where))
+
+
+def test_a_checkpoint_that_workers_cannot_use_is_one_error(
+    cluster: RunningCluster, source: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    arguments = [*_arguments(source, tmp_path / "out", checkpoint), *_on(cluster)]
+    wanting = ["--compute-type", "bfloat16"]
+    with begun_command(*arguments, *wanting, environment=QUIET) as process:
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert process.wait(60) == 1
+    assert told.startswith("dragoman: compute type is 'bfloat16', which is for GPUs")
+    assert told.count("\n") == 1
+
+
+def test_a_cluster_that_is_not_there_is_one_error(
+    source: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    arguments = _arguments(source, tmp_path / "out", checkpoint)
+    address = f"127.0.0.1:{free_port()}"
+    with begun_command(
+        *arguments, "--engine", "ray", "--ray-address", address, environment=QUIET
+    ) as process:
+        assert process.stderr is not None
+        told = process.stderr.read()
+        assert process.wait(60) == 1
+    assert told == f"dragoman: no Ray cluster {address}: Connection refused\n"
+
+
+def test_a_cluster_without_this_package_is_one_error(
+    source: Path, checkpoint: Path, tmp_path: Path
+) -> None:
+    # The interpreter without `site`: it knows Ray by its path, and no editable installation.
+    site = sysconfig.get_paths()["purelib"]
+    for other in _begun([sys.executable, "-S"], {"PYTHONPATH": site, "PYTHONNOUSERSITE": "1"}):
+        arguments = [*_arguments(source, tmp_path / "out", checkpoint), *_on(other)]
+        command = [str(Path(sys.executable).with_name("dragoman")), "translate", *arguments]
+        done = subprocess.run(
+            command, env={**os.environ, **QUIET}, cwd=tmp_path, capture_output=True, text=True,
+            check=False, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.startswith("dragoman: the Ray cluster does not have this package")
+        assert done.stderr.count("\n") == 1
