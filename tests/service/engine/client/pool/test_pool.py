@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -370,5 +371,4 @@ def test_closing_while_the_others_start_leaves_no_process(run, configure):
 
 
 def _children() -> str:
-    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
-        return file.read()
+    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text()
