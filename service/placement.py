@@ -5,7 +5,7 @@ and what "auto" means. Which processors belong together is `model.system.shares`
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,9 +20,13 @@ AUTO: Literal["auto"] = "auto"
 AUTO_CORES = 1
 """Cores of each replica where nobody says how many there are."""
 
-FILL_ROWS = 8
-"""Rows up to which one replica is filled before the next: what costs a step little more than one
-sentence's rows do (`python -m benchmarks.replicas steps`, docs/scale.md)."""
+FILL_ROWS = 4
+"""Rows up to which one replica is filled before the next gets any, on processors: the most whose
+step takes a quarter longer than that of one sentence at most. A step's time grows with its rows
+there, so that is one sentence (`python -m benchmarks.replicas`, docs/scale.md)."""
+
+FILL_ROWS_ON_DEVICES = 64
+"""The same on GPUs, where a step of few rows costs its launches. It was not measured on several."""
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -114,6 +118,12 @@ def place_replicas(
         )
         for share in divide(machine.cores, num_replicas, num_usable=machine.num_usable)
     )
+
+
+def default_fill_rows(placements: Sequence[Placement]) -> int:
+    """Rows up to which one replica is filled before the next gets any, where nobody says it."""
+    on_devices = any(one.visible_device is not None for one in placements)
+    return FILL_ROWS_ON_DEVICES if on_devices else FILL_ROWS
 
 
 def _on_devices(

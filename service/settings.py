@@ -125,7 +125,7 @@ class Settings(BaseSettings):
         replicas: Engines that translate side by side, each with all checkpoints that are loaded at
             the start; "auto" is one a GPU, or one a core beside the front's.
         fill_rows: Beam rows up to which one replica is filled before the next gets any; None is
-            `service.placement.FILL_ROWS`.
+            `service.placement.default_fill_rows`.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.

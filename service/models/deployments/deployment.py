@@ -27,7 +27,7 @@ from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import LookedUp, SegmentsFinished
 from service.models.translating.translator import OnlineTranslator
-from service.placement import FILL_ROWS, Placement
+from service.placement import Placement, default_fill_rows
 from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
@@ -180,7 +180,7 @@ class Deployment:
                     clock=clock,
                 ),
                 keeping=_keeping(settings, metrics, clock, on_outdated),
-                sharing=_sharing(settings, metrics),
+                sharing=_sharing(settings, placements, metrics),
                 on_given_up=on_given_up,
             )
 
@@ -291,9 +291,10 @@ def _keeping(
     )
 
 
-def _sharing(settings: Settings, metrics: Metrics) -> Sharing:
+def _sharing(settings: Settings, placements: Sequence[Placement], metrics: Metrics) -> Sharing:
+    fill_rows = settings.fill_rows
     return Sharing(
-        fill_rows=FILL_ROWS if settings.fill_rows is None else settings.fill_rows,
+        fill_rows=default_fill_rows(placements) if fill_rows is None else fill_rows,
         silent_seconds=_SILENT_HEARTBEATS * _heartbeat_seconds(settings),
         on_moved=metrics.segments.moved,
     )
