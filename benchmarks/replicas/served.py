@@ -121,7 +121,7 @@ def run_clients(url: str, *, num_clients: int, seconds: float, num_processes: in
 
 
 def memory_of_engines(server: int) -> list[_Row]:
-    """MiB of each engine of a server: what is shared counts whole (RSS), in part (PSS), not (USS)."""
+    """MiB of each engine; what is shared counts whole (RSS), in part (PSS) or not (USS)."""
     found = []
     for child in psutil.Process(server).children():
         if "service.engine.worker" in child.cmdline():

@@ -10,6 +10,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Self
 
@@ -192,6 +193,9 @@ class Deployment:
                 if not error.at_fault:
                     raise
                 checkpoints = checkpoints.without(error.at_fault)
+        if len(placements) > 1:
+            fields = {"replicas": [asdict(placement) for placement in placements]}
+            _LOGGER.info("replicas_placed", extra={"fields": fields})
         await _fill(pool, is_beside=is_beside)
         return cls(
             checkpoints,
