@@ -146,7 +146,7 @@ def measure(
     checkpoint: str,
 ) -> list[_Row]:
     """One server at every number of clients."""
-    rows = []
+    rows: list[_Row] = []
     with (
         tempfile.TemporaryDirectory() as cache,
         serving(variant, device=device, checkpoint=checkpoint, cache=Path(cache)) as (url, server),
