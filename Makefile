@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-contract test-asan test-tsan test-same-bits bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-contract test-asan test-tsan test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -71,6 +71,9 @@ test-browser: install build/axe/node_modules/axe-core/axe.min.js ## Use the web 
 # What finds barriers on a page: a tool of the tests, not a part of anything.
 build/axe/node_modules/axe-core/axe.min.js:
 	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
+
+test-replicas: install ## Lose, hang and reload replicas under load, and compare them with one
+	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_serve_replicas.py
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py

@@ -9,3 +9,6 @@ MAX_BEAM_SIZE = 16
 
 MAX_PER_MINUTE = 1_000_000_000
 """Requests or characters that a rate limit may allow within a minute."""
+
+MAX_REPLICAS = 256
+"""Engines of one deployment, and so series of metrics that each of them has of its own."""

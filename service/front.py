@@ -31,6 +31,7 @@ from service.models.requests.markup import PageWork
 from service.models.routes.routing import Route, RoutingTable
 from service.models.translating.segment_search import SegmentsFinished
 from service.phase import REFUSALS, Phase
+from service.placement import place_replicas
 from service.settings import Settings
 from service.telemetry.lag import probe_loop_lag
 from service.telemetry.metrics import Metrics
@@ -49,6 +50,9 @@ class Front:
         on_failed: Called once instead, when it cannot start; and when it is given up later, if
             `settings.exit_when_lost`.
         on_finished: Called with the segments of every request that were translated.
+
+    Raises:
+        ConfigError: There are more replicas than processors or devices.
 
     Attributes:
         settings: Of the server.
@@ -88,6 +92,9 @@ class Front:
         self._rollout = Rollout(
             settings,
             metrics,
+            placements=place_replicas(
+                settings.replicas, device=settings.device, num_threads=settings.num_threads
+            ),
             text_thread=self.text_thread,
             clock=clock,
             on_finished=on_finished,
@@ -106,10 +113,10 @@ class Front:
         """Phase of the front; while it serves, that of its engine."""
         if self._phase is not Phase.READY:
             return self._phase
-        supervisor = self._served.supervisor
-        if supervisor.is_ready:
+        pool = self._served.pool
+        if pool.is_ready:
             return Phase.READY
-        return Phase.LOST if supervisor.is_exhausted else Phase.RESTARTING
+        return Phase.LOST if pool.is_exhausted else Phase.RESTARTING
 
     @property
     def _served(self) -> Deployment:
@@ -145,6 +152,16 @@ class Front:
         """
         self._served  # noqa: B018  # or it raises
         return self._routes.entries
+
+    @property
+    def replicas(self) -> tuple[int, int]:
+        """How many engines of the latest deployment accept segments, and how many there are to be.
+
+        Raises:
+            RequestError: A 503: it is not known yet.
+        """
+        pool = self._served.pool
+        return pool.num_ready, len(pool.replicas)
 
     @property
     def faults(self) -> list[Fault]:
@@ -291,7 +308,7 @@ class Front:
             self._phase = Phase.READY
             self.metrics.became_ready()
             if self._on_ready is not None:
-                self._on_ready(deployment.supervisor.ready)
+                self._on_ready(deployment.pool.ready)
 
     def _given_up(self) -> None:
         """Report an engine that is lost for good."""

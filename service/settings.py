@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from model.config import MAX_THREADS, ComputeType, StoppingRule
 from model.errors import ConfigError, InputError
 from model.text.languages.tags import canonical_tag
-from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE
+from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE, MAX_REPLICAS
 from service.checkpoint_folder import default_checkpoints, listed_items
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.networks import Network, parse_network
@@ -64,6 +64,14 @@ def _parse_bytes(value: object) -> object:
     if number is None:
         raise ValueError(f"{value!r} is no number of bytes such as 8G, 512M or 1000000")
     return int(float(number[1]) * 1024 ** " KMGT".index((number[2] or " ").upper()))
+
+
+def _parse_replicas(value: object) -> object:
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+        value = int(value)
+    if value != "auto" and not (type(value) is int and 1 <= value <= MAX_REPLICAS):
+        raise ValueError(f"neither auto nor a number from 1 to {MAX_REPLICAS}")
+    return value
 
 
 def _parse_pivot(value: object) -> object:
@@ -114,6 +122,10 @@ class Settings(BaseSettings):
             checkpoint that has none is then not served.
         packed_bytes: Bytes (8G, 512M) of files in which packed int8 weights are kept and shared by
             all engines of this machine; 0 keeps none.
+        replicas: Engines that translate side by side, each with all checkpoints that are loaded at
+            the start; "auto" is one a GPU, or one a core beside the front's.
+        fill_rows: Beam rows up to which one replica is filled before the next gets any; None is
+            `service.placement.default_fill_rows`.
         num_threads: CPU threads of the engine; None leaves one core to the front.
         max_rows: Beam rows that run at once.
         max_slots: Segments that run at once.
@@ -204,6 +216,8 @@ class Settings(BaseSettings):
     shortlist: bool = False
     packed_bytes: Annotated[int, Field(ge=0, le=2**60), BeforeValidator(_parse_bytes)] = 8 * 2**30
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
+    replicas: Annotated[Literal["auto"] | int, BeforeValidator(_parse_replicas)] = 1
+    fill_rows: Annotated[int, Field(ge=0, le=65_536)] | None = None
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128
     max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64

@@ -116,11 +116,11 @@ def _physical_cores(cpus: Path) -> int:
     """Cores of the processors that this process may use, however many threads each has."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
-    siblings = {_siblings(cpus, number) for number in os.sched_getaffinity(0)}
+    siblings = {siblings_of(cpus, number) for number in os.sched_getaffinity(0)}
     return len(siblings)
 
 
-def _siblings(cpus: Path, number: int) -> str:
+def siblings_of(cpus: Path, number: int) -> str:
     """The processors that share a core with this one; itself where that cannot be read."""
     try:
         path = cpus / f"cpu{number}" / "topology" / "thread_siblings_list"

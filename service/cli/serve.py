@@ -35,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the network runs; a device that is missing is an error (DRAGOMAN_DEVICE, auto)",
     )
     parser.add_argument(
+        "--replicas",
+        help="engines that translate side by side, a number or auto: one a GPU, or one a core but"
+        " the front's (DRAGOMAN_REPLICAS, 1)",
+    )
+    parser.add_argument(
         "--compute-type",
         choices=get_args(ComputeType),
         help="arithmetic of the network; one that is missing is an error"
@@ -55,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from service.server import Server
     from service.settings import load_settings
 
-    names = ("host", "port", "checkpoint", "device", "compute_type")
+    names = ("host", "port", "checkpoint", "device", "compute_type", "replicas")
     settings = load_settings({name: getattr(arguments, name) for name in names})
     scan(settings.checkpoint)  # before anything is listened on
 

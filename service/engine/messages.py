@@ -19,7 +19,7 @@ from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
 from service.priority import Priority
 
-PROTOCOL_VERSION = 9
+PROTOCOL_VERSION = 10
 MAX_FRAME_BYTES = 16 * 1024 * 1024
 ROWS_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
@@ -40,6 +40,9 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
         checkpoint_paths: Directories of the checkpoints; a segment names one by its place here.
         fingerprints: What exactly the front has read there; None takes what is found.
         num_threads: Threads of the network; leave a core to the front.
+        processors: Those that the engine is to run on; None leaves that to the system.
+        visible_device: Value of `CUDA_VISIBLE_DEVICES` that the engine is started with, where each
+            has a device of its own.
         device: "auto" takes CUDA when there is one; "cuda" without one fails the start.
         compute_type: Arithmetic of the network; one that is missing fails the start.
         shortlist: Whether sentences choose from the checkpoints' lexical shortlists; a checkpoint
@@ -60,6 +63,8 @@ class Configure(_Message, frozen=True, kw_only=True, tag="configure"):
     checkpoint_paths: tuple[str, ...]
     fingerprints: tuple[str, ...] | None = None
     num_threads: int
+    processors: tuple[int, ...] | None = None
+    visible_device: str | None = None
     device: Device = "auto"
     compute_type: ComputeType = "auto"
     shortlist: bool = False

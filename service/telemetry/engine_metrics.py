@@ -21,6 +21,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from service.engine.messages import ROWS_BUCKETS, EngineCounters, Ready
+from service.telemetry.replica_metrics import ReplicaFacts, replica_families
 from service.version import distribution_version
 
 _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | InfoMetricFamily
@@ -31,16 +32,16 @@ class EngineFacts:
     """What is told of one engine.
 
     Attributes:
-        is_up: Whether it answers.
-        process_id: Its process; None when it is gone.
+        is_up: Whether it answers, or one of its replicas does.
         start_seconds: Time it took to be warm, from the start of its process; None before.
-        num_threads: Its CPU threads; None before.
+        num_threads: Its CPU threads, of all replicas together; None before.
+        replicas: Its processes; none before the first.
     """
 
     is_up: bool = False
-    process_id: int | None = None
     start_seconds: float | None = None
     num_threads: int | None = None
+    replicas: tuple[ReplicaFacts, ...] = ()
 
 
 START = ""
@@ -95,6 +96,7 @@ class EngineCollector(Collector):
         yield _waiting(counters)
         yield from _counters(counters)
         yield _rows_per_step(counters)
+        yield from replica_families(engines[START].replicas)
         yield from _processes(engines)
 
     def _info(self) -> Iterator[_EngineFamily]:
@@ -151,16 +153,22 @@ def _processes(engines: Mapping[str, EngineFacts]) -> Iterator[Metric]:
     """What each engine's process takes of the machine, those that are gone left out."""
     families: dict[str, Metric] = {}
     for engine, facts in engines.items():
-        for one in _process(facts).collect():
-            family = families.setdefault(one.name, Metric(one.name, one.documentation, one.type))
-            for sample in one.samples:
-                family.add_sample(sample.name, _labels(engine), sample.value)
+        for place, replica in enumerate(facts.replicas):
+            labels = _labels(engine)
+            if len(facts.replicas) > 1:
+                labels["replica"] = str(place)
+            for one in _process(replica.process_id).collect():
+                family = families.setdefault(
+                    one.name, Metric(one.name, one.documentation, one.type)
+                )
+                for sample in one.samples:
+                    family.add_sample(sample.name, labels, sample.value)
     yield from families.values()
 
 
-def _process(facts: EngineFacts) -> ProcessCollector:
+def _process(process_id: int | None) -> ProcessCollector:
     # A process that is gone has no directory in /proc, and neither has "None".
-    return ProcessCollector("dragoman_engine", pid=lambda: f"{facts.process_id}", registry=None)
+    return ProcessCollector("dragoman_engine", pid=lambda: f"{process_id}", registry=None)
 
 
 def _labels(engine: str) -> dict[str, str]:

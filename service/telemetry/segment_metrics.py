@@ -43,6 +43,11 @@ class SegmentMetrics:
         self._finished = counter("finished", "Segments translated.")
         self._cancelled = counter("cancelled", "Segments nobody waited for.")
         self._failed = counter("failed", "Segments the engine gave up.")
+        self._moved = Counter(
+            "dragoman_moved_segments",
+            "Segments that another replica translates, as theirs was lost.",
+            registry=registry,
+        )
         self._source_tokens = tokens("source", "Source tokens of a segment for the engine.")
         self._target_tokens = tokens("target", "Target tokens of a finished segment.")
         self._create_times(registry)
@@ -118,6 +123,10 @@ class SegmentMetrics:
     def segment_failed(self, job: SegmentJob) -> None:
         """The engine gave a segment up."""
         self._failed.labels(*self._pair(job)).inc()
+
+    def moved(self, number: int) -> None:
+        """Segments of an engine that was lost go on in another one."""
+        self._moved.inc(number)
 
     def _pair(self, job: SegmentJob) -> tuple[str, str]:
         return label_values(self._labels.bounded(job.served))

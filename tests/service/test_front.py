@@ -23,11 +23,11 @@ def test_a_full_queue_refuses_before_the_text_is_touched(tmp_path: Path) -> None
     async def scenario() -> None:
         served = Served(checkpoint, max_pending_segments=1)
         async with served.client() as client:
-            engine = served.front._served.supervisor.process_id
+            engine = served.front._served.pool.replicas[0].process_id
             assert engine is not None
             os.kill(engine, signal.SIGSTOP)
             first = asyncio.create_task(served.translate(client))
-            while not served.front._served.supervisor.num_pending:  # noqa: ASYNC110  # no event
+            while not served.front._served.pool.num_pending:  # noqa: ASYNC110  # no event
                 await asyncio.sleep(0.01)
             is_free = threading.Event()
             served.front.text_thread.submit(is_free.wait)

@@ -200,3 +200,15 @@ def test_a_budget_that_is_no_number_of_bytes_is_refused(
     monkeypatch.setenv("DRAGOMAN_MEMORY_BUDGET", value)
     with pytest.raises(ConfigError, match="DRAGOMAN_MEMORY_BUDGET"):
         load_settings()
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "257", "two", "1.5", "", " "])
+def test_replicas_are_a_number_or_auto(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("DRAGOMAN_REPLICAS", "auto")
+    assert load_settings().replicas == "auto"
+    monkeypatch.setenv("DRAGOMAN_REPLICAS", "2")
+    assert load_settings().replicas == 2
+    with pytest.raises(
+        ConfigError, match=rf"DRAGOMAN_REPLICAS is '{value}': .*neither auto nor a number from 1"
+    ):
+        load_settings({"replicas": value})

@@ -47,9 +47,11 @@ class QuickEngines:
         self._requests: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, file_number: int, num_threads: int) -> AdoptedProcess:
+    def start(
+        self, file_number: int, num_threads: int, visible_device: str | None
+    ) -> AdoptedProcess:
         """An engine over that socket, as `service.engine.client.process` would start one."""
-        assert num_threads == _NUM_THREADS
+        assert (num_threads, visible_device) == (_NUM_THREADS, None)
         requests = self._requests or self._open()
         with _adopting():
             socket.send_fds(requests, [str(os.getpid()).encode()], [file_number, 1, 2])

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import httpx
 from fastapi import FastAPI, Request
@@ -45,6 +46,8 @@ class Served:
         load_seconds: float = 300.0,
         stopping: StoppingRule = "exact",
         segment_cache: int = 0,
+        replicas: int | Literal["auto"] = 1,
+        hang_seconds: float = 30.0,
     ) -> None:
         settings = Settings(
             checkpoint=checkpoint,
@@ -59,6 +62,8 @@ class Served:
             num_threads=1,
             detection="compact",
             segment_cache=segment_cache,
+            replicas=replicas,
+            hang_seconds=hang_seconds,
             log_level="error",
             max_pending_segments=max_pending_segments,
             max_requests=max_requests,
@@ -92,10 +97,10 @@ class Served:
 
     async def lose_engine(self) -> None:
         """Kill the engine, and wait until there is another one or none will come."""
-        supervisor = self.front._served.supervisor
-        assert supervisor.process_id is not None
-        os.kill(supervisor.process_id, signal.SIGKILL)
-        await supervisor._engine.wait_lost()
+        replica = self.front._served.pool.replicas[0]
+        assert replica.process_id is not None
+        os.kill(replica.process_id, signal.SIGKILL)
+        await replica.supervisor.engine.wait_lost()
         while self.front.phase is Phase.RESTARTING:  # noqa: ASYNC110  # there is no event
             await asyncio.sleep(0.01)
 

@@ -45,11 +45,19 @@ class FaultReply(BaseModel):
     is_served: bool = Field(description="An earlier version of it still is served.")
 
 
+class ReplicasReply(BaseModel):
+    """The engines of the checkpoints that are loaded at the start."""
+
+    ready: int = Field(description="Those that translate now, at least one.")
+    of: int = Field(description="Those that there are to be.")
+
+
 class HealthReply(ProbeReply):
     """A translation would be accepted now: of what, and in which arithmetic."""
 
     checkpoints: list[CheckpointReply]
     faulty: list[FaultReply]
+    replicas: ReplicasReply
 
 
 def faults_of(front: Front) -> list[dict[str, object]]:
@@ -74,7 +82,15 @@ def build_router(front: Front, access: Access) -> APIRouter:
             {name: getattr(one, name) for name in CheckpointReply.model_fields}
             for one in front.loaded
         ]
-        return JsonReply({"status": "ok", "checkpoints": checkpoints, "faulty": faults_of(front)})
+        num_ready, number = front.replicas
+        return JsonReply(
+            {
+                "status": "ok",
+                "checkpoints": checkpoints,
+                "faulty": faults_of(front),
+                "replicas": {"ready": num_ready, "of": number},
+            }
+        )
 
     @router.get("/health", summary="Ready? As LibreTranslate says it", responses=responses)
     @router.get("/readyz", summary="Ready?", responses=responses)

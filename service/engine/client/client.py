@@ -9,14 +9,15 @@ another engine is started by `service.engine.client.supervisor`.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from types import TracebackType
 from typing import Literal, Self
 
-from service.engine.client.pending import PendingSegments
+from service.engine.client.pending import Pending, PendingSegments, fail_all
 from service.engine.client.process import EngineLink, start_engine
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import (
     SegmentBatch,
     SegmentJob,
@@ -46,6 +47,8 @@ from service.priority import Priority
 
 _LOGGER = logging.getLogger(__name__)
 
+_GONE = "the engine is gone"
+
 LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: its process ended, it made no progress, or it sent no valid message."""
 
@@ -66,10 +69,11 @@ class EngineClient:
         link: EngineLink,
         ready: Ready,
         *,
-        max_pending_segments: int,
-        reserved_share: float,
+        room: SegmentRoom,
         hang_seconds: float,
         observer: SegmentObserver | None,
+        numbers: Iterator[int],
+        on_orphaned: Callable[[Mapping[int, Pending]], None],
         clock: Callable[[], float],
         start_seconds: float,
     ) -> None:
@@ -81,18 +85,15 @@ class EngineClient:
         )
         self._link = link
         self._clock = clock
-        self._numbers = count(1)
+        self._numbers = numbers
+        self._on_orphaned = on_orphaned
         self._submissions = count(1)
-        self._pending = PendingSegments(
-            max_pending_segments,
-            reserved_share=reserved_share,
-            num_checkpoints=len(ready.checkpoints),
-            observer=observer,
-            clock=clock,
-        )
+        self._room = room
+        self._pending = PendingSegments(room, observer=observer)
         self._lost = asyncio.Event()
         self._loss_reason: LossReason | None = None
-        self._watchdog = Watchdog(hang_seconds=hang_seconds, now=clock())
+        self._heard_at = clock()
+        self._watchdog = Watchdog(hang_seconds=hang_seconds, now=self._heard_at)
         self._is_draining = False
         self._is_closing = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
@@ -103,23 +104,25 @@ class EngineClient:
         cls,
         configure: Configure,
         *,
-        max_pending_segments: int,
-        reserved_share: float = 0.0,
+        room: SegmentRoom,
         start_timeout_seconds: float = 120.0,
         hang_seconds: float = 30.0,
         observer: SegmentObserver | None = None,
+        numbers: Iterator[int] | None = None,
+        on_orphaned: Callable[[Mapping[int, Pending]], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> Self:
         """Spawn an engine and wait until it is warm.
 
         Args:
             configure: What it loads and how much may run.
-            max_pending_segments: Segments accepted and not answered, at most.
-            reserved_share: Of them, those that each class leaves to the other, and each checkpoint
-                to the others.
+            room: Places of segments, which other engines may share.
             start_timeout_seconds: Time to load and to warm up.
             hang_seconds: Silence, or standstill with work, after which it is taken for lost.
             observer: Hears of every segment.
+            numbers: Of segments; engines that take over each other's share them.
+            on_orphaned: Called with what is pending, by its numbers, when the engine is lost, to
+                be answered in another way; None answers all of it with an error.
             clock: Monotonic seconds.
 
         Raises:
@@ -130,10 +133,11 @@ class EngineClient:
         return cls(
             link,
             ready,
-            max_pending_segments=max_pending_segments,
-            reserved_share=reserved_share,
+            room=room,
             hang_seconds=hang_seconds,
             observer=observer,
+            numbers=count(1) if numbers is None else numbers,
+            on_orphaned=_fail_orphans if on_orphaned is None else on_orphaned,
             clock=clock,
             start_seconds=clock() - started,
         )
@@ -155,7 +159,7 @@ class EngineClient:
         state = "draining" if self._is_draining else "ready"
         return (
             f"<EngineClient pid={self.process_id} {state if self.is_alive else 'lost'}"
-            f" pending={self.num_pending}/{self.max_pending_segments}>"
+            f" pending={self.num_pending} of {self._room!r}>"
         )
 
     @property
@@ -189,20 +193,30 @@ class EngineClient:
         return len(self._pending)
 
     @property
-    def max_pending_segments(self) -> int:
-        """How many there may be."""
-        return self._pending.limit
+    def num_rows(self) -> int:
+        """Beam rows of these, running or waiting."""
+        return self._pending.num_rows
+
+    @property
+    def num_row_steps(self) -> int:
+        """Their work, as far as it can be told beforehand."""
+        return self._pending.num_row_steps
+
+    @property
+    def silent_seconds(self) -> float:
+        """Time since the engine was last heard of."""
+        return self._clock() - self._heard_at
 
     @property
     def max_request_segments(self) -> int:
-        """How many of them may be of one class, and so of one request."""
-        return self._pending.class_limit
+        """How many segments may be of one class, and so of one request."""
+        return self._room.class_limit
 
     def check_open(
         self, priority: Priority | None = None, *, checkpoint: int | None = None
     ) -> None:
-        """As of `PendingSegments.check_open`."""
-        self._pending.check_open(priority, checkpoint=checkpoint)
+        """As of `SegmentRoom.check_open`."""
+        self._room.check_open(priority, checkpoint=checkpoint)
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of `jobs`, or none; never waits.
@@ -216,18 +230,42 @@ class EngineClient:
             InputError: A job could never run, or there are more than may ever be pending.
             QueueFullError: Too much is pending now.
         """
+        self.check_jobs(jobs)
+        numbered = {next(self._numbers): job for job in jobs}
+        return SegmentBatch(self.accept(numbered, client=client), cancel=self.cancel)
+
+    def check_jobs(self, jobs: Sequence[SegmentJob]) -> None:
+        """Return if `jobs` would be accepted.
+
+        Raises:
+            EngineError: As of `submit`.
+            InputError: Likewise.
+        """
         if not self.is_ready:
-            raise EngineUnavailableError(
-                "the engine is draining" if self.is_alive else "the engine is gone"
-            )
+            raise EngineUnavailableError("the engine is draining" if self.is_alive else _GONE)
         for job in jobs:
             check_fits(job, self.ready)
-        self._pending.check_room(jobs)
-        numbered = {next(self._numbers): job for job in jobs}
-        for segments in submits(numbered, client=client, submission=next(self._submissions)):
-            self._link.send(Submit(segments=segments))
-        answers = self._pending.add(numbered)
-        return SegmentBatch(answers, cancel=self._send_cancel)
+        self._room.check(jobs)
+
+    def accept(
+        self, numbered: Mapping[int, SegmentJob], *, client: int
+    ) -> dict[int, asyncio.Future[Finished]]:
+        """The futures of the answers to jobs that were checked, which this engine gets now."""
+        self._send(numbered, client=client)
+        return self._pending.add(numbered, client=client)
+
+    def take_over(self, segments: Mapping[int, Pending]) -> None:
+        """Translate segments that another engine was lost with, for whom they were."""
+        for client in dict.fromkeys(pending.client for pending in segments.values()):
+            own = {number: one.job for number, one in segments.items() if one.client == client}
+            self._send(own, client=client)
+        self._pending.take_over(segments)
+
+    def _send(self, numbered: Mapping[int, SegmentJob], *, client: int) -> None:
+        """Send jobs; over a broken stream it is the engine's loss that says so, in a moment."""
+        with suppress(EngineUnavailableError):
+            for segments in submits(numbered, client=client, submission=next(self._submissions)):
+                self._link.send(Submit(segments=segments))
 
     async def drain(self, *, timeout_seconds: float) -> bool:
         """Accept nothing more and wait for what is pending; True when all of it is answered."""
@@ -242,7 +280,7 @@ class EngineClient:
     async def close(self, *, grace_seconds: float = 5.0) -> None:
         """End the engine, by force after a while; pending segments fail. Harmless when repeated."""
         self._is_draining = self._is_closing = True
-        self._pending.fail_all("the engine was closed")
+        fail_all(self._pending.take_all().values(), "the engine was closed")
         with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
@@ -261,7 +299,8 @@ class EngineClient:
         """Return once the engine is lost or closed; its process may still be ending."""
         await self._lost.wait()
 
-    def _send_cancel(self, segment_ids: Sequence[int]) -> None:
+    def cancel(self, segment_ids: Iterable[int]) -> None:
+        """Tell the engine which of its segments nobody waits for any more."""
         still_pending = tuple(number for number in segment_ids if number in self._pending)
         if still_pending:
             with suppress(EngineUnavailableError):
@@ -271,7 +310,9 @@ class EngineClient:
         """Route the engine's messages until it is lost, then reap its process."""
         try:
             while self.is_alive:
-                for message in await self._link.receive():
+                messages = await self._link.receive()
+                self._heard_at = self._clock()
+                for message in messages:
                     self._watchdog.heard(message)
                     self._take(message)
         except EngineUnavailableError:
@@ -298,19 +339,22 @@ class EngineClient:
                 self._lose("hang")
 
     def _lose(self, reason: LossReason) -> None:
-        """Take the engine for lost: what is pending fails now, and later messages are ignored.
+        """Take the engine for lost: what is pending is orphaned, later messages are ignored.
 
         The process is killed, which a stopped one cannot refuse; the listener sees it out.
         """
         if not self.is_alive:
             return
         self._lost.set()
-        if not self._is_closing:
-            self._loss_reason = reason
-            fields = {"reason": reason, "num_pending": self.num_pending}
-            _LOGGER.error("engine_lost", extra={"fields": fields})
-            self._link.kill()
-        self._pending.fail_all("the engine is gone")
+        orphans = self._pending.take_all()
+        if self._is_closing:
+            fail_all(orphans.values(), _GONE)
+            return
+        self._loss_reason = reason
+        fields = {"reason": reason, "num_pending": len(orphans)}
+        _LOGGER.error("engine_lost", extra={"fields": fields})
+        self._link.kill()
+        self._on_orphaned(orphans)
 
     def _take(self, message: EngineMessage) -> None:
         match message:
@@ -320,3 +364,7 @@ class EngineClient:
                 self._pending.settle(message)
             case Ready() | StartFailed():
                 raise ProtocolError(f"{type(message).__name__} is only ever the first message")
+
+
+def _fail_orphans(orphans: Mapping[int, Pending]) -> None:
+    fail_all(orphans.values(), _GONE)

@@ -1,67 +1,61 @@
-"""Pending segments: accepted by the front, and not yet answered by the engine.
+"""Pending segments: accepted by the front, and not yet answered by the engine that has them.
 
-Owns how many there may be, the future that each is awaited by, and when there is room again. A
-cancelled segment stays pending until the engine has answered it for good, so the limit bounds
-what either side holds. What is sent and received is `service.engine.client.client`.
+Owns the future that each is awaited by, and how much work they are. A cancelled segment stays
+pending until the engine has answered it for good, so the limit bounds what either side holds.
+How many there may be is `service.engine.client.segment_room`; what is sent and received is
+`service.engine.client.client`.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from model.errors import InputError
-from service.engine.client.room import Excess, Room
-from service.engine.client.submission import SegmentJob, SegmentObserver
-from service.engine.client.throughput import Throughput
+from service.engine.client.segment_room import SegmentRoom
+from service.engine.client.submission import SegmentJob, SegmentObserver, row_steps_of
 from service.engine.errors import (
     EngineError,
     EngineUnavailableError,
-    QueueFullError,
     SegmentFailedError,
 )
 from service.engine.messages import Cancelled, Failed, Finished
-from service.priority import Priority
-
-_OPEN_SHARE = 0.95
-"""Of the queue, what may be taken when a request is let in whose segments are not known yet."""
 
 LastWord = Finished | Failed | Cancelled
 
 
-class _Pending(NamedTuple):
-    """An accepted segment: the future of its answer, and what was asked for."""
+class Pending(NamedTuple):
+    """An accepted segment.
+
+    Attributes:
+        answer: The future of its answer.
+        job: What was asked for.
+        client: Whose it is, as a number that says nothing of them.
+        num_moves: Engines that were lost with it.
+    """
 
     answer: asyncio.Future[Finished]
     job: SegmentJob
+    client: int = 0
+    num_moves: int = 0
 
 
 class PendingSegments:
-    """The pending segments of one engine, under a limit that classes and checkpoints share.
+    """The pending segments of one engine.
 
     Args:
-        limit: How many there may be.
-        reserved_share: Of them, those that each class leaves to the other, and each checkpoint to
-            the others.
-        num_checkpoints: How many there are.
+        room: Their places, of this engine's alone or of several engines'.
         observer: Hears of every segment.
-        clock: Monotonic seconds.
+
+    Attributes:
+        num_rows: Beam rows of all of them, running or waiting.
+        num_row_steps: Their work, as far as it can be told beforehand.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        *,
-        reserved_share: float,
-        observer: SegmentObserver | None,
-        clock: Callable[[], float],
-        num_checkpoints: int = 1,
-    ) -> None:
+    def __init__(self, room: SegmentRoom, *, observer: SegmentObserver | None) -> None:
+        self.num_rows = 0
+        self.num_row_steps = 0
+        self._room = room
         self._observer = observer
-        self._is_shared = num_checkpoints > 1
-        self._clock = clock
-        self._by_id: dict[int, _Pending] = {}
-        self._room = Room(limit, reserved_share=reserved_share)
-        self._throughput = Throughput()
+        self._by_id: dict[int, Pending] = {}
         self._is_empty = asyncio.Event()
         self._is_empty.set()
 
@@ -72,84 +66,44 @@ class PendingSegments:
         return segment_id in self._by_id
 
     def __repr__(self) -> str:
-        return f"<PendingSegments {len(self)} of {self.limit}>"
+        return f"<PendingSegments {len(self)}, {self.num_rows} rows>"
 
-    @property
-    def limit(self) -> int:
-        """How many there may be."""
-        return self._room.limit
-
-    @property
-    def class_limit(self) -> int:
-        """How many of them may be of one class, and so of one request."""
-        return self._room.class_limit
-
-    def check_open(
-        self, priority: Priority | None = None, *, checkpoint: int | None = None
-    ) -> None:
-        """Return if there is room for a request whose segments are not known yet.
-
-        The last part of the queue is for requests that have passed and whose segments are being
-        made: one that is let in is hardly ever refused, and one that is refused has cost nothing.
-
-        Args:
-            priority: Its class, once it is known.
-            checkpoint: Which one is asked for, by its place, once it is known.
-
-        Raises:
-            QueueFullError: Too much is pending now, of all, of its class or of its checkpoint.
-        """
-        owner = checkpoint if self._is_shared else None
-        excess = self._room.excess(1, priority, owner=owner, share=_OPEN_SHARE)
-        if excess is not None:
-            raise self._queue_full(excess)
-
-    def check_room(self, jobs: Sequence[SegmentJob]) -> None:
-        """Return if there is room for the segments of one request, all of one class.
-
-        They are all of one checkpoint too.
-
-        Raises:
-            InputError: There are more than may ever be pending.
-            QueueFullError: Too much is pending now.
-        """
-        if len(jobs) > self.class_limit:
-            raise InputError(
-                f"there are {len(jobs)} segments; the limit is {self.class_limit}",
-                value=len(jobs),
-                limit=self.class_limit,
-            )
-        if not jobs:
-            return
-        excess = self._room.excess(len(jobs), jobs[0].priority, owner=self._owner(jobs[0]))
-        if excess is not None:
-            raise self._queue_full(excess)
-
-    def add(self, jobs: Mapping[int, SegmentJob]) -> dict[int, asyncio.Future[Finished]]:
+    def add(
+        self, jobs: Mapping[int, SegmentJob], *, client: int = 0
+    ) -> dict[int, asyncio.Future[Finished]]:
         """Take numbered segments that have been sent; the futures of their answers."""
         loop = asyncio.get_running_loop()
         answers: dict[int, asyncio.Future[Finished]] = {
             segment_id: loop.create_future() for segment_id in jobs
         }
-        for segment_id, job in jobs.items():
-            self._by_id[segment_id] = _Pending(answers[segment_id], job)
-            self._room.take(1, job.priority, owner=self._owner(job))
-            if self._observer is not None:
+        self.take_over(
+            {number: Pending(answers[number], job, client) for number, job in jobs.items()}
+        )
+        if self._observer is not None:
+            for job in jobs.values():
                 self._observer.segment_received(job)
-        if answers:
-            self._is_empty.clear()
         return answers
+
+    def take_over(self, segments: Mapping[int, Pending]) -> None:
+        """Take segments that another engine had, under their numbers; there is always room."""
+        for pending in segments.values():
+            self._room.take(pending.job)
+            self.num_rows += pending.job.request.search.beam_size
+            self.num_row_steps += row_steps_of(pending.job)
+        self._by_id.update(segments)
+        if segments:
+            self._is_empty.clear()
 
     def settle(self, word: LastWord) -> None:
         """Take a segment off the list, by the engine's final answer, and answer its future."""
         self._observe(word)
         pending = self._by_id.pop(word.segment_id, None)
-        self._throughput.record(self._clock())
+        self._room.answered()
         if not self._by_id:
             self._is_empty.set()
         if pending is None:
             return
-        self._room.leave(1, pending.job.priority, owner=self._owner(pending.job))
+        self._leave(pending)
         if pending.answer.done():  # its request has gone
             return
         if isinstance(word, Finished):
@@ -157,22 +111,23 @@ class PendingSegments:
         elif isinstance(word, Failed):
             _fail(pending.answer, SegmentFailedError(code=word.code, message=word.message))
 
-    def fail_all(self, reason: str) -> None:
-        """Answer every segment with an `EngineUnavailableError`."""
-        all_pending = list(self._by_id.values())
+    def take_all(self) -> dict[int, Pending]:
+        """Take all segments off the list, unanswered, by their numbers; their places are free."""
+        all_pending = dict(self._by_id)
         self._by_id.clear()
         self._is_empty.set()
-        for answer, job in all_pending:
-            self._room.leave(1, job.priority, owner=self._owner(job))
-            if not answer.done():
-                _fail(answer, EngineUnavailableError(reason))
+        for pending in all_pending.values():
+            self._leave(pending)
+        return all_pending
 
     async def wait_empty(self) -> None:
         """Return once nothing is pending."""
         await self._is_empty.wait()
 
-    def _owner(self, job: SegmentJob) -> int | None:
-        return job.checkpoint if self._is_shared else None
+    def _leave(self, pending: Pending) -> None:
+        self._room.leave(pending.job)
+        self.num_rows -= pending.job.request.search.beam_size
+        self.num_row_steps -= row_steps_of(pending.job)
 
     def _observe(self, word: LastWord) -> None:
         pending = self._by_id.get(word.segment_id)
@@ -186,9 +141,12 @@ class PendingSegments:
             case Cancelled():
                 self._observer.segment_cancelled(pending.job)
 
-    def _queue_full(self, excess: Excess) -> QueueFullError:
-        wait = self._throughput.wait_seconds(excess.value - excess.limit, now=self._clock())
-        return QueueFullError(value=excess.value, limit=excess.limit, retry_after_seconds=wait)
+
+def fail_all(segments: Iterable[Pending], reason: str) -> None:
+    """Answer segments that no engine has any more with an `EngineUnavailableError`."""
+    for pending in segments:
+        if not pending.answer.done():
+            _fail(pending.answer, EngineUnavailableError(reason))
 
 
 def _fail(answer: asyncio.Future[Finished], error: EngineError) -> None:

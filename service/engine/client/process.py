@@ -34,13 +34,22 @@ _READ_BYTES = 256 * 1024
 _REAP_SECONDS = 5.0
 
 
-def engine_environment(base: Mapping[str, str], *, num_threads: int) -> dict[str, str]:
+def engine_environment(
+    base: Mapping[str, str], *, num_threads: int, visible_device: str | None = None
+) -> dict[str, str]:
     """`base` with OpenMP told to sleep when it waits, before torch loads and reads it.
 
     A spinning team that shares its cores with the front slows both down many times over.
+
+    Args:
+        base: The front's.
+        num_threads: Threads of the network.
+        visible_device: The one device that the engine sees; None leaves it all of them.
     """
+    device = {} if visible_device is None else {"CUDA_VISIBLE_DEVICES": visible_device}
     return {
         **base,
+        **device,
         "OMP_NUM_THREADS": str(num_threads),
         "OMP_WAIT_POLICY": "passive",
         "GOMP_SPINCOUNT": "0",
@@ -48,7 +57,9 @@ def engine_environment(base: Mapping[str, str], *, num_threads: int) -> dict[str
     }
 
 
-def _start_process(file_number: int, num_threads: int) -> subprocess.Popen[bytes]:
+def _start_process(
+    file_number: int, num_threads: int, visible_device: str | None
+) -> subprocess.Popen[bytes]:
     """Start the engine's process by `subprocess`: uvloop would unblock the signals held back."""
     command = [sys.executable, "-m", "service.engine.worker", "--fd", str(file_number)]
     with signals_held_back():
@@ -57,7 +68,9 @@ def _start_process(file_number: int, num_threads: int) -> subprocess.Popen[bytes
             pass_fds=(file_number,),
             start_new_session=True,
             stdin=subprocess.DEVNULL,
-            env=engine_environment(os.environ, num_threads=num_threads),
+            env=engine_environment(
+                os.environ, num_threads=num_threads, visible_device=visible_device
+            ),
         )
 
 
@@ -76,7 +89,7 @@ class EngineLink:
         self._frames = engine_messages()
 
     @classmethod
-    async def spawn(cls, *, num_threads: int) -> Self:
+    async def spawn(cls, *, num_threads: int, visible_device: str | None = None) -> Self:
         """Start an engine, in a session of its own: the terminal's signals are the front's alone.
 
         To be called on a thread that lives as long as the front: the engine dies with it.
@@ -88,7 +101,7 @@ class EngineLink:
         with engine_socket:
             reader, writer = await asyncio.open_unix_connection(sock=front_socket)
             try:
-                process = _start_process(engine_socket.fileno(), num_threads)
+                process = _start_process(engine_socket.fileno(), num_threads, visible_device)
             except BaseException:
                 writer.transport.abort()
                 raise
@@ -162,7 +175,9 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
         EngineStartError: It did not become ready; no process is left behind.
     """
     try:
-        link = await EngineLink.spawn(num_threads=configure.num_threads)
+        link = await EngineLink.spawn(
+            num_threads=configure.num_threads, visible_device=configure.visible_device
+        )
     except OSError as error:
         raise EngineStartError(f"the engine process cannot be started: {error}") from error
     try:

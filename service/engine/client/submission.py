@@ -16,7 +16,7 @@ from model.errors import InputError
 from model.request import DecodeRequest
 from service.engine.messages import Finished, Ready, SubmitSegment
 from service.labels import Served
-from service.priority import Priority
+from service.priority import Priority, work_of
 
 _SEGMENTS_PER_SUBMIT = 64
 
@@ -36,6 +36,12 @@ class SegmentJob:
     priority: Priority = "interactive"
     checkpoint: int = 0
     served: Served | None = None
+
+
+def row_steps_of(job: SegmentJob) -> int:
+    """The work of a segment, before anything is known of its translation: beams × tokens."""
+    request = job.request
+    return work_of((len(request.source_ids),), beam_size=request.search.beam_size)
 
 
 class SegmentObserver(Protocol):

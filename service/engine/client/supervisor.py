@@ -16,7 +16,6 @@ from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
 from service.engine.messages import EngineCounters, Ready
-from service.priority import Priority
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -148,6 +147,11 @@ class Supervisor:
         return f"<Supervisor {state} {self._engine!r}>"
 
     @property
+    def engine(self) -> EngineClient:
+        """The latest engine, which may be lost."""
+        return self._engine
+
+    @property
     def is_ready(self) -> bool:
         """Whether segments are accepted."""
         return self._engine.is_ready
@@ -178,30 +182,10 @@ class Supervisor:
         return self._engine.num_pending
 
     @property
-    def max_pending_segments(self) -> int:
-        """How many there may be."""
-        return self._engine.max_pending_segments
-
-    @property
     def counters(self) -> EngineCounters:
         """The totals of all engines so far, and the gauges of the one that is there."""
         latest = self._engine.counters
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
-
-    @property
-    def max_request_segments(self) -> int:
-        """How many of them may be of one request."""
-        return self._engine.max_request_segments
-
-    def check_open(
-        self, priority: Priority | None = None, *, checkpoint: int | None = None
-    ) -> None:
-        """Return if there is room for a request whose segments are not known yet.
-
-        Raises:
-            QueueFullError: Too much is pending now, of all, of their class or of their checkpoint.
-        """
-        self._engine.check_open(priority, checkpoint=checkpoint)
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """Accept all of a client's `jobs`, or none; never waits.

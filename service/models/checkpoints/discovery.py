@@ -108,10 +108,12 @@ class Checkpoints:
             on_demand=self.on_demand[num_moved:],
         )
 
-    def within(self, budget: int | None, pinned: Collection[str]) -> "Checkpoints":
+    def within(
+        self, budget: int | None, pinned: Collection[str], num_engines: int = 1
+    ) -> "Checkpoints":
         """The same, with those on demand that are not loaded at the start."""
         sizes = {one.entry.name: one.entry.num_weight_bytes for one in self.usable}
-        resident = resident_at_start(sizes, pinned=pinned, budget=budget)
+        resident = resident_at_start(sizes, pinned=pinned, budget=budget, num_engines=num_engines)
         return replace(
             self,
             usable=tuple(one for one in self.usable if one.entry.name in resident),

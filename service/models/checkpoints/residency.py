@@ -11,9 +11,9 @@ ENGINE_BYTES = 250 * 2**20
 
 
 def resident_at_start(
-    sizes: Mapping[str, int], *, pinned: Collection[str], budget: int | None
+    sizes: Mapping[str, int], *, pinned: Collection[str], budget: int | None, num_engines: int = 1
 ) -> frozenset[str]:
-    """The checkpoints that are loaded at the start, in one engine.
+    """The checkpoints that are loaded at the start, in each of some engines.
 
     All of them if they fit; else the pinned ones, or the smallest one if none is pinned: the others
     are loaded by their first requests.
@@ -22,8 +22,10 @@ def resident_at_start(
         sizes: Bytes of the weights of every checkpoint.
         pinned: Names that are always loaded; one that is not there is ignored.
         budget: Bytes that may be taken; None for as many as there are.
+        num_engines: How many have them. That they may share weights does not count: what a network
+            will be in memory is known when it is there.
     """
-    if budget is None or ENGINE_BYTES + sum(sizes.values()) <= budget:
+    if budget is None or counted_bytes([sizes.values()] * num_engines) <= budget:
         return frozenset(sizes)
     kept = frozenset(sizes).intersection(pinned)
     return kept or frozenset(sorted(sizes, key=lambda name: (sizes[name], name))[:1])
@@ -34,9 +36,9 @@ def counted_bytes(engines: Iterable[Collection[int]]) -> int:
     return sum(ENGINE_BYTES + sum(sizes) for sizes in engines)
 
 
-def left_for_others(sizes: Collection[int], *, budget: int) -> int:
-    """Bytes that are left beside the engine of the start, with weights of these sizes."""
-    return max(0, budget - counted_bytes([sizes]))
+def left_for_others(sizes: Collection[int], *, budget: int, num_engines: int = 1) -> int:
+    """Bytes that are left beside the engines of the start, with weights of these sizes each."""
+    return max(0, budget - counted_bytes([sizes] * num_engines))
 
 
 def leaving(

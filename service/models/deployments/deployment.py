@@ -1,4 +1,4 @@
-"""Deployment: the checkpoints of one load, with their text pipelines and the engine that runs them.
+"""Deployment: the checkpoints of one load, with their text pipelines and the engines that run them.
 
 Owns what has to change together. A deployment is replaced as a whole
 (`service.models.deployments.rollout`); a request keeps the one that it began with.
@@ -10,25 +10,32 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Self
 
 from model.errors import ConfigError
 from model.system.cache_folder import cache_root
-from service.cores import engine_threads
 from service.engine.client.client import EngineClient
-from service.engine.client.supervisor import RestartBudget, Supervisor
+from service.engine.client.pool.pool import Pool, Sharing
+from service.engine.client.pool.replica import Keeping
+from service.engine.client.pool.siblings import Siblings, StartEngine
+from service.engine.client.segment_room import SegmentRoom
+from service.engine.client.supervisor import RestartBudget
 from service.engine.errors import EngineStartError
 from service.engine.messages import Configure
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import LookedUp, SegmentsFinished
 from service.models.translating.translator import OnlineTranslator
+from service.placement import Placement, default_fill_rows
 from service.priority import Priority
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
 _HEARTBEATS_PER_HANG = 8
+_SILENT_HEARTBEATS = 3
+"""Without a word of a replica before it gets nothing new."""
 _LOGGER = logging.getLogger("dragoman")
 
 
@@ -58,13 +65,13 @@ class InFlight:
 
 
 class Deployment:
-    """Checkpoints as they were at one load, and the engine that runs them.
+    """Checkpoints as they were at one load, and the engines that run them.
 
-    Nothing of it changes but the count of its requests and the process behind the supervisor.
+    Nothing of it changes but the count of its requests and the processes behind the pool.
 
     Args:
         checkpoints: What was found.
-        supervisor: Of an engine that has loaded the usable ones in this order.
+        pool: Of engines that have loaded the usable ones in this order.
         text_thread: Where texts are prepared and finished.
         on_finished: Called with the segments of every request that were translated.
         left_out: Names of checkpoints that are not served.
@@ -78,14 +85,14 @@ class Deployment:
         on_demand: Those that are loaded when they are asked for.
         left_out: Names of checkpoints that are not served.
         names: Of the checkpoints that are.
-        supervisor: Of the engine.
+        pool: Of the engines.
         in_flight: Its requests.
     """
 
     def __init__(
         self,
         checkpoints: Checkpoints,
-        supervisor: Supervisor,
+        pool: Pool,
         *,
         text_thread: Executor,
         on_finished: SegmentsFinished | None = None,
@@ -99,7 +106,7 @@ class Deployment:
         self.on_demand = checkpoints.on_demand
         self.left_out = left_out
         self.names = tuple(one.manifest.name for one in self.checkpoints)
-        self.supervisor = supervisor
+        self.pool = pool
         self.in_flight = InFlight()
         bulk_turn = asyncio.Semaphore(1)
         self._translators = MappingProxyType(
@@ -107,7 +114,7 @@ class Deployment:
                 checkpoint.manifest.name: OnlineTranslator(
                     pipeline=checkpoint.pipeline,
                     limits=checkpoint.manifest.limits,
-                    engine=supervisor,
+                    engine=pool,
                     checkpoint=number,
                     checkpoint_name=checkpoint.manifest.name,
                     text_thread=text_thread,
@@ -135,53 +142,64 @@ class Deployment:
         on_outdated: Callable[[], Awaitable[bool]] | None = None,
         left_out: frozenset[str] = frozenset(),
         cache: SegmentCache | None = None,
+        placements: Sequence[Placement],
+        is_beside: bool = False,
     ) -> Self:
-        """Start an engine with checkpoints.
+        """Start engines with checkpoints.
 
-        One that finds some at fault is started again without them.
+        A first one that finds some at fault is started again without them.
+
+        Args:
+            settings: Of the server.
+            checkpoints: What was found.
+            metrics: Where engines and segments are measured.
+            text_thread: Where texts are prepared and finished.
+            clock: Seconds, monotonic.
+            on_finished: As of the class.
+            on_given_up: Called when the last engine is lost and none will be started again.
+            on_outdated: Called when an engine does not find the checkpoints that the first one
+                had; whether something else has taken this deployment's place.
+            left_out: As of the class.
+            cache: As of the class.
+            placements: Where the engines run, one each.
+            is_beside: Another deployment serves meanwhile. Then engines start one by one, and all
+                of them before this returns; else it returns with the first, and the others come.
 
         Raises:
             ConfigError: There is none that can be served.
-            EngineStartError: The engine did not become ready; no process is left behind.
+            EngineStartError: An engine that is waited for did not become ready; no process is
+                left behind.
         """
 
-        async def start_supervisor(checkpoints: Checkpoints) -> Supervisor:
-            configure = _configuration(settings, checkpoints.usable)
-
-            async def start_engine() -> EngineClient:
-                return await EngineClient.start(
-                    configure,
-                    max_pending_segments=settings.max_pending_segments,
+        async def start_pool(checkpoints: Checkpoints) -> Pool:
+            return await Pool.start(
+                _starts(settings, checkpoints.usable, placements, metrics, clock),
+                room=SegmentRoom(
+                    settings.max_pending_segments,
                     reserved_share=settings.reserved_share,
-                    start_timeout_seconds=settings.start_timeout_seconds,
-                    hang_seconds=settings.hang_seconds,
-                    observer=metrics.segments,
+                    num_checkpoints=len(checkpoints.usable),
                     clock=clock,
-                )
-
-            return await Supervisor.start(
-                start_engine,
-                budget=RestartBudget(
-                    max_restarts=settings.max_restarts,
-                    window_seconds=settings.restart_window_seconds,
                 ),
-                on_lost=metrics.engine_restarted,
-                clock=clock,
+                keeping=_keeping(settings, metrics, clock, on_outdated),
+                sharing=_sharing(settings, placements, metrics),
                 on_given_up=on_given_up,
-                on_outdated=on_outdated,
             )
 
         while True:
             try:
-                supervisor = await start_supervisor(checkpoints)
+                pool = await start_pool(checkpoints)
                 break
             except EngineStartError as error:
                 if not error.at_fault:
                     raise
                 checkpoints = checkpoints.without(error.at_fault)
+        if len(placements) > 1:
+            fields = {"replicas": [asdict(placement) for placement in placements]}
+            _LOGGER.info("replicas_placed", extra={"fields": fields})
+        await _fill(pool, is_beside=is_beside)
         return cls(
             checkpoints,
-            supervisor,
+            pool,
             text_thread=text_thread,
             on_finished=on_finished,
             left_out=left_out,
@@ -202,13 +220,13 @@ class Deployment:
         Raises:
             QueueFullError: Too much is pending now.
         """
-        self.supervisor.check_open(priority, checkpoint=self.names.index(name))
+        self.pool.check_open(priority, checkpoint=self.names.index(name))
 
     async def retire(self) -> None:
-        """Wait for the requests that began here, then end the engine."""
-        self.supervisor.retire()
+        """Wait for the requests that began here, then end the engines."""
+        self.pool.retire()
         await self.in_flight.wait_idle()
-        await self.supervisor.close()
+        await self.pool.close()
 
 
 def _packed_folder(settings: Settings) -> str | None:
@@ -222,11 +240,83 @@ def _packed_folder(settings: Settings) -> str | None:
         return None
 
 
-def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) -> Configure:
+async def _fill(pool: Pool, *, is_beside: bool) -> None:
+    """Start all engines but the first; see `Deployment.open`."""
+    if not is_beside:
+        pool.fill()
+        return
+    try:
+        await pool.fill_one_by_one()
+    except BaseException:
+        await pool.close()
+        raise
+
+
+def _starts(
+    settings: Settings,
+    checkpoints: Sequence[TextCheckpoint],
+    placements: Sequence[Placement],
+    metrics: Metrics,
+    clock: Callable[[], float],
+) -> list[StartEngine]:
+    """What starts an engine in each place."""
+
+    def start(configure: Configure) -> StartEngine:
+        async def start_engine(siblings: Siblings) -> EngineClient:
+            return await EngineClient.start(
+                configure,
+                room=siblings.room,
+                start_timeout_seconds=settings.start_timeout_seconds,
+                hang_seconds=settings.hang_seconds,
+                observer=metrics.segments,
+                numbers=siblings.numbers,
+                on_orphaned=siblings.on_orphaned,
+                clock=clock,
+            )
+
+        return start_engine
+
+    return [start(_configuration(settings, checkpoints, placement)) for placement in placements]
+
+
+def _keeping(
+    settings: Settings,
+    metrics: Metrics,
+    clock: Callable[[], float],
+    on_outdated: Callable[[], Awaitable[bool]] | None,
+) -> Keeping:
+    return Keeping(
+        make_budget=lambda: RestartBudget(
+            max_restarts=settings.max_restarts, window_seconds=settings.restart_window_seconds
+        ),
+        on_lost=metrics.engine_restarted,
+        on_outdated=on_outdated,
+        clock=clock,
+    )
+
+
+def _sharing(settings: Settings, placements: Sequence[Placement], metrics: Metrics) -> Sharing:
+    fill_rows = settings.fill_rows
+    return Sharing(
+        fill_rows=default_fill_rows(placements) if fill_rows is None else fill_rows,
+        silent_seconds=_SILENT_HEARTBEATS * _heartbeat_seconds(settings),
+        on_moved=metrics.segments.moved,
+    )
+
+
+def _heartbeat_seconds(settings: Settings) -> float:
+    return min(1.0, settings.hang_seconds / _HEARTBEATS_PER_HANG)
+
+
+def _configuration(
+    settings: Settings, checkpoints: Sequence[TextCheckpoint], placement: Placement
+) -> Configure:
     return Configure(
         checkpoint_paths=tuple(str(checkpoint.directory) for checkpoint in checkpoints),
         fingerprints=tuple(checkpoint.fingerprint for checkpoint in checkpoints),
-        num_threads=settings.num_threads or engine_threads(),
+        num_threads=placement.num_threads,
+        processors=placement.processors,
+        visible_device=placement.visible_device,
         device=settings.device,
         compute_type=settings.compute_type,
         shortlist=settings.shortlist,
@@ -236,6 +326,6 @@ def _configuration(settings: Settings, checkpoints: Sequence[TextCheckpoint]) ->
         max_slots=settings.max_slots,
         admit_token_budget=settings.admit_token_budget,
         reserved_share=settings.reserved_share,
-        heartbeat_seconds=min(1.0, settings.hang_seconds / _HEARTBEATS_PER_HANG),
+        heartbeat_seconds=_heartbeat_seconds(settings),
         log_level=settings.log_level,
     )

@@ -5,9 +5,10 @@ leaves. Names and labels are `service.telemetry`'s; which deployments there are 
 `service.models.deployments.rollout`'s.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import chain
 
+from service.engine.client.pool.replica import Replica
 from service.engine.counters import only_totals, summed
 from service.engine.messages import EngineCounters
 from service.models.checkpoints.residency import counted_bytes
@@ -15,6 +16,7 @@ from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Routes
 from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
 from service.telemetry.metrics import Metrics
+from service.telemetry.replica_metrics import ReplicaFacts
 from service.telemetry.residency_metrics import Residency
 
 
@@ -41,7 +43,7 @@ class Figures:
         metrics.watch_engine(
             EngineCollector(
                 counters=self.counters,
-                num_pending=lambda: sum(one.supervisor.num_pending for one in self._deployments),
+                num_pending=lambda: sum(one.pool.num_pending for one in self._deployments),
                 max_pending=lambda: max_pending * max(len(self._deployments), 1),
                 ready=lambda: self._routes.ready,
                 engines=self.engines,
@@ -51,11 +53,11 @@ class Figures:
 
     def keep(self, deployment: Deployment) -> None:
         """Go on counting what a deployment has done, which is gone from now on."""
-        self._past = summed([self._past, only_totals(deployment.supervisor.counters)])
+        self._past = summed([self._past, only_totals(deployment.pool.counters)])
 
     def counters(self) -> EngineCounters:
         """The totals of all engines so far, and the gauges of those that are there."""
-        return summed([self._past, *(one.supervisor.counters for one in self._deployments)])
+        return summed([self._past, *(one.pool.counters for one in self._deployments)])
 
     def engines(self) -> dict[str, EngineFacts]:
         """The engine of the start, and others by the first checkpoint that each serves."""
@@ -79,11 +81,15 @@ class Figures:
             "faulty": len(self._routes.faults),
         }
         serving = self._routes.deployments
-        sizes = ([one.entry.num_weight_bytes for one in each.checkpoints] for each in serving)
+        sizes = (
+            [one.entry.num_weight_bytes for one in each.checkpoints]
+            for each in serving
+            for _ in each.pool.replicas
+        )
         return Residency(
             is_loaded={name: name in loaded for name in known},
             by_state=by_state,
-            num_engines={"serving": len(serving), "leaving": len(self._retiring)},
+            num_engines={"serving": _num_engines(serving), "leaving": _num_engines(self._retiring)},
             counted_bytes=counted_bytes(sizes),
             budget_bytes=self._budget or 0,
         )
@@ -93,11 +99,27 @@ class Figures:
         return list(chain(self._retiring, self._routes.deployments))
 
 
+def _num_engines(deployments: Iterable[Deployment]) -> int:
+    return sum(len(one.pool.replicas) for one in deployments)
+
+
 def _facts(deployment: Deployment) -> EngineFacts:
-    supervisor = deployment.supervisor
+    replicas = deployment.pool.replicas
     return EngineFacts(
-        is_up=supervisor.is_ready,
-        process_id=supervisor.process_id,
-        start_seconds=supervisor.start_seconds,
-        num_threads=supervisor.ready.num_threads,
+        is_up=deployment.pool.is_ready,
+        start_seconds=replicas[0].start_seconds,
+        num_threads=sum(replica.num_threads or 0 for replica in replicas),
+        replicas=tuple(map(_replica_facts, replicas)),
+    )
+
+
+def _replica_facts(replica: Replica) -> ReplicaFacts:
+    counters = replica.counters
+    return ReplicaFacts(
+        is_up=replica.is_ready,
+        process_id=replica.process_id,
+        num_pending=replica.num_pending,
+        num_pending_row_steps=replica.num_row_steps,
+        num_row_steps=counters.num_row_steps,
+        step_seconds=counters.step_seconds,
     )

@@ -27,6 +27,7 @@ class OnDemandLoader:
     Args:
         routes: Which are in memory, and which are not.
         budget: Bytes that all weights and engines may take; None where all are always loaded.
+        num_replicas: Engines of the checkpoints that are always loaded.
         open_one: A deployment of one checkpoint.
         retire: Ends a deployment after its last request.
         metrics: Where loads and evictions are counted.
@@ -38,6 +39,7 @@ class OnDemandLoader:
         routes: Routes,
         *,
         budget: int | None,
+        num_replicas: int = 1,
         open_one: Callable[[TextCheckpoint], Awaitable[Deployment]],
         retire: Callable[[Deployment], asyncio.Task[None]],
         metrics: ResidencyMetrics,
@@ -45,6 +47,7 @@ class OnDemandLoader:
     ) -> None:
         self._routes = routes
         self._budget = budget
+        self._num_replicas = num_replicas
         self._open_one = open_one
         self._retire = retire
         self._metrics = metrics
@@ -134,7 +137,7 @@ class OnDemandLoader:
             return
         size = checkpoint.entry.num_weight_bytes
         resident = [one.entry.num_weight_bytes for one in latest.checkpoints]
-        left = left_for_others(resident, budget=self._budget)
+        left = left_for_others(resident, budget=self._budget, num_engines=self._num_replicas)
         sizes = {entry.name: entry.num_weight_bytes for entry in self._routes.entries}
         others = {name: sizes[name] for name in self._routes.loaded_on_demand}
         gone = leaving(size, others, used=self._used, kept=kept, budget=left)

@@ -124,7 +124,7 @@ class Routes:
         full: QueueFullError | None = None
         for deployment in () if names else self.deployments:
             try:
-                deployment.supervisor.check_open(priority)
+                deployment.pool.check_open(priority)
             except QueueFullError as error:
                 full = error
             else:
@@ -149,7 +149,7 @@ class Routes:
             checkpoint = old.checkpoints[place]
             name = checkpoint.manifest.name
             is_needed = checkpoint.directory.name in faulty and name not in taken
-            if is_needed and old.supervisor.is_ready:
+            if is_needed and old.pool.is_ready:
                 by_name[name] = old
         self._latest, self._by_name = deployment, by_name
         self.table = self._new_table()
@@ -176,16 +176,14 @@ class Routes:
     @property
     def loaded(self) -> list[LoadedCheckpoint]:
         """Every checkpoint that serves, as its engine has described it."""
-        return [one.supervisor.ready.checkpoints[place] for one, place in self._served()]
+        return [one.pool.ready.checkpoints[place] for one, place in self._served()]
 
     @property
     def ready(self) -> Ready | None:
         """The latest engine's Ready message, with all checkpoints that serve."""
         if self._latest is None:
             return None
-        return msgspec.structs.replace(
-            self._latest.supervisor.ready, checkpoints=tuple(self.loaded)
-        )
+        return msgspec.structs.replace(self._latest.pool.ready, checkpoints=tuple(self.loaded))
 
     @property
     def faults(self) -> list[Fault]:

@@ -8,7 +8,7 @@ refused with meanwhile, is `service.front`.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
@@ -25,6 +25,7 @@ from service.models.deployments.on_demand import OnDemandLoader
 from service.models.deployments.registry import Routes
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import SegmentsFinished
+from service.placement import Placement, one_engine
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
@@ -37,6 +38,7 @@ class Rollout:
     Args:
         settings: Of the server.
         metrics: Where loads and engines are measured.
+        placements: Where the engines of the checkpoints that are loaded at the start run.
         text_thread: Where texts are prepared and finished.
         clock: Seconds, monotonic.
         on_finished: Called with the segments of every request that were translated.
@@ -55,6 +57,7 @@ class Rollout:
         settings: Settings,
         metrics: Metrics,
         *,
+        placements: Sequence[Placement],
         text_thread: Executor,
         clock: Callable[[], float],
         on_finished: SegmentsFinished | None,
@@ -65,6 +68,7 @@ class Rollout:
         self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
         self._settings = settings
         self._metrics = metrics
+        self._placements = placements
         self._text_thread = text_thread
         self._clock = clock
         self._on_finished = on_finished
@@ -81,6 +85,7 @@ class Rollout:
         self.on_demand = OnDemandLoader(
             self.routes,
             budget=settings.memory_budget,
+            num_replicas=len(placements),
             open_one=self._open_one,
             retire=self._start_retiring,
             metrics=metrics.residency,
@@ -124,7 +129,7 @@ class Rollout:
         try:
             await telling
         except BaseException:
-            await deployment.supervisor.close()
+            await deployment.pool.close()
             raise
         return deployment
 
@@ -133,7 +138,7 @@ class Rollout:
         settings = self._settings
         return await Deployment.open(
             settings,
-            found.within(settings.memory_budget, settings.pinned),
+            found.within(settings.memory_budget, settings.pinned, len(self._placements)),
             metrics=self._metrics,
             text_thread=self._text_thread,
             clock=self._clock,
@@ -142,6 +147,8 @@ class Rollout:
             on_outdated=self._replace_outdated,
             left_out=self._left_out,
             cache=self._cache,
+            placements=self._placements,
+            is_beside=self.routes.latest is not None,
         )
 
     def begin(self, deployment: Deployment) -> None:
@@ -153,9 +160,9 @@ class Rollout:
     async def reload(self) -> None:
         """Open another deployment beside those that serve, then serve it in their place.
 
-        Requests that have begun end on the old engine, which leaves after the last of them. Until
-        then there are two engines, and their memory. An old deployment that has the last good
-        version of a checkpoint stays for it.
+        Requests that have begun end on the old engines, which leave after the last of them. Until
+        then there are twice as many, and their memory; new ones start one by one. An old deployment
+        that has the last good version of a checkpoint stays for it.
 
         Raises:
             RequestError: A 409 when a reload is running, or when none of the new checkpoints can
@@ -223,7 +230,7 @@ class Rollout:
         """End all engines; pending segments fail."""
         await self.on_demand.close()
         for deployment in self.deployments:
-            await deployment.supervisor.close()
+            await deployment.pool.close()
 
     async def stop_retiring(self) -> None:
         """Wait for no request of the deployments that are being retired."""
@@ -292,6 +299,7 @@ class Rollout:
             on_finished=self._on_finished,
             on_given_up=partial(self.on_demand.unload, name),
             cache=self._cache,
+            placements=[one_engine(self._settings.num_threads)],
         )
 
     async def _retire(self, deployment: Deployment) -> None:
@@ -306,7 +314,7 @@ class Rollout:
         for one in self.routes.loaded:
             fields = {
                 "checkpoint": one.name,
-                "device": latest.supervisor.ready.device if latest else None,
+                "device": latest.pool.ready.device if latest else None,
                 "compute_type": one.compute_type,
                 "compute_reason": one.compute_reason,
                 "compute_problem": one.compute_problem,

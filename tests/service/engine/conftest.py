@@ -8,6 +8,7 @@ import torch
 
 from model.loading import Runnable, load_for_decoding
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.messages import Configure
 from support.tiny_checkpoint import write_tiny_checkpoint
 
@@ -49,7 +50,7 @@ def run() -> Iterator[Run]:
 @pytest.fixture(scope="session")
 def engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
     """One engine for every test that leaves it as it was: idle."""
-    client = run(EngineClient.start(configure, max_pending_segments=200))
+    client = run(EngineClient.start(configure, room=SegmentRoom(200)))
     yield client
     run(client.close())
 
@@ -57,6 +58,6 @@ def engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
 @pytest.fixture
 def own_engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
     """An engine for a test that ends it."""
-    client = run(EngineClient.start(configure, max_pending_segments=8))
+    client = run(EngineClient.start(configure, room=SegmentRoom(8)))
     yield client
     run(client.close())

@@ -13,6 +13,7 @@ from service.labels import MAX_GONE, Served
 from service.telemetry.buckets import COARSEST_SECONDS, FINEST_SECONDS, SECONDS
 from service.telemetry.engine_metrics import START, EngineCollector, EngineFacts
 from service.telemetry.metrics import Metrics
+from service.telemetry.replica_metrics import ReplicaFacts
 
 REASONS: dict[str, ComputeReason] = {"tiny": "processor", "other": "asked_for"}
 READY = Ready(
@@ -234,8 +235,8 @@ def test_what_every_engines_process_takes_is_told_while_there_is_one(
 ) -> None:
     name = "dragoman_engine_process_resident_memory_bytes"
     engines = {
-        START: EngineFacts(is_up=True, process_id=os.getpid()),
-        "small": EngineFacts(is_up=True, process_id=os.getppid()),
+        START: EngineFacts(is_up=True, replicas=(ReplicaFacts(process_id=os.getpid()),)),
+        "small": EngineFacts(is_up=True, replicas=(ReplicaFacts(process_id=os.getppid()),)),
     }
     metrics.watch_engine(
         EngineCollector(
@@ -255,6 +256,48 @@ def test_what_every_engines_process_takes_is_told_while_there_is_one(
     assert [registry.get_sample_value(name, labels) for labels in ({}, small)] == [None, None]
     assert registry.get_sample_value("dragoman_engine_up") == 1
     assert registry.get_sample_value("dragoman_engine_up", small) is None
+
+
+def test_replicas_have_series_of_their_places(
+    metrics: Metrics, registry: CollectorRegistry
+) -> None:
+    replicas = (
+        ReplicaFacts(
+            is_up=True,
+            process_id=os.getpid(),
+            num_pending=3,
+            num_pending_row_steps=90,
+            num_row_steps=1000,
+            step_seconds=2.5,
+        ),
+        ReplicaFacts(),
+    )
+    start = EngineFacts(is_up=True, num_threads=2, replicas=replicas)
+    metrics.watch_engine(
+        EngineCollector(
+            counters=EngineCounters,
+            num_pending=lambda: 3,
+            max_pending=lambda: 9,
+            ready=lambda: None,
+            engines=lambda: {START: start},
+        )
+    )
+    metrics.segments.moved(4)
+
+    def of(name: str) -> list[float | None]:
+        return [registry.get_sample_value(f"dragoman_{name}", {"replica": place}) for place in "01"]
+
+    assert of("replica_up") == [1, 0]
+    assert of("replica_pending_segments") == [3, 0]
+    assert of("replica_pending_row_steps") == [90, 0]
+    assert of("replica_row_steps_total") == [1000, 0]
+    assert of("replica_step_seconds_total") == [2.5, 0]
+    memory = of("engine_process_resident_memory_bytes")
+    assert memory[0] is not None
+    assert memory[1] is None
+    assert registry.get_sample_value("dragoman_engine_up") == 1
+    assert registry.get_sample_value("dragoman_engine_threads") == 2
+    assert registry.get_sample_value("dragoman_moved_segments_total") == 4
 
 
 def test_an_engine_beside_that_of_the_start_has_series_of_its_checkpoint(

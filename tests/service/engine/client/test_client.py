@@ -9,6 +9,7 @@ from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
 from model.errors import InputError
 from service.engine.client import submission
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import QueueFullError, SegmentFailedError
 from service.engine.messages import Finished
@@ -201,7 +202,7 @@ class Heard:
 def test_the_start_is_all_of_it_process_and_imports_included(run, configure):
     async def scenario() -> EngineClient:
         return await EngineClient.start(
-            configure, max_pending_segments=8, clock=itertools.count(step=100.0).__next__
+            configure, room=SegmentRoom(8), clock=itertools.count(step=100.0).__next__
         )
 
     client = run(scenario())
@@ -284,7 +285,7 @@ def test_a_class_that_has_filled_its_part_of_the_queue_leaves_room_for_the_other
 
     async def scenario() -> None:
         async with await EngineClient.start(
-            configure, max_pending_segments=40, reserved_share=0.25
+            configure, room=SegmentRoom(40, reserved_share=0.25)
         ) as engine:
             with stopped(engine):
                 bulk = engine.submit(jobs(30, "bulk"), client=1)

@@ -14,6 +14,7 @@ import uvloop
 
 from service.cores import engine_threads
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentBatch
 from service.engine.errors import EngineUnavailableError
 from support.engine_jobs import (
@@ -63,7 +64,7 @@ async def knock(engine: EngineClient, batches: list[SegmentBatch]) -> None:
 
 def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else(configure):
     async def scenario() -> None:
-        async with await EngineClient.start(configure, max_pending_segments=10_000) as engine:
+        async with await EngineClient.start(configure, room=SegmentRoom(10_000)) as engine:
             await settled(engine)
             process = os.pidfd_open(engine.process_id)
             os.kill(engine.process_id, signal.SIGKILL)
@@ -85,7 +86,7 @@ def test_whatever_the_moment_an_engine_that_dies_is_unavailable_and_nothing_else
 @pytest.mark.parametrize("num_jobs", [0, 4])
 def test_an_engine_that_holds_still_is_given_up_and_killed(configure, num_jobs):
     async def scenario() -> int:
-        client = await EngineClient.start(configure, max_pending_segments=8, hang_seconds=1.0)
+        client = await EngineClient.start(configure, room=SegmentRoom(8), hang_seconds=1.0)
         async with client as engine:
             await settled(engine)
             os.kill(engine.process_id, signal.SIGSTOP)
@@ -107,7 +108,7 @@ def test_an_idle_engine_is_not_given_up(configure):
     often = msgspec.structs.replace(configure, heartbeat_seconds=0.1)
 
     async def scenario() -> None:
-        client = await EngineClient.start(often, max_pending_segments=8, hang_seconds=1.0)
+        client = await EngineClient.start(often, room=SegmentRoom(8), hang_seconds=1.0)
         async with client as engine:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(2.0):
@@ -140,7 +141,7 @@ def test_draining_refuses_newcomers_lets_the_accepted_finish_and_closes_quietly(
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:
-        async with await EngineClient.start(configure, max_pending_segments=8) as engine:
+        async with await EngineClient.start(configure, room=SegmentRoom(8)) as engine:
             with stopped(engine):  # first: eight such segments can be done in no time
                 batch = engine.submit([job(number, max_length=20) for number in range(8)])
                 assert not await engine.drain(timeout_seconds=0.01)
@@ -186,11 +187,12 @@ def test_closing_fails_what_is_pending_and_ends_an_engine_that_does_not_answer(r
 FRONT = """
 import asyncio, sys
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.messages import Configure
 
 async def main():
     configure = Configure(checkpoint_paths=(sys.argv[1],), num_threads=1, device="cpu")
-    engine = await EngineClient.start(configure, max_pending_segments=8)
+    engine = await EngineClient.start(configure, room=SegmentRoom(8))
     assert "torch" not in sys.modules
     print(engine.process_id, flush=True)
     await asyncio.Event().wait()

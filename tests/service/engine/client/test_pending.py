@@ -10,7 +10,8 @@ import pytest
 from model.config import SearchConfig
 from model.errors import InputError
 from model.request import DecodeRequest
-from service.engine.client.pending import PendingSegments
+from service.engine.client.pending import PendingSegments, fail_all
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineUnavailableError, QueueFullError, SegmentFailedError
 from service.engine.messages import Cancelled, Failed, Finished, SegmentTimings
@@ -49,27 +50,26 @@ class Heard:
 
 
 def _with(
-    scenario: Callable[[PendingSegments, Heard], Awaitable[None]],
+    scenario: Callable[[PendingSegments, SegmentRoom, Heard], Awaitable[None]],
     limit: int = 8,
     reserved_share: float = 0.0,
     num_checkpoints: int = 1,
 ) -> None:
     async def run() -> None:
         heard = Heard()
-        pending = PendingSegments(
+        room = SegmentRoom(
             limit,
             reserved_share=reserved_share,
             num_checkpoints=num_checkpoints,
-            observer=heard,
             clock=lambda: 0.0,
         )
-        await scenario(pending, heard)
+        await scenario(PendingSegments(room, observer=heard), room, heard)
 
     asyncio.run(run())
 
 
 def test_the_last_word_answers_a_segment_and_makes_room() -> None:
-    async def scenario(pending: PendingSegments, heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, heard: Heard) -> None:
         answers = pending.add({1: JOB, 2: JOB, 3: JOB})
         answers[3].cancel()
         assert (len(pending), 2 in pending, 4 in pending) == (3, True, False)
@@ -81,13 +81,13 @@ def test_the_last_word_answers_a_segment_and_makes_room() -> None:
             answers[2].result()
         assert heard.words == ["received"] * 3 + ["finished", "failed", "cancelled"]
         await pending.wait_empty()
-        pending.check_room([JOB] * 8)
+        room.check([JOB] * 8)
 
     _with(scenario)
 
 
 def test_a_word_on_a_segment_that_is_not_pending_is_ignored() -> None:
-    async def scenario(pending: PendingSegments, heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, heard: Heard) -> None:
         pending.settle(FINISHED)
         assert (len(pending), heard.words) == (0, [])
 
@@ -95,37 +95,37 @@ def test_a_word_on_a_segment_that_is_not_pending_is_ignored() -> None:
 
 
 def test_a_lost_engine_answers_all_that_is_pending_with_an_error() -> None:
-    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         answers = pending.add({1: JOB, 2: JOB})
         answers[2].cancel()
-        pending.fail_all("the engine is gone")
+        fail_all(pending.take_all().values(), "the engine is gone")
         with pytest.raises(EngineUnavailableError, match="gone"):
             answers[1].result()
         assert answers[2].cancelled()
         await pending.wait_empty()
-        pending.check_room([JOB] * 8)
+        room.check([JOB] * 8)
 
     _with(scenario)
 
 
 def test_what_could_never_be_pending_is_no_question_of_now() -> None:
-    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         with pytest.raises(InputError, match="there are 7 segments; the limit is 6"):
-            pending.check_room([JOB] * 7)
+            room.check([JOB] * 7)
         pending.add(dict.fromkeys(range(4), JOB))
         with pytest.raises(QueueFullError) as caught:
-            pending.check_room([JOB] * 3)
+            room.check([JOB] * 3)
         assert (caught.value.value, caught.value.limit) == (7, 6)
 
     _with(scenario, reserved_share=0.25)
 
 
 def test_a_request_whose_segments_are_not_known_is_let_in_while_some_room_is_left() -> None:
-    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         pending.add(dict.fromkeys(range(95), JOB))
         with pytest.raises(QueueFullError):
-            pending.check_open()
-        pending.check_room([JOB] * 5)
+            room.check_open()
+        room.check([JOB] * 5)
 
     _with(scenario, limit=100)
 
@@ -133,28 +133,28 @@ def test_a_request_whose_segments_are_not_known_is_let_in_while_some_room_is_lef
 def test_a_flood_for_one_checkpoint_leaves_room_to_another() -> None:
     first, second = (replace(JOB, checkpoint=place, priority="bulk") for place in (0, 1))
 
-    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         numbers = count(1)
         pending.add({next(numbers): job for job in [first] * 3 + [JOB] * 3})
         with pytest.raises(QueueFullError) as caught:
-            pending.check_room([first])
+            room.check([first])
         assert (caught.value.value, caught.value.limit) == (7, 6)
         with pytest.raises(QueueFullError):
-            pending.check_open("bulk", checkpoint=0)
-        pending.check_open("bulk", checkpoint=1)
-        pending.check_room([second] * 2)
+            room.check_open("bulk", checkpoint=0)
+        room.check_open("bulk", checkpoint=1)
+        room.check([second] * 2)
         pending.settle(Cancelled(segment_id=1))
-        pending.check_room([first])
-        pending.fail_all("the engine is gone")
-        pending.check_room([first] * 6)
+        room.check([first])
+        fail_all(pending.take_all().values(), "the engine is gone")
+        room.check([first] * 6)
 
     _with(scenario, reserved_share=0.25, num_checkpoints=2)
 
 
 def test_a_checkpoint_alone_has_all_places() -> None:
-    async def scenario(pending: PendingSegments, _heard: Heard) -> None:
+    async def scenario(pending: PendingSegments, room: SegmentRoom, _heard: Heard) -> None:
         bulk = replace(JOB, priority="bulk")
         pending.add({1: bulk, 2: bulk, 3: bulk, 4: bulk, 5: JOB, 6: JOB, 7: JOB})
-        pending.check_room([JOB])
+        room.check([JOB])
 
     _with(scenario, reserved_share=0.25)

@@ -9,6 +9,7 @@ import pytest
 from model.config import SearchConfig
 from model.request import DecodeRequest
 from service.engine.client.client import EngineClient, LossReason
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentJob
 from service.engine.client.supervisor import RestartBudget, Supervisor
 from service.engine.errors import EngineStartError, EngineUnavailableError
@@ -70,7 +71,7 @@ class Watched:
 @pytest.fixture
 def watched(configure) -> Watched:
     async def start() -> EngineClient:
-        return await EngineClient.start(configure, max_pending_segments=8, hang_seconds=1.0)
+        return await EngineClient.start(configure, room=SegmentRoom(8), hang_seconds=1.0)
 
     return Watched(start, max_restarts=2)
 
@@ -124,7 +125,7 @@ def test_an_engine_that_cannot_be_started_again_is_given_up(configure, tmp_path:
     async def start() -> EngineClient:
         if watched.num_starts > 1:
             raise EngineStartError("no")
-        return await EngineClient.start(configure, max_pending_segments=8)
+        return await EngineClient.start(configure, room=SegmentRoom(8))
 
     watched = Watched(start, max_restarts=2)
 
@@ -148,7 +149,7 @@ def test_starts_that_fail_slowly_are_given_up_too(configure):
         if watched.num_starts > 1:
             await asyncio.sleep(0.05)
             raise EngineStartError("no")
-        return await EngineClient.start(configure, max_pending_segments=8)
+        return await EngineClient.start(configure, room=SegmentRoom(8))
 
     watched = Watched(start, max_restarts=3, window_seconds=0.01)
 

@@ -83,7 +83,7 @@ def test_the_first_request_loads_and_the_least_recently_used_leaves_with_its_mem
             assert await _in_memory(client) == {"both", "german"}
             assert served.sample("memory_counted_bytes") == 2 * size
             assert served.sample("engine_up", checkpoint="german") == 1
-            german = served.front._routes.loaded_on_demand["german"].supervisor.process_id
+            german = served.front._routes.loaded_on_demand["german"].pool.replicas[0].process_id
             assert _resident_bytes(german) > 2**20
             assert (await _by(client, "small")).status_code == 200
             assert await _in_memory(client) == {"both", "small"}
@@ -174,8 +174,8 @@ def test_an_engine_that_is_lost_too_often_is_unloaded(folder: Path, size: int) -
         served = Served(folder, memory_budget=2 * size, pinned=("both",), max_restarts=0)
         async with served.client() as client:
             assert (await _by(client, "german")).status_code == 200
-            supervisor = served.front._routes.loaded_on_demand["german"].supervisor
-            supervisor._engine._link.kill()
+            pool = served.front._routes.loaded_on_demand["german"].pool
+            pool.replicas[0].supervisor.engine._link.kill()
             while "german" in await _in_memory(client):  # noqa: ASYNC110  # there is no event
                 await asyncio.sleep(0.01)
             gone = {"checkpoint": "german", "reason": "lost"}

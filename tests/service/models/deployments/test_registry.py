@@ -25,7 +25,7 @@ class Loaded:
     unloaded: tuple[SimpleNamespace, ...] = ()
     on_demand: tuple[SimpleNamespace, ...] = ()
     left_out: frozenset[str] = frozenset()
-    supervisor: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
+    pool: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(is_ready=True))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,9 +48,7 @@ def _deployment(
         FaultyCheckpoint(directory=Path("/new", name), reason=f"/new/{name}/config.json: is gone")
         for name in faulty
     )
-    return cast(
-        "Deployment", Loaded(checkpoints, faults, supervisor=SimpleNamespace(is_ready=is_ready))
-    )
+    return cast("Deployment", Loaded(checkpoints, faults, pool=SimpleNamespace(is_ready=is_ready)))
 
 
 LIMITS = LengthLimits(max_source_length=8, max_target_length=8)

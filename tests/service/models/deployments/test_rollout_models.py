@@ -42,7 +42,7 @@ def test_what_is_unloaded_is_not_served_until_it_is_loaded_again(folder: Path) -
             first = await served.translate(client)
             assert await served.translate(client) == first
             assert served.sample("segment_cache_lookups_total", result="hit") == 1
-            old = served.front._served.supervisor.process_id
+            old = served.front._served.pool.replicas[0].process_id
             status, told = await _change(client, "small", "unload")
             assert (status, told["name"], told["state"]) == (200, "small", "unloaded")
             assert served.sample("segment_cache_bytes") == 0, "a reload has emptied it"
@@ -91,7 +91,7 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(folder: Path) ->
         served = Served(folder, max_requests=4)
         async with served.client() as client:
             await _check_shared_room(served, client)
-            engine = served.front._served.supervisor.process_id
+            engine = served.front._served.pool.replicas[0].process_id
             for name, what, status, code in (
                 ("none", "load", 404, "unknown_model"),
                 ("none", "unload", 404, "unknown_model"),
@@ -100,7 +100,7 @@ def test_a_change_that_cannot_be_is_refused_and_changes_nothing(folder: Path) ->
             ):
                 answer = await _change(client, name, what)
                 assert (answer[0], answer[1]["code"]) == (status, code)
-            assert served.front._served.supervisor.process_id == engine
+            assert served.front._served.pool.replicas[0].process_id == engine
             for name in ("small", "german"):
                 assert (await _change(client, name, "unload"))[0] == 200
             answer = await _change(client, "small", "unload")

@@ -11,6 +11,7 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.request import Hypothesis
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.errors import (
     EngineError,
@@ -49,7 +50,7 @@ def engine(
         max_slots=4,
         log_level="error",
     )
-    engine = runner.run(EngineClient.start(configure, max_pending_segments=30))
+    engine = runner.run(EngineClient.start(configure, room=SegmentRoom(30)))
     yield engine
     runner.run(engine.close())
 

@@ -14,6 +14,7 @@ from model.config import LengthLimits, Sampling
 from model.text.constraints.glossary import Entry, Glossary
 from model.text.pipeline import TextPipeline
 from service.engine.client.client import EngineClient
+from service.engine.client.segment_room import SegmentRoom
 from service.engine.messages import Configure
 from service.errors import RequestError
 from service.models.requests.translation import DoneSegment, TranslatedText, TranslationRequest
@@ -52,7 +53,7 @@ def engine(runner: asyncio.Runner, folder: Path) -> Iterator[EngineClient]:
         max_slots=4,
         log_level="error",
     )
-    engine = runner.run(EngineClient.start(configure, max_pending_segments=30))
+    engine = runner.run(EngineClient.start(configure, room=SegmentRoom(30)))
     yield engine
     runner.run(engine.close())
 

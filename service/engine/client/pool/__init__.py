@@ -1,0 +1,1 @@
+"""Pool of the engines of one deployment, with the interface of one."""

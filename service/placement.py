@@ -1,0 +1,151 @@
+"""Placement of replicas: how many engines, on which processors or device each.
+
+Owns that there are no more than the machine has room for, which is known before anything starts,
+and what "auto" means. Which processors belong together is `model.system.shares`.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from model.errors import ConfigError
+from model.system.cores import PROC, usable_cores
+from model.system.gpu_count import num_gpus
+from model.system.shares import Core, divide, read_cores
+from service.cores import engine_threads
+
+AUTO: Literal["auto"] = "auto"
+
+AUTO_CORES = 1
+"""Cores of each replica where nobody says how many there are."""
+
+FILL_ROWS = 4
+"""Rows up to which one replica is filled before the next gets any, on processors: the most whose
+step takes a quarter longer than that of one sentence at most. A step's time grows with its rows
+there, so that is one sentence (`python -m benchmarks.replicas`, docs/scale.md)."""
+
+FILL_ROWS_ON_DEVICES = 64
+"""The same on GPUs, where a step of few rows costs its launches. It was not measured on several."""
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where one engine runs.
+
+    Attributes:
+        num_threads: Threads of the network.
+        processors: Where they run; None leaves that to the system.
+        visible_device: The one device that it sees; None leaves it all of them.
+    """
+
+    num_threads: int
+    processors: tuple[int, ...] | None = None
+    visible_device: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What is asked of the machine, so that tests can have another one.
+
+    Attributes:
+        cores: Those that may be used.
+        num_usable: Processors' worth of time.
+        num_gpus: Counts devices; asked only where they may be used.
+        environment: Where `CUDA_VISIBLE_DEVICES` may be.
+    """
+
+    cores: tuple[Core, ...]
+    num_usable: int
+    num_gpus: Callable[[], int]
+    environment: Mapping[str, str]
+
+    @classmethod
+    def of_this_process(cls) -> "Machine":
+        """The machine, as this process may use it."""
+        return cls(
+            cores=tuple(read_cores()),
+            num_usable=usable_cores(PROC),
+            num_gpus=num_gpus,
+            environment=os.environ,
+        )
+
+
+def one_engine(num_threads: int | None) -> Placement:
+    """Where an engine runs that is alone: on what the system gives it, and on any device."""
+    return Placement(num_threads=num_threads or engine_threads())
+
+
+def place_replicas(
+    replicas: int | Literal["auto"],
+    *,
+    device: Literal["auto", "cpu", "cuda"],
+    num_threads: int | None,
+    machine: Machine | None = None,
+) -> tuple[Placement, ...]:
+    """Where every replica runs: each on a device of its own, or on its share of the processors.
+
+    Args:
+        replicas: How many there are; "auto" for one a device, or `AUTO_CORES` cores each where
+            there is none.
+        device: What networks run on.
+        num_threads: Threads of each; None for as many as its share has cores.
+        machine: Where they run; None for this one.
+
+    Raises:
+        ConfigError: There are fewer devices or processors.
+    """
+    if replicas == 1:
+        return (one_engine(num_threads),)
+    machine = machine or Machine.of_this_process()
+    num_devices = 0 if device == "cpu" else machine.num_gpus()
+    if num_devices or device == "cuda":
+        return _on_devices(replicas, num_devices, num_threads, machine)
+    num_replicas = _auto(machine) if replicas == AUTO else replicas
+    if num_replicas > machine.num_usable:
+        raise ConfigError(
+            f"replicas is {num_replicas}; {machine.num_usable} processors may be used here, and"
+            " each replica needs one"
+        )
+    if num_replicas == 1:
+        return (one_engine(num_threads),)
+    return tuple(
+        Placement(
+            num_threads=num_threads or share.num_threads,
+            processors=None if (num_threads or 0) > share.num_threads else share.processors,
+        )
+        for share in divide(machine.cores, num_replicas, num_usable=machine.num_usable)
+    )
+
+
+def default_fill_rows(placements: Sequence[Placement]) -> int:
+    """Rows up to which one replica is filled before the next gets any, where nobody says it."""
+    on_devices = any(one.visible_device is not None for one in placements)
+    return FILL_ROWS_ON_DEVICES if on_devices else FILL_ROWS
+
+
+def _on_devices(
+    replicas: int | Literal["auto"], num_devices: int, num_threads: int | None, machine: Machine
+) -> tuple[Placement, ...]:
+    num_replicas = max(num_devices, 1) if replicas == AUTO else replicas
+    if num_replicas == 1:  # whatever is wrong with the device, the engine says it
+        return (one_engine(num_threads),)
+    if num_replicas > num_devices:
+        raise ConfigError(
+            f"replicas is {num_replicas}; {num_devices} GPUs may be used here, and each replica"
+            " needs one"
+        )
+    named = [name.strip() for name in machine.environment.get(_VISIBLE, "").split(",")]
+    names = named if len(named) >= num_replicas else [str(place) for place in range(num_devices)]
+    threads = num_threads or max(1, (machine.num_usable - 1) // num_replicas)
+    return tuple(
+        Placement(num_threads=threads, visible_device=names[place]) for place in range(num_replicas)
+    )
+
+
+def _auto(machine: Machine) -> int:
+    """As many as there are cores for beside the front's."""
+    num_cores = min(machine.num_usable, len(machine.cores))
+    return max(1, (num_cores - 1) // AUTO_CORES)
