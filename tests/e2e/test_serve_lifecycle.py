@@ -62,6 +62,15 @@ def _wait_status(client: httpx.Client, path: str, status: int) -> httpx.Response
     return reply
 
 
+def _wait_engine(server: RunningServer) -> int:
+    """The process of the engine, as soon as it is one and no copy of the front any more."""
+    while True:
+        for engine_id in server.engine_ids():
+            if b"service.engine.worker" in Path(f"/proc/{engine_id}/cmdline").read_bytes():
+                return engine_id
+        time.sleep(POLL_SECONDS)
+
+
 def _log(tmp_path: Path) -> Path:
     return tmp_path / "log.jsonl"
 
@@ -71,6 +80,8 @@ def test_it_listens_at_once_and_is_alive_but_not_ready_while_booting(
 ) -> None:
     with starting_server(served_checkpoint, _log(tmp_path)) as server:
         server.wait_listening()
+        engine = _wait_engine(server)
+        os.kill(engine, signal.SIGSTOP)  # it would be ready before all of this is asked
         with server.client() as client:
             assert client.get("/livez").status_code == 200
             for path in ("/readyz", "/health", "/languages"):
@@ -80,6 +91,7 @@ def test_it_listens_at_once_and_is_alive_but_not_ready_while_booting(
             query = {"q": "a", "source": "en", "target": "zh"}
             reply = client.post("/translate", json=query)
             assert (reply.status_code, reply.json()["code"]) == (503, "booting")
+            os.kill(engine, signal.SIGCONT)
             problem = kernels.find_problem()
             compute_type = "int8" if problem is None else f"float32, slow: {problem}"
             assert server.wait_ready() == (
@@ -112,6 +124,8 @@ def test_sigterm_finishes_what_was_accepted_refuses_the_rest_and_leaves_with_0(
 def test_sigint_while_booting_leaves_with_0(served_checkpoint: Path, tmp_path: Path) -> None:
     with starting_server(served_checkpoint, _log(tmp_path)) as server:
         server.wait_listening()
+        engine = _wait_engine(server)
+        os.kill(engine, signal.SIGSTOP)  # it would be ready before all of this is asked
         with server.client() as client:
             assert client.get("/livez").status_code == 200
         server.signal(signal.SIGINT)

@@ -93,8 +93,8 @@ def watch_spawns(monkeypatch, *, then=None) -> list[EngineLink]:
     spawned: list[EngineLink] = []
     spawn = EngineLink.spawn
 
-    async def watched(*, num_threads: int) -> EngineLink:
-        link = await spawn(num_threads=num_threads)
+    async def watched(*, num_threads: int, visible_device: str | None) -> EngineLink:
+        link = await spawn(num_threads=num_threads, visible_device=visible_device)
         spawned.append(link)
         if then is not None:
             then(link)

@@ -82,7 +82,11 @@ def test_a_package_translates_as_ctranslate2_does_on_its_files(tmp_path: Path) -
     written = [english for english, _ in generated_pairs(100, seed=31)]
     sentences = [one for one in written if not any(map(str.isdigit, one))]  # lost ones are mended
     ours, theirs = translations(checkpoint, sentences), translations_of(root, sentences)
-    ended = [(one, two) for one, two in zip(ours, theirs, strict=True) if one is not None]
+    ended = [
+        (one, two)
+        for one, two in zip(ours, theirs, strict=True)
+        if one is not None and two.isprintable()  # control characters that are made up are mended
+    ]
     assert len(ended) > 40
     assert len(set(ended)) > 20
     assert [one for one, _ in ended] == [two for _, two in ended]
