@@ -141,11 +141,13 @@ def _write_networks(
     models = {}
     if set(benchmarks) - {"families"}:
         models["bundled"] = folder / "bundled"
-        write_models(models["bundled"], checkpoint=BUNDLED)
+        if not models["bundled"].exists():
+            write_models(models["bundled"], checkpoint=BUNDLED)
         for vocabulary in _vocabularies(plan):
             name = str(vocabulary)
             models[name] = folder / name
-            write_models(models[name], vocabulary=vocabulary)
+            if not models[name].exists():
+                write_models(models[name], vocabulary=vocabulary)
     for family in plan.families if "families" in benchmarks else ():
         models[family.shape] = folder / family.shape
         interpreter = marian if family.has_marian else None

@@ -134,6 +134,8 @@ def _bleu_marks(points: Sequence[Result]) -> Iterator[Mark]:
     for point in points:
         if point["workload"] != "text":
             continue
+        if DRAGOMAN_FLOAT32 not in point["rivals"]:
+            continue  # a run with --int8
         found = [point["rivals"][name]["bleu"] for name in (DRAGOMAN_INT8, DRAGOMAN_FLOAT32)]
         scores = [float(bleu["score"]) for bleu in found if bleu is not None]
         difference = abs(scores[0] - scores[1]) if len(scores) == len(found) else None

@@ -5,6 +5,7 @@ pytest.importorskip("psutil", reason="psutil comes with the extra bench")
 from benchmarks.peers.marks import Mark, all_marks, ratio, speedup
 from support.peers_results import (
     DRAGOMAN,
+    FLOAT,
     REFERENCE,
     RIVAL,
     all_results,
@@ -56,6 +57,14 @@ def test_a_line_says_what_was_reached_and_what_was_asked_for() -> None:
     assert str(mark) == "reached     speed: 2.00×, at least 2×"
     mark = Mark(name="p99", value=0.51, target=0.5, is_minimum=False)
     assert str(mark) == "missed      p99: 0.51×, at most 0.5×"
+
+
+def test_a_run_without_float32_has_no_mark_of_what_int8_costs() -> None:
+    result = offline()
+    for point in result["points"]:
+        point["rivals"].pop(FLOAT, None)
+    names = [mark.name for mark in all_marks(all_results() | {"offline": result})]
+    assert not any(name.startswith("BLEU") for name in names)
 
 
 def test_what_was_not_measured_is_not_reached() -> None:

@@ -5,12 +5,16 @@ Owns its shape and the checks of its values. Does not own reading the file
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from model.checkpoint.names import name_problem
 from model.errors import ConfigError, InputError
 from model.text.languages.tags import canonical_tag, primary_language
 from model.train.config.filters import FilterConfig, script_names
 from model.train.config.regularisation import RegularisationConfig
+
+Variant = Literal["lower", "title", "upper", "unpunctuated"]
+"""Forms of a pair; `model.train.data.variants` says what each changes."""
 
 _MIN_COPIES, _MAX_COPIES = 1e-6, 1_000_000
 _MAX_LENGTH = 65_536  # a decoder allocates positions for it
@@ -29,6 +33,7 @@ class CorpusConfig:
         source_file: Another file for the source side, such as a back-translation; like `--output`
             it is looked for from the working folder.
         target_file: Another file for the target side, such as what a teacher translated.
+        variant: Another form of its pairs, as people also type; pairs without one are left out.
     """
 
     name: str
@@ -37,6 +42,7 @@ class CorpusConfig:
     url: str | None = None
     source_file: str | None = None
     target_file: str | None = None
+    variant: Variant | None = None
 
     def __post_init__(self) -> None:
         """Reject an empty name or licence, and a number of copies that cannot be."""
@@ -60,7 +66,8 @@ class CorpusConfig:
     def label(self) -> str:
         """Name that no other corpus of its direction has."""
         files = " + ".join(name for name in (self.source_file, self.target_file) if name)
-        return f"{self.name} with {files}" if files else self.name
+        name = f"{self.name}, {self.variant}" if self.variant else self.name
+        return f"{name} with {files}" if files else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

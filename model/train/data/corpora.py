@@ -31,7 +31,7 @@ from model.train.data.filtering import (
     verdict_on_lengths,
 )
 from model.train.data.languages import LanguageProfiles, LanguageSample, learn_languages
-from model.train.data.parallel import find_text, iterate_lines, iterate_parallel
+from model.train.data.parallel import find_text, iterate_parallel
 from model.train.data.store import (
     StoredPairs,
     StoreWriter,
@@ -39,6 +39,7 @@ from model.train.data.store import (
     ingredients_key,
     open_or_build,
 )
+from model.train.data.variants import NO_FORM, vary
 from model.train.data.vocabulary import EOS_ID, Vocabularies, load_pieces
 from model.train.files import naming_files, write_whole
 from model.train.stopping import LINES_AT_ONCE, ShouldStop, never, until_stopped
@@ -62,6 +63,16 @@ class CorpusFiles:
         """Name in messages."""
         return f"{self.direction.name} {self.corpus.label}"
 
+    def pairs(self, *, may_be_blank: bool) -> Iterator[tuple[str, str]]:
+        """Its pairs in the form that the experiment asks for.
+
+        Raises:
+            DataError: As `iterate_parallel`.
+        """
+        pairs = iterate_parallel(self.source, self.target, may_be_blank=may_be_blank)
+        variant = self.corpus.variant
+        return pairs if variant is None else (vary(variant, *pair) for pair in pairs)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredCorpora:
@@ -77,12 +88,12 @@ class FilteredCorpora:
 
     def lines(self, side: str) -> Iterator[str]:
         """The kept lines of one side ("source" or "target"), corpus after corpus."""
+        place = ("source", "target").index(side)
         for files, verdicts in zip(self.files, self.verdicts, strict=True):
-            path = files.source if side == "source" else files.target
             is_kept = verdicts == Verdict.KEPT
-            for line, is_wanted in zip(iterate_lines(path), is_kept, strict=True):
+            for pair, is_wanted in zip(files.pairs(may_be_blank=True), is_kept, strict=True):
                 if is_wanted:
-                    yield line
+                    yield pair[place]
 
 
 def find_corpora(data: DataConfig, data_folder: Path, places: KeyPlaces) -> tuple[CorpusFiles, ...]:
@@ -279,7 +290,7 @@ def _learn_languages(
 ) -> LanguageProfiles:
     sample = LanguageSample()
     for item in files:
-        pairs = iterate_parallel(item.source, item.target, may_be_blank=data.filters.drop_blank)
+        pairs = item.pairs(may_be_blank=data.filters.drop_blank)
         with places.blame(item.key):
             for source, target in until_stopped(pairs, should_stop):
                 sample.add(item.direction.source, source)
@@ -299,11 +310,14 @@ def _filter_direction(
     hashes: list[NDArray[np.uint64]] = []
     ends = [0]
     for item in files:
-        pairs = iterate_parallel(item.source, item.target, may_be_blank=filters.drop_blank)
+        pairs = item.pairs(may_be_blank=filters.drop_blank)
         lines = until_stopped(pairs, should_stop)
         with places.blame(item.key):
             while chunk := list(islice(lines, LINES_AT_ONCE)):
-                verdicts += line_filter.verdicts(chunk).tobytes()
+                found = line_filter.verdicts(chunk)
+                if item.corpus.variant is not None:
+                    found[[pair == NO_FORM for pair in chunk]] = Verdict.NO_VARIANT
+                verdicts += found.tobytes()
                 if filters.drop_duplicates:
                     hashes.append(np.array([pair_hash(*pair) for pair in chunk], dtype=np.uint64))
         ends.append(len(verdicts))
@@ -333,9 +347,7 @@ def _tokenise(
     final = []
     for item, verdicts in zip(filtered.files, filtered.verdicts, strict=True):
         tag = (pieces[0].piece_to_id(tag_piece(item.direction)),) if data.is_tagged else ()
-        lines = until_stopped(
-            iterate_parallel(item.source, item.target, may_be_blank=True), should_stop
-        )
+        lines = until_stopped(item.pairs(may_be_blank=True), should_stop)
         final.append(_tokenise_corpus(lines, verdicts, data, writer, pieces=pieces, tag=tag))
         writer.reports.append(report_corpus(item.direction.name, item.corpus.label, final[-1]))
     return FilteredCorpora(files=filtered.files, verdicts=tuple(final))

@@ -33,6 +33,7 @@ class Verdict(IntEnum):
     DUPLICATE = 8
     LENGTH = 9
     RATIO = 10
+    NO_VARIANT = 11
 
     @property
     def words(self) -> str:

@@ -81,6 +81,8 @@ def test_a_corpus_with_another_side_has_a_name_of_its_own() -> None:
     taught = replace(TALK, target_file="runs/teacher/talk.zh")
     both = replace(DATA, train=(TALK, taught))
     assert [corpus.label for corpus in both.train] == ["talk", "talk with runs/teacher/talk.zh"]
+    typed = replace(taught, variant="lower")
+    assert typed.label == "talk, lower with runs/teacher/talk.zh"
 
 
 @pytest.mark.parametrize(

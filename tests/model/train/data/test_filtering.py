@@ -36,6 +36,7 @@ def test_verdicts_and_their_words_are_what_stored_text_has() -> None:
         "duplicate": 8,
         "length": 9,
         "ratio": 10,
+        "no variant": 11,
     }
 
 

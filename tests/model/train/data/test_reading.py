@@ -195,6 +195,22 @@ def test_a_corpus_of_which_nothing_is_left_is_named(folder: Path) -> None:
     assert not list((folder / "run").glob("text/*"))
 
 
+def test_a_corpus_can_stand_there_again_in_another_form(folder: Path) -> None:
+    corpora = (TALK, replace(TALK, variant="upper", copies=0.5))
+    experiment = replace(EXPERIMENT, data=replace(DATA, train=corpora))
+    write(folder, "talk", [*PAIRS[:69], ("42", "42")])
+    text = read(folder, experiment)
+    plain, capitals = text.reports
+    assert [plain.name, capitals.name] == ["talk", "talk, upper"]
+    assert (plain.num_kept, capitals.num_kept) == (70, 69)
+    assert capitals.dropped == {"no variant": 1}
+    pieces = load_pieces(text.vocabularies.source_path)
+    sources, _ = text.pairs.rows(list(range(70, 139)), epoch=0, number=0)
+    assert [row.tolist() for row in sources] == [
+        [*pieces.encode(source.upper()), 1] for source, _ in PAIRS[:69]
+    ]
+
+
 def test_the_target_of_a_corpus_can_be_another_file(folder: Path) -> None:
     teacher = folder / "teacher.zh.gz"
     teacher.write_bytes(gzip.compress("".join(f"{pair[1]}！\n" for pair in PAIRS[:70]).encode()))
