@@ -196,13 +196,16 @@ def _memory(result: Result) -> list[str]:
 def _runs(results: Mapping[str, Result]) -> str:
     rows = []
     for name, found in results.items():
+        files = [entry["file"] for entry in found.get("families", [])] or [found["file"]]
         machine = found["machine"]
         versions = machine["versions"]
         units = ", ".join(machine["vector_units"])
         engines = ", ".join(f"{p} {versions[p]}" for p in ("torch", "ctranslate2", "transformers"))
         rows.append(
             [
-                f"[{name}](../benchmarks/results/{found['file']})",
+                ", ".join(
+                    f"[{name}](../benchmarks/results/{file})" for file in dict.fromkeys(files)
+                ),
                 found["started"],
                 f"{machine['processor']}, {machine['num_cores']} cores, {units}",
                 found.get("instruction_set", ""),

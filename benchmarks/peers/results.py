@@ -7,7 +7,7 @@ instruction set alone.
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -60,14 +60,26 @@ def write(result: Mapping[str, object], directory: Path) -> Path:
 
 
 def latest(directory: Path) -> dict[str, Result]:
-    """The latest result of every benchmark that has one, with its file's name as "file"."""
-    found = {}
+    """The latest result of every benchmark that has one, with its file's name as "file".
+
+    Families are measured one by one: each is that of the latest file that has it, which it names.
+    """
+    found: dict[str, Result] = {}
     for benchmark in BENCHMARKS:
-        paths = sorted(directory.glob(f"peers-{benchmark}-*.json"))
-        if paths:
-            content = json.loads(paths[-1].read_text(encoding="utf-8"))
-            found[benchmark] = content | {"file": paths[-1].name}
+        for path in sorted(directory.glob(f"peers-{benchmark}-*.json")):
+            content = json.loads(path.read_text(encoding="utf-8"))
+            before = found.get(benchmark, {})
+            found[benchmark] = content | {"file": path.name}
+            if "families" in content:
+                found[benchmark]["families"] = _joined(before.get("families", []), content, path)
     return found
+
+
+def _joined(before: Sequence[Result], content: Result, path: Path) -> list[Result]:
+    by_family = {entry["family"]: entry for entry in before}
+    for entry in content["families"]:
+        by_family[entry["family"]] = entry | {"file": path.name}
+    return list(by_family.values())
 
 
 def held(directory: Path, benchmark: str = "offline") -> dict[str, Result]:

@@ -22,6 +22,27 @@ def test_a_run_held_to_an_instruction_set_says_so_and_is_never_the_latest(tmp_pa
     assert latest["file"] == "peers-offline-20260102-030405.json"
 
 
+def test_a_family_that_was_measured_alone_takes_its_own_place_among_the_others(
+    tmp_path: Path,
+) -> None:
+    def write(time: str, speeds: dict[str, float]) -> str:
+        measured = [
+            {"family": family, "points": [{"speed": speed}]} for family, speed in speeds.items()
+        ]
+        started = {"started": f"2026-01-02T{time}+00:00", "families": measured}
+        header = results.header("families", is_quick=True, num_threads=1)
+        return results.write(header | started, tmp_path).name
+
+    both = write("03:00:00", {"student": 1.0, "t5-base": 2.0})
+    one = write("04:00:00", {"t5-base": 3.0})
+    latest = results.latest(tmp_path)["families"]
+    assert latest["file"] == one
+    assert latest["families"] == [
+        {"family": "student", "points": [{"speed": 1.0}], "file": both},
+        {"family": "t5-base", "points": [{"speed": 3.0}], "file": one},
+    ]
+
+
 def test_both_sides_are_held_to_the_same() -> None:
     assert isa.environment(None) == {}
     assert isa.environment("avx2") == {
