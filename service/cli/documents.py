@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from model.documents.document import Document
 from model.documents.formats import KINDS, kind_of, open_document
-from model.documents.limits import DocumentLimits
+from model.documents.notation.document import Document
+from model.documents.notation.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
 from service.cli.line_input import Input, opened_bytes
 from service.cli.line_output import LineOutput, Make

@@ -52,7 +52,7 @@ from service.cli.signals import leaving_at_once
 
 if TYPE_CHECKING:
     from model.config import SearchConfig
-    from model.documents.document import Document
+    from model.documents.notation.document import Document
     from model.offline.translator import Translator
     from model.text.drafts.segments import Translation
 

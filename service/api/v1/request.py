@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from model.checkpoint.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from service.api.checks import MAX_ALTERNATIVES, MAX_TAG_NAMES, check_number, search_beam
 from service.api.languages import NO_ALIASES, ChosenRoute, choose_route
 from service.api.v1.control import ControlFields, Text, clean

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from model.config import Sampling, SearchConfig, StoppingRule
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from model.request import Hypothesis
 from model.text.constraints.control import Control
 from model.text.constraints.glossary import Glossary

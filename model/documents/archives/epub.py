@@ -1,22 +1,22 @@
 """EPUB: the pages that the package lists, read as HTML is, its table of contents and its title.
 
 Owns where these are. Pages are XML, so Expat finds their tags; which of them are inside a sentence
-is what HTML says (`model.documents.html`).
+is what HTML says (`model.documents.markup.html`).
 """
 
 import posixpath
 from collections.abc import Iterator
 from urllib.parse import unquote
 
-from model.documents.archive import Archive, archived_document
-from model.documents.document import Document, DocumentOptions
-from model.documents.html import read_page
-from model.documents.html_elements import BLOCK_ELEMENTS, VOID_ELEMENTS
-from model.documents.html_events import Event as PageEvent
-from model.documents.limits import DocumentLimits
-from model.documents.template import Template, TemplateBuilder
-from model.documents.xml import Role, read_xml
-from model.documents.xml_events import Event, xml_events
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.html import read_page
+from model.documents.markup.html_elements import BLOCK_ELEMENTS, VOID_ELEMENTS
+from model.documents.markup.html_events import Event as PageEvent
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
 from model.errors import DocumentError
 
 _CONTAINER = "META-INF/container.xml"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from model.documents.document import Document
 from model.documents.formats import KINDS, kind_of, media_type, open_document
+from model.documents.notation.document import Document
 from model.errors import DocumentError, InputError
 
 

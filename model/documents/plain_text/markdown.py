@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded
-from model.documents.limits import DocumentLimits
-from model.documents.template import Piece, TemplateBuilder
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Piece, TemplateBuilder
 from model.errors import DocumentError
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.documents.archive import Archive, archived_document
-from model.documents.assembly import Assembler, Token
-from model.documents.document import Document, DocumentOptions
-from model.documents.limits import DocumentLimits
-from model.documents.template import Template, TemplateBuilder
-from model.documents.xml_events import Event, xml_events
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.assembly import Assembler, Token
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
 from model.errors import DocumentError
 
 _COLUMN_PART = re.compile(r"xl/tables/table\d+\.xml")

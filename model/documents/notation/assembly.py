@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from model.documents.template import CodeTable, Escape, Piece, TemplateBuilder
+from model.documents.notation.template import CodeTable, Escape, Piece, TemplateBuilder
 from model.text.marks.inline_codes import ANY_CODE, outer_edges
 
 TokenKind = Literal["text", "border", "opening", "closing", "lone", "word"]

@@ -8,12 +8,12 @@ borders. The caller may say otherwise by name. `translate="no"` is honoured.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from model.documents.assembly import Assembler, Token, TokenKind
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded_markup
-from model.documents.limits import DocumentLimits
-from model.documents.template import Template, TemplateBuilder
-from model.documents.xml_events import Event, xml_events
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.assembly import Assembler, Token, TokenKind
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
 
 Role = Literal["border", "prose", "inline", "word", "lone", "skipped"]
 """What no sentence goes across; the same, with text in it; what is inside a sentence; what is

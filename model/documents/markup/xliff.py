@@ -6,12 +6,12 @@ in their order. Units and spans that are not to be translated stay, as do propos
 
 from collections.abc import Iterator, Sequence
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded_markup
-from model.documents.limits import DocumentLimits
-from model.documents.template import TemplateBuilder
-from model.documents.xml import Role, read_xml
-from model.documents.xml_events import Event, xml_events
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import TemplateBuilder
 from model.errors import DocumentError
 
 # Their content is code of the document that the file was made of.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from model.documents.limits import DocumentLimits
+from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError, InputError
 from model.text.marks.inline_codes import (
     ANY_CODE,

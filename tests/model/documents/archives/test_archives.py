@@ -5,9 +5,9 @@ import zipfile
 
 import pytest
 
-from model.documents.document import Document
 from model.documents.formats import open_document
-from model.documents.limits import DocumentLimits
+from model.documents.notation.document import Document
+from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from model.text.marks.inline_codes import without_codes
 from support.made_documents import A, archive, docx, epub, members_of, odt, pptx, xlsx

@@ -8,11 +8,11 @@ import pytest
 
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
-from model.documents.document import DocumentOptions
 from model.documents.formats import open_document
-from model.documents.html import html_template
-from model.documents.html_events import Event, page_events
-from model.documents.limits import DocumentLimits
+from model.documents.markup.html import html_template
+from model.documents.markup.html_events import Event, page_events
+from model.documents.notation.document import DocumentOptions
+from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError, InputError
 from model.text.marks.inline_codes import class_of, without_codes
 from model.text.pipeline import TextPipeline

@@ -3,19 +3,16 @@
 Owns that choice. Inline tags become inline codes, which the text path places by alignment; what
 ends a sentence stays where it is; what is not for people (code, scripts, styles, comments) or not
 to be translated (`translate="no"`, the class `notranslate`, elements that the caller names) is
-copied. Where tags begin and end is `model.documents.html_events`. White space inside a sentence is
-folded, as it is on a screen, except in `pre`. Inside of what is not to be translated nothing is,
-`translate="yes"` or not.
+copied. Where tags begin and end is `model.documents.markup.html_events`. White space inside a
+sentence is folded, as it is on a screen, except in `pre`. Inside of what is not to be translated
+nothing is, `translate="yes"` or not.
 """
 
 import html
 import re
 from collections.abc import Iterable, Iterator
 
-from model.documents.assembly import Assembler, Token, TokenKind, reference_escape
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded_markup
-from model.documents.html_elements import (
+from model.documents.markup.html_elements import (
     BLOCK_ELEMENTS,
     BUTTON_TYPES,
     KEPT_SPACE_ELEMENTS,
@@ -25,9 +22,12 @@ from model.documents.html_elements import (
     UNTOUCHED_ELEMENTS,
     VOID_ELEMENTS,
 )
-from model.documents.html_events import Event, page_events
-from model.documents.limits import DocumentLimits
-from model.documents.template import Escape, Piece, Template, TemplateBuilder
+from model.documents.markup.html_events import Event, page_events
+from model.documents.notation.assembly import Assembler, Token, TokenKind, reference_escape
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Escape, Piece, Template, TemplateBuilder
 from model.text.marks.inline_codes import ANY_CODE
 
 _TAG = re.compile(r"<[^<>]*+>")

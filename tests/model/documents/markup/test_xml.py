@@ -1,10 +1,10 @@
 import pytest
 
-from model.documents.document import DocumentOptions
 from model.documents.formats import open_document
-from model.documents.limits import DocumentLimits
-from model.documents.xml import xml_template
-from model.documents.xml_events import xml_events
+from model.documents.markup.xml import xml_template
+from model.documents.markup.xml_events import xml_events
+from model.documents.notation.document import DocumentOptions
+from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from model.text.marks.inline_codes import without_codes
 

@@ -7,12 +7,12 @@ cell of a workbook shows of a formula, a number or a date: programs write that a
 
 from collections.abc import Iterator, Sequence
 
-from model.documents.archive import Archive, archived_document
-from model.documents.document import Document, DocumentOptions
-from model.documents.limits import DocumentLimits
-from model.documents.template import Template, TemplateBuilder
-from model.documents.xml import Role, read_xml
-from model.documents.xml_events import Event, xml_events
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
 from model.errors import DocumentError
 
 _PARTS = ("content.xml", "styles.xml")

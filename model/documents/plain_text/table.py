@@ -9,10 +9,10 @@ import io
 import re
 from collections.abc import Iterator
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded
-from model.documents.limits import DocumentLimits
-from model.documents.template import Escape, TemplateBuilder
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Escape, TemplateBuilder
 from model.errors import DocumentError
 
 _SEPARATORS = ",;\t|"

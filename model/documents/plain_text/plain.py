@@ -3,10 +3,10 @@
 Owns nothing else. What stands in a line and is no language, the text path finds by itself.
 """
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded
-from model.documents.limits import DocumentLimits
-from model.documents.template import TemplateBuilder
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import TemplateBuilder
 
 
 def open_plain(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:

@@ -1,6 +1,6 @@
 """Elements and attributes of HTML: which end a sentence, which are inside one, which are no text.
 
-Owns these lists and nothing else; how a page is read with them is `model.documents.html`. An
+Owns these lists and nothing else; how a page is read with them is `model.documents.markup.html`. An
 element that is in no list, such as a custom one, is inline, as it is in a browser.
 """
 

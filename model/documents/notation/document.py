@@ -7,7 +7,7 @@ Owns the type and the options. How a format is read is its own file's; which fil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from model.documents.template import Template
+from model.documents.notation.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

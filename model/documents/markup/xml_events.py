@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Literal
 from xml.parsers.expat import ErrorString, ExpatError, ParserCreate
 
-from model.documents.limits import DocumentLimits, check_events
+from model.documents.notation.limits import DocumentLimits, check_events
 from model.errors import DocumentError
 
 EventKind = Literal["start", "end", "text", "comment", "other"]

@@ -12,10 +12,10 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from model.documents.document import Document
-from model.documents.encoding import Encoded, decoded_markup
-from model.documents.limits import DocumentLimits, check_read
-from model.documents.template import Template, check_number
+from model.documents.notation.document import Document
+from model.documents.notation.encoding import Encoded, decoded_markup
+from model.documents.notation.limits import DocumentLimits, check_read
+from model.documents.notation.template import Template, check_number
 from model.errors import DocumentError, shown
 
 _COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")

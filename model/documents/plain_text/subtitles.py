@@ -8,10 +8,10 @@ is one text a line. Tags inside a cue are marks, which the text path carries by 
 import re
 from collections.abc import Callable, Iterator
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded
-from model.documents.limits import DocumentLimits
-from model.documents.template import Piece, TemplateBuilder
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Piece, TemplateBuilder
 from model.errors import DocumentError
 
 _TIMING = re.compile(

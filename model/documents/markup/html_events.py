@@ -1,7 +1,7 @@
 """Events of an HTML page with their places: what Python's HTML parser finds, and where.
 
 Owns the way from a page to events that, one after another, are the whole page: nothing of it is
-lost or written anew. What of it is translated is `model.documents.html`.
+lost or written anew. What of it is translated is `model.documents.markup.html`.
 
 A stretch is text only if a browser could not read a tag in it. Whatever the parser takes for text
 although it has `<` before a letter, `/`, `!` or `?` (a tag that never ends, a declaration of no
@@ -16,8 +16,8 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Literal
 
-from model.documents.html_elements import RAW_ELEMENTS
-from model.documents.limits import DocumentLimits, check_events
+from model.documents.markup.html_elements import RAW_ELEMENTS
+from model.documents.notation.limits import DocumentLimits, check_events
 
 EventKind = Literal["start", "end", "empty", "text", "comment", "other"]
 

@@ -7,10 +7,10 @@ is not JSON is refused, and strings are found in one that is.
 import json
 import re
 
-from model.documents.document import Document, DocumentOptions, document_of
-from model.documents.encoding import decoded
-from model.documents.limits import DocumentLimits
-from model.documents.template import Escape, TemplateBuilder
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Escape, TemplateBuilder
 from model.errors import DocumentError
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
