@@ -204,8 +204,8 @@ def _method(
     arguments: argparse.Namespace, direction: Direction, search: SearchConfig, control: Control
 ) -> "Method":
     """How texts are translated; the arithmetic is chosen here, for all workers."""
-    from model.checkpoint.checksums import fingerprint, unreplaced
-    from model.checkpoint.config_file import read_manifest
+    from model.checkpoint.description.config_file import read_manifest
+    from model.checkpoint.files.checksums import fingerprint, unreplaced
     from model.loading import automatic_compute_type
     from model.offline.bulk.task import Method
     from model.system.devices import resolve_device

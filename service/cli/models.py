@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.errors import CheckpointError, ConfigError, DragomanError, InputError
 from model.system.paths import exists

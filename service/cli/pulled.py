@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from model.checkpoint.description.strict_json import format_json, parse_json
 from model.checkpoint.manifest import CONFIG_FILE
-from model.checkpoint.strict_json import format_json, parse_json
 from model.errors import ConfigError
 from model.exchange.registry.cache import Cache, locked, write_whole
 from model.exchange.registry.listing import path_problem

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     from tqdm import tqdm
 
-    from model.checkpoint.config_file import read_manifest
+    from model.checkpoint.description.config_file import read_manifest
     from model.checkpoint.shortlist import add_shortlist
     from model.checkpoint.tokenizer import load_tokenizer
     from model.train.data.parallel import iterate_parallel

@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
 
-        from model.checkpoint.checksums import fingerprint, unreplaced
+        from model.checkpoint.files.checksums import fingerprint, unreplaced
         from model.loading import load_for_decoding
         from model.offline.opening import opened_translator
         from model.system.devices import resolve_device

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.weights import load_checkpoint
 from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError

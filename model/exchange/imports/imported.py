@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor
 
 from model.checkpoint.manifest import Licence
-from model.checkpoint.safetensors_file import QuantisedRows
+from model.checkpoint.tensors.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.shortlist import Shortlist

@@ -7,7 +7,7 @@ asked is told. Does not own what a document says.
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model.checkpoint.strict_json import parse_json
+from model.checkpoint.description.strict_json import parse_json
 from model.errors import ConfigError, RegistryError, UnreachableError
 from model.exchange.registry.cache import Cache, write_whole
 from model.exchange.registry.retries import PassingError, Retries, check_status

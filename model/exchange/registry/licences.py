@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from types import MappingProxyType
 
-from model.checkpoint.strict_json import format_json, parse_json
+from model.checkpoint.description.strict_json import format_json, parse_json
 from model.errors import ConfigError
 from model.exchange.registry.cache import write_whole
 from model.system.paths import is_file

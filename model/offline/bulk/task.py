@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.checksums import fingerprint, unreplaced
+from model.checkpoint.files.checksums import fingerprint, unreplaced
 from model.config import ComputeType, SearchConfig
 from model.errors import CheckpointError
 from model.loading import load_for_decoding

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from model.checkpoint.names import MAX_NAME_CHARACTERS
+from model.checkpoint.description.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
 from model.documents.notation.document import DocumentOptions
 from service.api.checks import MAX_ALTERNATIVES, MAX_TAG_NAMES, check_number, search_beam

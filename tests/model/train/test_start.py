@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ConfigError, DataError, TrainingError
 from model.train.config.experiment import read_placed_experiment

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports import formats
 from service.cli.convert import print_error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from service.cli.main import main
 from service.models.checkpoints.discovery import load_checkpoints
 from support.made_imports import MadeImporter, write_made_model

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DataError

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from model.checkpoint.description.strict_json import format_json
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, SpecialTokens
 from model.honoured import HonouredFields

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.language_tokens import (

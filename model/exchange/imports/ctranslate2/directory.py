@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.ctranslate2.file import VariableFile
 from model.system.paths import is_file

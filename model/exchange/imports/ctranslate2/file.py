@@ -23,7 +23,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from model.checkpoint.consistency import MAX_DIMENSIONS, MAX_TENSORS
+from model.checkpoint.description.consistency import MAX_DIMENSIONS, MAX_TENSORS
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.imported import QuantisedRows
 from model.system.paths import is_file

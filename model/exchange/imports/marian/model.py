@@ -7,8 +7,8 @@ Owns what all releases of Marian models have in common, once somebody has said w
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.manifest import Licence
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError, ForeignModelError

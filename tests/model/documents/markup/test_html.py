@@ -6,7 +6,7 @@ from pathlib import Path
 import lxml.html
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.documents.formats import open_document
 from model.documents.markup.html import html_template

@@ -3,8 +3,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from model.checkpoint.int8_rows import MIN_SCALE
-from model.checkpoint.quantisation import dequantise_rows, quantise_rows
+from model.checkpoint.tensors.int8_rows import MIN_SCALE
+from model.checkpoint.tensors.quantisation import dequantise_rows, quantise_rows
 
 
 def weights(shape: tuple[int, ...], *, seed: int = 0, spread: float = 1.0) -> Tensor:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.checkpoint.shapes import tensor_problems, tensor_shapes
+from model.checkpoint.tensors.shapes import tensor_problems, tensor_shapes
 from model.config import ModelConfig
 from model.nn.transformer import Transformer
 

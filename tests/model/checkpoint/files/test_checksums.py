@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.checksums import (
+from model.checkpoint.files.checksums import (
     CHECKSUMS_FILE,
     fingerprint,
     format_checksums,

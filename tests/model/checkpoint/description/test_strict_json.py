@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checkpoint.strict_json import format_json, parse_json
+from model.checkpoint.description.strict_json import format_json, parse_json
 from model.errors import ConfigError
 
 JSON = st.recursive(

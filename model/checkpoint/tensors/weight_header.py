@@ -1,7 +1,7 @@
 """Header of a weight file: its types and shapes, checked against the manifest.
 
 Owns how safetensors spells types, and the check of model.safetensors before a tensor is read;
-`model.checkpoint.stored` and `model.checkpoint.mapped` read them. Imports no torch.
+`model.checkpoint.tensors.stored` and `model.checkpoint.tensors.mapped` read them. Imports no torch.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from model.checkpoint.files.verification import MAX_HEADER_BYTES
 from model.checkpoint.manifest import (
     CONFIG_FILE,
     SCALE_SUFFIX,
@@ -17,8 +18,7 @@ from model.checkpoint.manifest import (
     TensorEntry,
     TensorType,
 )
-from model.checkpoint.shapes import differences, tensor_problems
-from model.checkpoint.verification import MAX_HEADER_BYTES
+from model.checkpoint.tensors.shapes import differences, tensor_problems
 from model.errors import CheckpointError
 from model.system.paths import utf8_name
 

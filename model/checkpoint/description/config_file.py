@@ -1,9 +1,9 @@
 """config.json: read, checked and written.
 
 Owns the file, in every schema that there has been. It does not own the description's types
-(`model.checkpoint.manifest`), the schemas' keys (`model.checkpoint.migrations`), the checks between
-the parts (`model.checkpoint.consistency`) or the other files (`model.checkpoint.verification`).
-Imports no torch.
+(`model.checkpoint.manifest`), the schemas' keys (`model.checkpoint.description.migrations`), the
+checks between the parts (`model.checkpoint.description.consistency`) or the other files
+(`model.checkpoint.files.verification`). Imports no torch.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from model.checkpoint.checksums import read_limited, read_listing, verify_files
-from model.checkpoint.consistency import language_problems, manifest_problems
-from model.checkpoint.manifest import CONFIG_FILE, Manifest
-from model.checkpoint.migrations import (
+from model.checkpoint.description.consistency import language_problems, manifest_problems
+from model.checkpoint.description.migrations import (
     NEWEST_SCHEMA,
     SCHEMA_1_KEYS,
     JsonObject,
     key_problems,
     migrate,
 )
-from model.checkpoint.strict_json import format_json, parse_json
-from model.checkpoint.verification import verify_parts
+from model.checkpoint.description.strict_json import format_json, parse_json
+from model.checkpoint.files.checksums import read_limited, read_listing, verify_files
+from model.checkpoint.files.verification import verify_parts
+from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.conversion import ConversionError, Problem, convert, is_default
 from model.errors import CheckpointError, ConfigError, shown
 from model.system.paths import is_folder

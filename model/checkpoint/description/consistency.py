@@ -1,15 +1,15 @@
 """The checks between the parts of a checkpoint's description, and the sizes that are read at all.
 
 Owns what contradicts what, and the limits beyond which nothing is built. It does not own the
-types (`model.checkpoint.manifest`), nor the files (`model.checkpoint.verification`).
+types (`model.checkpoint.manifest`), nor the files (`model.checkpoint.files.verification`).
 """
 
 from collections import Counter
 from dataclasses import asdict
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.description.names import name_problem
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX, Manifest, ShortlistEntry
-from model.checkpoint.names import name_problem
 from model.config import ModelConfig, SpecialTokens
 from model.errors import InputError, shown
 from model.text.languages.tags import LanguagePair, canonical_tag

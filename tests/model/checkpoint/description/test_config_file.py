@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.config_file import format_manifest, parse_config, read_manifest
+from model.checkpoint.description.config_file import format_manifest, parse_config, read_manifest
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Licence, Manifest, TensorEntry
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.errors import CheckpointError, ConfigError

@@ -6,10 +6,10 @@ import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from model.checkpoint import safetensors_file
 from model.checkpoint.manifest import TensorEntry
-from model.checkpoint.quantisation import dequantise_rows, quantise_rows
-from model.checkpoint.safetensors_file import (
+from model.checkpoint.tensors import safetensors_file
+from model.checkpoint.tensors.quantisation import dequantise_rows, quantise_rows
+from model.checkpoint.tensors.safetensors_file import (
     QuantisedRows,
     file_layout,
     opened_weight_file,

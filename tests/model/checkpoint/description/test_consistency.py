@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.config_file import format_manifest, read_manifest
+from model.checkpoint.description.config_file import format_manifest, read_manifest
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CONFIG_FILE, CheckpointFiles, Manifest, TensorEntry
 from model.config import LengthLimits
 from model.errors import ConfigError

@@ -3,7 +3,8 @@
 Owns the arithmetic only. w ≈ q · s with q in [-127, 127] and one scale s per row (first
 dimension). The scales that are made here have 16 significant bits, so q · s (7 + 16 bits) is exact
 in float32; hence quantising a dequantised matrix gives the same bytes again. The error of a weight
-is at most s / 2 ≤ max|row| / 253.99. Tensors are `model.checkpoint.quantisation`. Imports no torch.
+is at most s / 2 ≤ max|row| / 253.99. Tensors are `model.checkpoint.tensors.quantisation`. Imports
+no torch.
 """
 
 import numpy as np

@@ -8,16 +8,26 @@ from typing import Any
 
 import pytest
 
-from model.checkpoint.config_file import format_config, format_manifest, parse_config, read_manifest
+from model.checkpoint.description.config_file import (
+    format_config,
+    format_manifest,
+    parse_config,
+    read_manifest,
+)
+from model.checkpoint.description.migrations import (
+    NEWEST_SCHEMA,
+    SCHEMA_1_KEYS,
+    key_problems,
+    migrate,
+)
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
-from model.checkpoint.migrations import NEWEST_SCHEMA, SCHEMA_1_KEYS, key_problems, migrate
 from model.config import ModelConfig
 from model.conversion import ConversionError
 from support.tiny_checkpoint import write_tiny_checkpoint
 
 Json = dict[str, Any]
 
-BUNDLED = sorted((Path(__file__).parents[3] / "checkpoints").iterdir())
+BUNDLED = sorted((Path(__file__).parents[4] / "checkpoints").iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Symmetric int8 quantisation of tensors, row by row.
 
 Owns tensors of any float type and any device, some rows at a time. The arithmetic is
-`model.checkpoint.int8_rows`, on the CPU.
+`model.checkpoint.tensors.int8_rows`, on the CPU.
 
 Scales of other programs may have all 24 bits, and rows that do not reach 127 (Marian has one scale
 for a whole matrix). Such rows are dequantised with one rounding, as those programs do it; quantised
@@ -11,7 +11,7 @@ again they are other rows, so whoever wants them exactly takes them as they are 
 import torch
 from torch import Tensor
 
-from model.checkpoint.int8_rows import int8_rows
+from model.checkpoint.tensors.int8_rows import int8_rows
 
 _BLOCK = 2**22
 """Numbers that are widened together: a table of 256,000 rows is never in memory as floats."""

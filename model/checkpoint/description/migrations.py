@@ -2,7 +2,7 @@
 
 Owns the version numbers, the keys that every file of a schema has, and one pure function from each
 older schema to the next. It does not own the types (`model.checkpoint.manifest`), which describe
-the newest schema only, or the file (`model.checkpoint.config_file`).
+the newest schema only, or the file (`model.checkpoint.description.config_file`).
 
 Schema 1 is closed: it has exactly the keys below, all of them in every file. Schema 2 has the same
 and, besides, fields with defaults that may be left out: a field of a dataclass of the manifest that

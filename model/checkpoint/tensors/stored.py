@@ -1,7 +1,7 @@
 """An open weight file: its tensors read one by one, as floats.
 
-Its header is checked by `model.checkpoint.weight_header`; int8 rows as they are stored are
-`model.checkpoint.mapped`. Nothing is ever unpickled.
+Its header is checked by `model.checkpoint.tensors.weight_header`; int8 rows as they are stored are
+`model.checkpoint.tensors.mapped`. Nothing is ever unpickled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,8 @@ from safetensors import safe_open
 from torch import Tensor
 
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
-from model.checkpoint.quantisation import dequantise_rows
-from model.checkpoint.weight_header import checked_weights, header_layout
+from model.checkpoint.tensors.quantisation import dequantise_rows
+from model.checkpoint.tensors.weight_header import checked_weights, header_layout
 from model.errors import CheckpointError
 from model.system.paths import utf8_name
 

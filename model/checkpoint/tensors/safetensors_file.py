@@ -2,7 +2,8 @@
 
 Owns the bytes of model.safetensors (the format of the safetensors library: a little-endian u64, the
 length of a JSON header; the header; the tensors) and the quantisation of what goes in. Reading is
-`model.checkpoint.stored`. A network is never in memory as a whole, nor is a copy of a large tensor.
+`model.checkpoint.tensors.stored`. A network is never in memory as a whole, nor is a copy of a large
+tensor.
 """
 
 import json
@@ -17,8 +18,8 @@ import torch
 from torch import Tensor
 
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry, TensorType
-from model.checkpoint.quantisation import quantise_rows
-from model.checkpoint.weight_header import HEADER_TYPES
+from model.checkpoint.tensors.quantisation import quantise_rows
+from model.checkpoint.tensors.weight_header import HEADER_TYPES
 from model.errors import ConfigError
 
 TYPE_NAMES: Mapping[torch.dtype, TensorType] = {

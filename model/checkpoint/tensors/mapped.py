@@ -1,7 +1,7 @@
 """Tensors of a weight file as arrays, mapped one at a time: stored int8 rows, or floats.
 
 Owns the reading of model.safetensors for the packing of weights. Floats for a network of `model.nn`
-are `model.checkpoint.stored`. Imports no torch.
+are `model.checkpoint.tensors.stored`. Imports no torch.
 """
 
 import json
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from model.checkpoint.int8_rows import MAX_QUANTUM, Floats, Quanta, int8_rows
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
-from model.checkpoint.weight_header import checked_weights
+from model.checkpoint.tensors.int8_rows import MAX_QUANTUM, Floats, Quanta, int8_rows
+from model.checkpoint.tensors.weight_header import checked_weights
 from model.errors import CheckpointError
 
 _LENGTH_BYTES = 8

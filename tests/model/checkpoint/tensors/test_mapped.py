@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import SCALE_SUFFIX, TensorEntry
-from model.checkpoint.mapped import mapped_weights
-from model.checkpoint.quantisation import quantise_rows
-from model.checkpoint.safetensors_file import TYPE_NAMES
+from model.checkpoint.tensors.mapped import mapped_weights
+from model.checkpoint.tensors.quantisation import quantise_rows
+from model.checkpoint.tensors.safetensors_file import TYPE_NAMES
 from model.checkpoint.weights import load_checkpoint
 from model.errors import CheckpointError
 from support.damaged_checkpoints import WEIGHTS_FILE, list_anew

@@ -1,6 +1,6 @@
 """Verification of a checkpoint's files: their sizes against config.json, then their checksums.
 
-Owns how large each can be. The comparison itself is `model.checkpoint.checksums`.
+Owns how large each can be. The comparison itself is `model.checkpoint.files.checksums`.
 """
 
 import math
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from model.checkpoint.checksums import verify_files
+from model.checkpoint.files.checksums import verify_files
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
 from model.errors import CheckpointError
 from model.system.host_memory import gibibytes, host_limit
