@@ -1,0 +1,1 @@
+"""What commands read and write: lines, files, standard streams."""
