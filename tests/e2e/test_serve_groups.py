@@ -4,23 +4,13 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from support.running_server import POLL_SECONDS, RunningServer, running_server, starting_server
+from support.server_load import SLOW, accepted_work
 
-# One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
-SLOW = {
-    "DRAGOMAN_MAX_SLOTS": "1",
-    "DRAGOMAN_MAX_ROWS": "16",
-    "DRAGOMAN_COMPUTE_TYPE": "float32",
-}
-TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(10)]
 NUM_CLIENTS = 2
 
 
@@ -32,28 +22,12 @@ def _signal_all(server: RunningServer, number: signal.Signals) -> None:
         os.kill(engine, number)
 
 
-def _translate(server: RunningServer) -> httpx.Response:
-    body = {"texts": TEXTS, "target": "zh-Hans", "beam_size": 8}
-    with server.client() as client:
-        return client.post("/v1/translate", json=body)
-
-
-@contextmanager
-def _work(server: RunningServer) -> Iterator[list[Future[httpx.Response]]]:
-    """Clients whose segments are all accepted, and not all answered."""
-    with ThreadPoolExecutor(NUM_CLIENTS) as threads:
-        replies = [threads.submit(_translate, server) for _ in range(NUM_CLIENTS)]
-        while server.metrics()["dragoman_received_segments_total"] < NUM_CLIENTS * len(TEXTS):
-            time.sleep(POLL_SECONDS)
-        yield replies
-
-
 def test_sigterm_to_all_processes_finishes_what_was_accepted_and_leaves_with_0(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log.jsonl"
     with running_server(served_checkpoint, log, **SLOW) as server:
-        with _work(server) as replies:
+        with accepted_work(server, NUM_CLIENTS) as replies:
             _signal_all(server, signal.SIGTERM)
             assert not all(reply.done() for reply in replies)
         assert [reply.result().status_code for reply in replies] == [200] * NUM_CLIENTS
@@ -66,7 +40,7 @@ def test_sighup_to_all_processes_is_a_reload_and_loses_nothing(
 ) -> None:
     log = tmp_path / "log.jsonl"
     with running_server(served_checkpoint, log, **SLOW) as server:
-        with _work(server) as replies:
+        with accepted_work(server, NUM_CLIENTS) as replies:
             _signal_all(server, signal.SIGHUP)
         assert [reply.result().status_code for reply in replies] == [200] * NUM_CLIENTS
         while '"event": "reloaded"' not in log.read_text():
@@ -98,7 +72,7 @@ def test_a_server_that_is_killed_leaves_no_engine_whoever_was_stopped(
         (engine_id,) = server.engine_ids()
         engine = os.pidfd_open(engine_id)
         try:
-            with _work(server) as replies:
+            with accepted_work(server, NUM_CLIENTS) as replies:
                 os.kill({"front": server.process.pid, "engine": engine_id}[stopped], signal.SIGSTOP)
                 server.process.kill()
             assert all(reply.exception() for reply in replies)

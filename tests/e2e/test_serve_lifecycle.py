@@ -7,12 +7,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from model.native import kernels
@@ -24,42 +20,8 @@ from support.running_server import (
     running_server,
     starting_server,
 )
+from support.server_load import SLOW, accepted_work, translate_many, wait_status
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
-
-# One slot and float32 make a small network slow: the work below takes seconds, not milliseconds.
-SLOW = {
-    "DRAGOMAN_MAX_SLOTS": "1",
-    "DRAGOMAN_MAX_ROWS": "16",
-    "DRAGOMAN_COMPUTE_TYPE": "float32",
-}
-TEXTS = [f"The cat number {number} sees the river and paints a letter." for number in range(12)]
-
-
-def _translate(server: RunningServer) -> httpx.Response:
-    body = {"texts": TEXTS, "target": "zh-Hans", "beam_size": 8}
-    with server.client() as client:
-        return client.post("/v1/translate", json=body)
-
-
-@contextmanager
-def _work(server: RunningServer, num_clients: int) -> Iterator[list[Future[httpx.Response]]]:
-    """Clients whose segments are all accepted, and not all answered."""
-    with ThreadPoolExecutor(num_clients) as threads:
-        replies = [threads.submit(_translate, server) for _ in range(num_clients)]
-        _wait_until(server, "dragoman_received_segments_total", num_clients * len(TEXTS))
-        yield replies
-
-
-def _wait_until(server: RunningServer, name: str, value: float) -> None:
-    """Ask for the metrics until one of them is there; pytest's timeout is the bound."""
-    while server.metrics()[name] < value:
-        time.sleep(POLL_SECONDS)
-
-
-def _wait_status(client: httpx.Client, path: str, status: int) -> httpx.Response:
-    while (reply := client.get(path)).status_code != status:
-        time.sleep(POLL_SECONDS)
-    return reply
 
 
 def _wait_engine(server: RunningServer) -> int:
@@ -106,12 +68,12 @@ def test_sigterm_finishes_what_was_accepted_refuses_the_rest_and_leaves_with_0(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:
     with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
-        with server.client() as client, _work(server, 2) as replies:
+        with server.client() as client, accepted_work(server, 2) as replies:
             server.signal(signal.SIGTERM)
-            refusal = _wait_status(client, "/readyz", 503)
+            refusal = wait_status(client, "/readyz", 503)
             assert refusal.json()["code"] == "draining"
             assert client.get("/livez").status_code == 200
-            late = _translate(server)
+            late = translate_many(server)
             assert (late.status_code, late.json()["code"]) == (503, "draining")
             assert int(late.headers["retry-after"]) > 0
             assert late.headers["connection"] == "close"
@@ -137,7 +99,7 @@ def test_work_that_outlives_the_grace_time_gets_a_503(
 ) -> None:
     short = SLOW | {"DRAGOMAN_GRACE_SECONDS": "0.2"}
     with running_server(served_checkpoint, _log(tmp_path), **short) as server:
-        with _work(server, 2) as replies:
+        with accepted_work(server, 2) as replies:
             server.signal(signal.SIGTERM)
         assert 503 in {reply.result().status_code for reply in replies}
         assert all("retry-after" in r.result().headers for r in replies if r.result().is_error)
@@ -146,9 +108,9 @@ def test_work_that_outlives_the_grace_time_gets_a_503(
 
 def test_a_second_signal_does_not_wait(served_checkpoint: Path, tmp_path: Path) -> None:
     with running_server(served_checkpoint, _log(tmp_path), **SLOW) as server:
-        with server.client() as client, _work(server, 4) as replies:
+        with server.client() as client, accepted_work(server, 4) as replies:
             server.signal(signal.SIGTERM)
-            _wait_status(client, "/readyz", 503)
+            wait_status(client, "/readyz", 503)
             server.signal(signal.SIGTERM)
         assert 503 in {reply.result().status_code for reply in replies}
         assert server.wait() == 0
@@ -181,7 +143,7 @@ def test_a_server_whose_announcement_nobody_can_read_serves(
         server.process.stdout.close()
         server.wait_listening()
         with server.client() as client:
-            _wait_status(client, "/readyz", 200)
+            wait_status(client, "/readyz", 200)
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
     assert '"standard_output_lost"' in _log(tmp_path).read_text()
@@ -193,14 +155,14 @@ def test_an_engine_that_is_lost_for_good_answers_everything_with_503_at_once(
     never = SLOW | {"DRAGOMAN_MAX_RESTARTS": "0"}
     with running_server(served_checkpoint, _log(tmp_path), **never) as server:
         with server.client() as client:
-            with _work(server, 2) as replies:
+            with accepted_work(server, 2) as replies:
                 (engine,) = server.engine_ids()
                 os.kill(engine, signal.SIGKILL)
-            for reply in (*(reply.result() for reply in replies), _translate(server)):
+            for reply in (*(reply.result() for reply in replies), translate_many(server)):
                 assert reply.status_code == 503
                 assert int(reply.headers["retry-after"]) > 0
             for path in ("/livez", "/readyz", "/health"):
-                reply = _wait_status(client, path, 503)
+                reply = wait_status(client, path, 503)
                 assert reply.json()["code"] == "lost"
         metrics = server.metrics()
         for name in ("engine_up", "pending_segments", "queued_segments", "slots_in_use"):

@@ -6,11 +6,8 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -24,8 +21,8 @@ from support.running_server import (
     running_server,
     starting_server,
 )
+from support.server_load import TEXTS, Replies, lasting_load, translate, wait_more
 
-TEXTS = [f"The cat number {number} sees the river." for number in range(12)]
 TWO = {
     "DRAGOMAN_REPLICAS": "2",
     "DRAGOMAN_HANG_SECONDS": "2",
@@ -35,46 +32,13 @@ TWO = {
 needs_two_processors = pytest.mark.skipif(usable_cores() < 2, reason="there is one processor")
 
 
-def _translate(client: httpx.Client, text: str) -> httpx.Response:
-    return client.post("/translate", json={"q": text, "source": "en", "target": "zh"})
-
-
 def _wait_replicas(client: httpx.Client, number: int) -> None:
     """Ask until so many are ready; pytest's timeout is the bound."""
     while client.get("/v1/health").json()["replicas"]["ready"] != number:
         time.sleep(POLL_SECONDS)
 
 
-@contextmanager
-def _load(server: RunningServer, num_clients: int) -> Iterator[list[tuple[str, httpx.Response]]]:
-    """Clients that translate as long as the block lasts; what they were answered."""
-    replies: list[tuple[str, httpx.Response]] = []
-    is_over = threading.Event()
-
-    def work(number: int) -> None:
-        with server.client() as client:
-            while not is_over.is_set():
-                text = TEXTS[(number + len(replies)) % len(TEXTS)]
-                replies.append((text, _translate(client, text)))
-
-    with ThreadPoolExecutor(num_clients) as threads:
-        workers = [threads.submit(work, number) for number in range(num_clients)]
-        try:
-            yield replies
-        finally:
-            is_over.set()
-        for worker in workers:
-            worker.result()
-
-
-def _wait_more(replies: list[tuple[str, httpx.Response]], number: int) -> None:
-    """Wait until the load has had so many further answers."""
-    wanted = len(replies) + number
-    while len(replies) < wanted:
-        time.sleep(POLL_SECONDS)
-
-
-def _all_right(replies: list[tuple[str, httpx.Response]], right: dict[str, object]) -> None:
+def _all_right(replies: Replies, right: dict[str, object]) -> None:
     assert {reply.status_code for _, reply in replies} == {200}
     assert all(reply.json() == right[text] for text, reply in replies)
 
@@ -89,9 +53,9 @@ def test_a_replica_that_is_lost_under_load_costs_no_request(
         running_server(served_checkpoint, tmp_path / "log.jsonl", **TWO) as server,
         server.client() as client,
     ):
-        right = {text: _translate(client, text).json() for text in TEXTS}
+        right = {text: translate(client, text).json() for text in TEXTS}
         _wait_replicas(client, 2)
-        with _load(server, 6) as replies:
+        with lasting_load(server, 6) as replies:
             for place in (0, 1, 0):
                 before = set(server.engine_ids())
                 os.kill(sorted(before)[place], number)
@@ -99,7 +63,7 @@ def test_a_replica_that_is_lost_under_load_costs_no_request(
                 assert client.get("/readyz").status_code == 200
                 _wait_replicas(client, 2)
                 assert len(before & set(server.engine_ids())) == 1
-                _wait_more(replies, 12)
+                wait_more(replies, 12)
         _all_right(replies, right)
         metrics = server.metrics()
         assert metrics[f"dragoman_engine_restarts_total{{reason={reason}}}"] == 3
@@ -115,18 +79,18 @@ def test_a_reload_under_load_replaces_both_and_costs_no_request(
 ) -> None:
     log = tmp_path / "log.jsonl"
     with running_server(served_checkpoint, log, **TWO) as server, server.client() as client:
-        right = {text: _translate(client, text).json() for text in TEXTS}
+        right = {text: translate(client, text).json() for text in TEXTS}
         _wait_replicas(client, 2)
         before = set(server.engine_ids())
         most = 0
-        with _load(server, 6) as replies:
+        with lasting_load(server, 6) as replies:
             for number in (1, 2):
                 server.signal(signal.SIGHUP)
                 while log.read_text().count('"event": "reloaded"') < number:
                     most = max(most, len(server.engine_ids()))
                     time.sleep(POLL_SECONDS)
                 assert client.get("/v1/health").json()["replicas"] == {"ready": 2, "of": 2}
-                _wait_more(replies, 12)
+                wait_more(replies, 12)
         _all_right(replies, right)
         while len(server.engine_ids()) > 2:
             time.sleep(POLL_SECONDS)
@@ -139,7 +103,7 @@ def test_two_replicas_answer_as_one_does_on_a_processor_each(
     served_checkpoint: Path, server: RunningServer, tmp_path: Path
 ) -> None:
     with server.client() as client:
-        right = {text: _translate(client, text).json() for text in TEXTS}
+        right = {text: translate(client, text).json() for text in TEXTS}
         assert client.get("/v1/health").json()["replicas"] == {"ready": 1, "of": 1}
     with (
         running_server(served_checkpoint, tmp_path / "log.jsonl", **TWO) as both,
@@ -147,7 +111,7 @@ def test_two_replicas_answer_as_one_does_on_a_processor_each(
     ):
         _wait_replicas(client, 2)
         with ThreadPoolExecutor(6) as threads:
-            replies = list(zip(TEXTS, threads.map(_translate, [client] * 12, TEXTS), strict=True))
+            replies = list(zip(TEXTS, threads.map(translate, [client] * 12, TEXTS), strict=True))
         _all_right(replies, right)
         metrics = both.metrics()
         work = [metrics[f"dragoman_replica_row_steps_total{{replica={one}}}"] for one in (0, 1)]

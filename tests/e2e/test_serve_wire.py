@@ -5,13 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from support.running_server import (
-    POLL_SECONDS,
     ROOT,
     SMALL_SERVER,
     RunningServer,
@@ -33,12 +31,6 @@ def _until_closed(connection: socket.socket) -> bytes:
     return received
 
 
-def _wait_for(server: RunningServer, name: str, value: float) -> None:
-    """Ask for the metrics until one of them is there; pytest's timeout is the bound."""
-    while server.metrics()[f"dragoman_{name}"] < value:
-        time.sleep(POLL_SECONDS)
-
-
 def test_sigterm_refuses_at_once_what_still_arrives(
     served_checkpoint: Path, tmp_path: Path
 ) -> None:
@@ -46,7 +38,7 @@ def test_sigterm_refuses_at_once_what_still_arrives(
     with running_server(served_checkpoint, log, DRAGOMAN_BODY_TIMEOUT_SECONDS="3600") as server:
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(BODY)
-            _wait_for(server, "requests_in_progress", 2)  # it, and the one that asks
+            server.wait_metric("dragoman_requests_in_progress", 2)  # it, and the one that asks
             server.signal(signal.SIGTERM)
             head, _, body = _until_closed(connection).partition(b"\r\n\r\n")
         assert server.wait() == 0
@@ -68,7 +60,7 @@ def test_a_server_that_leaves_with_its_engine_refuses_what_still_arrives(
     with running_server(served_checkpoint, tmp_path / "log.jsonl", **settings) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(BODY)
-            _wait_for(server, "requests_in_progress", 2)
+            server.wait_metric("dragoman_requests_in_progress", 2)
             (engine,) = server.engine_ids()
             os.kill(engine, signal.SIGKILL)
             answer = _until_closed(connection)
@@ -142,7 +134,7 @@ def test_where_few_files_may_be_open_a_lost_engine_is_still_replaced(
             connection.sendall(b"GET /livez HTTP/1.1\r\nhost: a\r\n")  # no end: it has no request
         (engine,) = server.engine_ids()
         os.kill(engine, signal.SIGKILL)
-        _wait_for(server, "engine_restarts_total{reason=exit}", 1)
-        _wait_for(server, "engine_up", 1)
+        server.wait_metric("dragoman_engine_restarts_total{reason=exit}", 1)
+        server.wait_metric("dragoman_engine_up", 1)
         for connection in held:
             connection.close()
