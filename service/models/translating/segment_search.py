@@ -21,7 +21,7 @@ LookedUp = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """Engine as far as a search needs it: an `EngineClient`, or its supervisor."""
+    """Engine as far as a search needs it: the pool of a deployment."""
 
     @property
     def max_request_segments(self) -> int:

@@ -21,7 +21,6 @@ from support.engine_jobs import (
     assert_idle,
     job,
     settled,
-    stopped,
 )
 
 
@@ -44,7 +43,6 @@ def test_an_engine_that_is_killed_fails_what_is_pending_at_once(run, own_engine,
         with pytest.raises(EngineUnavailableError, match="gone"):
             engine.submit([job()])
         batches[0].cancel()
-        assert await engine.drain(timeout_seconds=1)
         await engine.close()
 
     run(scenario())
@@ -137,22 +135,21 @@ def test_what_is_sent_to_a_whole_group_is_the_fronts_alone(run, engine, number):
     assert engine.is_alive
 
 
-def test_draining_refuses_newcomers_lets_the_accepted_finish_and_closes_quietly(configure, caplog):
+def test_an_engine_that_is_closed_when_all_is_answered_refuses_newcomers_and_leaves_quietly(
+    configure, caplog
+):
     caplog.set_level(logging.INFO)
 
     async def scenario() -> int:
         async with await EngineClient.start(configure, room=SegmentRoom(8)) as engine:
-            with stopped(engine):  # first: eight such segments can be done in no time
-                batch = engine.submit([job(number, max_length=20) for number in range(8)])
-                assert not await engine.drain(timeout_seconds=0.01)
-            with batch:
-                assert engine.is_draining
-                assert engine.is_alive
-                with pytest.raises(EngineUnavailableError, match="draining"):
-                    engine.submit([job()])
-                assert await engine.drain(timeout_seconds=60)
-                assert_idle(engine)
+            with engine.submit([job(number, max_length=20) for number in range(8)]) as batch:
                 assert len(await batch.results()) == 8
+            await settled(engine)
+            assert_idle(engine)
+            await engine.close()
+            assert not engine.is_ready
+            with pytest.raises(EngineUnavailableError, match="the engine is gone"):
+                engine.submit([job()])
         return engine.process_id
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # what the server runs on
