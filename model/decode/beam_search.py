@@ -5,7 +5,9 @@ requests: `model.decode.session` does. Sentences of different beam sizes share a
 tensors are (S, K) with K the widest beam present and a mask for the rest.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -94,6 +96,32 @@ class Decision:
     tokens: Tensor
     log_probs: Tensor
     scores: Tensor
+
+
+class End(NamedTuple):
+    """A candidate that is a finished hypothesis.
+
+    Attributes:
+        sentence: Its place among the sentences, s.
+        beam: The beam that it extends.
+        log_prob_sum: Sum of its log probabilities.
+        log_prob: What the last token contributed.
+    """
+
+    sentence: int
+    beam: int
+    log_prob_sum: float
+    log_prob: float
+
+
+def ends_of(candidates: Candidates, decision: Decision) -> Iterator[End]:
+    """The candidates that ended, sentence by sentence, best first; on the host."""
+    ended = decision.ends.nonzero()
+    if not len(ended):
+        return
+    at = ended.unbind(1)
+    columns = (at[0], candidates.beams[at], candidates.scores[at], candidates.log_probs[at])
+    yield from map(End, *(column.tolist() for column in columns))
 
 
 def row_continuations(
