@@ -269,7 +269,9 @@ class EngineTotals(msgspec.Struct, kw_only=True):
     num_target_tokens: int = 0
 
 
-class EngineCounters(_Message, EngineTotals, frozen=True, kw_only=True, tag="counters"):
+class EngineCounters(  # type: ignore[misc]  # frozen beside a base that is not: msgspec allows it
+    _Message, EngineTotals, frozen=True, kw_only=True, tag="counters"
+):
     """Counters of an engine, its checkpoints together: totals, and gauges of this moment.
 
     Attributes:
