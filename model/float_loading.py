@@ -89,4 +89,5 @@ def warn_if_slow(config: ModelConfig, name: str) -> None:
     """
     reason = slow_reason(config)
     if reason is not None:
-        _LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})
+        fields = {"checkpoint": name, "reason": reason}
+        _LOGGER.warning("slow_decoding", extra={"fields": fields})

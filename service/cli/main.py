@@ -16,6 +16,7 @@ from service.cli.server import keys, reload, serve
 from service.cli.signals import INTERRUPTED, ending_on_sigterm
 from service.cli.streams.standard_streams import close_output, open_streams
 from service.cli.translate import translate
+from service.logs import configure_last_resort
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of writing to standard output; other files are named where they are written."""
@@ -73,6 +74,7 @@ def _tell_error(error: DragomanError | str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; the exit status."""
+    configure_last_resort()
     closed = open_streams()
     try:
         arguments = build_parser().parse_args(argv)

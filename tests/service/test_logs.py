@@ -8,7 +8,7 @@ import pytest
 
 from service.errors import RequestError
 from service.http.forms import decode_form
-from service.logs import JsonFormatter, configure_logging
+from service.logs import JsonFormatter, LineFormatter, configure_logging
 
 
 @pytest.fixture
@@ -80,3 +80,21 @@ def test_nothing_of_a_form_that_cannot_be_read_is_logged() -> None:
         with suppress(RequestError):
             decode_form(body, "multipart/form-data; boundary=b", "the body")
     assert stream.getvalue() == ""
+
+
+def test_what_a_library_logs_in_a_sentence_is_a_note_with_its_text() -> None:
+    line = _line(logging.makeLogRecord({"msg": "slow: %s", "args": ("rope",)}))
+    assert (line["event"], line["text"]) == ("note", "slow: rope")
+
+
+def test_people_get_an_event_as_a_line_with_its_fields() -> None:
+    formatter = LineFormatter("dragoman: ")
+    fields = {"checkpoint": "tiny", "reason": 'position is "rope"', "num_layers": 2, "text": ""}
+    event = logging.makeLogRecord({"msg": "slow_decoding", "fields": fields})
+    assert formatter.format(event) == (
+        'dragoman: slow_decoding checkpoint=tiny reason="position is \\"rope\\"" num_layers=2'
+        ' text=""'
+    )
+    assert event.getMessage() == "slow_decoding"
+    note = logging.makeLogRecord({"msg": "a %s sentence", "args": ("whole",)})
+    assert formatter.format(note) == "dragoman: a whole sentence"

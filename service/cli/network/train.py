@@ -16,7 +16,7 @@ from model.errors import ConfigError, DragomanError
 from model.system.paths import is_folder
 from service.cli.arguments.offline import chosen_threads
 from service.cli.streams.read_files import ReadFiles
-from service.logs import JsonFormatter
+from service.logs import JsonFormatter, LineFormatter
 
 if TYPE_CHECKING:
     from model.train.config.experiment import Experiment
@@ -137,23 +137,6 @@ def print_error(error: DragomanError) -> None:
     _print_last(sys.stderr, logging.ERROR, "error", line)
 
 
-class _EventFormatter(JsonFormatter):
-    """One event of a training run as one line of JSON.
-
-    An event with a name has fields; any other line is a "note" with its text, and fields if any.
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line, without its newline."""
-        name = getattr(record, "event", "note")
-        text = {"text": record.getMessage()}
-        fields = getattr(record, "fields", text)
-        if not hasattr(record, "event"):
-            fields = {**text, **fields}
-        changed = {"msg": name, "args": None, "fields": fields}
-        return super().format(logging.makeLogRecord({**record.__dict__, **changed}))
-
-
 def _is_terminal(stream: TextIO) -> bool:
     """Whether the log is lines for a terminal; elsewhere it is JSON."""
     return stream.isatty()
@@ -161,8 +144,8 @@ def _is_terminal(stream: TextIO) -> bool:
 
 def _configure_logging(stream: TextIO) -> None:
     handler = logging.StreamHandler(stream)
-    plain = logging.Formatter("%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    handler.setFormatter(plain if _is_terminal(stream) else _EventFormatter())
+    plain = LineFormatter("%(asctime)s ")
+    handler.setFormatter(plain if _is_terminal(stream) else JsonFormatter())
     logging.basicConfig(handlers=[handler], level=logging.INFO)
     logging.captureWarnings(capture=True)
 
@@ -173,8 +156,8 @@ def _print_last(stream: TextIO, level: int, event: str, text: str) -> None:
         line = text
     else:
         facts = {"levelno": level, "levelname": logging.getLevelName(level), "name": _LOGGER}
-        fields = {"event": event, "fields": {"text": text}}
-        line = _EventFormatter().format(logging.makeLogRecord({**facts, **fields}))
+        fields = {"msg": event, "fields": {"text": text}}
+        line = JsonFormatter().format(logging.makeLogRecord({**facts, **fields}))
     print(line, file=stream, flush=True)
 
 

@@ -27,6 +27,7 @@ from model.train.saved.state import (
     load_snapshot,
     snapshot_path,
 )
+from support.logged import events_of, fields_of
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, run
 
@@ -247,13 +248,13 @@ def test_the_moving_average_is_scored_and_competes_at_the_end(
     caplog.set_level("INFO")
     averaged = replace(EXPERIMENT, optimiser=OptimiserConfig(ema_decay=0.9))
     assert run(data_folder, tmp_path, experiment=averaged)
-    best = {line.partition(": dev")[0] for line in caplog.messages if ": dev/held-out" in line}
+    best = {str(fields["candidate"]) for fields in fields_of(caplog, "candidate_scored")}
     assert "the average of the last 2 snapshots" in best
     assert "the moving average at update 12" in best
     assert not any("the snapshot of" in name for name in best)
 
 
-@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2"), ("loss", "loss")])
+@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2 "), ("loss", "")])
 def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     data_folder: Path,
     tmp_path: Path,
@@ -266,9 +267,9 @@ def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     assert run(data_folder, tmp_path, experiment=changed)
     progress = torch.load(tmp_path / STATE_FILE, weights_only=True)["progress"]
     assert progress["scoring"].split()[0] == metric
-    chosen_by = [line for line in caplog.messages if ": dev/held-out " in line]
-    assert len(chosen_by) == 3
-    assert all(f"dev/held-out {shown} " in line for line in chosen_by)
+    chosen_by = fields_of(caplog, "candidate_scored")
+    assert [fields["corpus"] for fields in chosen_by] == ["dev/held-out"] * 3
+    assert all(str(fields[metric]).startswith(shown) for fields in chosen_by)
 
 
 def test_text_that_is_tokenised_already_is_scored_as_it_stands(
@@ -391,10 +392,9 @@ def test_what_the_dev_loss_leaves_out_is_said(
         odd = [" ".join(lines * 9), "\u200b"]  # too long; nothing that a vocabulary keeps
         path.write_text("\n".join([*odd, *lines]) + "\n", encoding="utf-8")
     assert not run(folder, tmp_path / "run", num_updates=0)
-    assert (
-        "held-out: the dev loss leaves out 2 of 5 pairs, with a side that is empty when normalised,"
-        " or of more tokens than data.max_length (128)"
-    ) in caplog.messages
+    [fields] = fields_of(caplog, "dev_pairs_left_out")
+    assert (fields["corpus"], fields["num_left_out"], fields["num_pairs"]) == ("held-out", 2, 5)
+    assert "data.max_length (128)" in str(fields["reason"])
 
 
 @pytest.mark.parametrize(
@@ -419,5 +419,6 @@ def test_a_run_that_diverges_is_told_as_one_and_leaves_no_checkpoint(
     )
     with pytest.raises(TrainingError, match=message):
         run(data_folder, tmp_path / "run", experiment=experiment)
-    assert "the network gave no finite score for a segment" in caplog.text
+    reasons = [str(fields.get("reason")) for _, fields in events_of(caplog)]
+    assert any("the network gave no finite score for a segment" in reason for reason in reasons)
     assert not (tmp_path / "run" / "checkpoint").exists()

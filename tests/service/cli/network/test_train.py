@@ -171,7 +171,7 @@ def test_a_warning_of_a_library_is_an_event_too() -> None:
     assert "UserWarning: odd" in event["text"]
 
 
-def test_a_line_of_the_log_without_an_event_keeps_its_text_beside_its_fields() -> None:
+def test_what_a_library_logs_is_a_note_with_its_text_beside_its_fields() -> None:
     code = (
         "import logging, sys; from service.cli.network import train;"
         "train._configure_logging(sys.stderr);"

@@ -236,8 +236,11 @@ class CompiledLauncher:
 
     def _failure(self, key: _Key, error: Exception) -> KernelError:
         """Take note of a program that cannot be had."""
-        told = f"{key.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        _LOGGER.warning("steps that need this kernel run as torch's operators: %s", told)
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        _LOGGER.warning(
+            "kernel_replaced_by_torch", extra={"fields": {"kernel": key.name, "reason": reason}}
+        )
+        told = f"{key.name}: {reason}"
         self._failed[key] = told
         self._loaded.pop(key, None)
         return KernelError(told)

@@ -62,7 +62,7 @@ def open_kernels(transformer: Transformer, launcher: "Launcher") -> Kernels:
 
     reason = unsupported_reason(transformer)
     if reason is not None:
-        _LOGGER.info("the layers of a step are torch's operators: %s", reason)
+        _LOGGER.info("layers_run_by_torch", extra={"fields": {"reason": reason}})
     decoder = None if reason is not None else KernelDecoder(transformer, KernelOps(launcher))
     return Kernels(decoder=decoder, choice=ChoiceOps(launcher))
 
@@ -79,14 +79,13 @@ def device_launcher(device: torch.device, dtype: torch.dtype) -> "Launcher | Non
     try:
         launcher = _tried_launcher(device, dtype)
     except Exception as error:  # of Triton, its assembler, ctypes or the driver: torch serves
-        _LOGGER.warning(
-            "steps on %s run as torch's operators, some five times as many launches: %s: %s",
-            device,
-            type(error).__name__,
-            str(error).partition("\n")[0],
-        )
+        fields = {
+            "device": str(device),
+            "reason": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+        }
+        _LOGGER.warning("steps_run_by_torch", extra={"fields": fields})  # five times the launches
         return None
-    _LOGGER.info("steps on %s run as Triton's kernels", device)
+    _LOGGER.info("steps_run_by_kernels", extra={"fields": {"device": str(device)}})
     return launcher
 
 
