@@ -254,7 +254,7 @@ class LengthLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a sentence's hypotheses are drawn instead of searched, each row by itself.
+    """Sampling: a sentence's hypotheses are drawn instead of searched, each row by itself.
 
     Attributes:
         temperature: What log probabilities are divided by; below 1 the likely becomes likelier.
@@ -289,7 +289,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """How one sentence is searched.
+    """Options of the search of one sentence.
 
     Attributes:
         beam_size: Hypotheses kept at every step, K; 1 is greedy.

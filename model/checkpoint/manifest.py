@@ -93,7 +93,7 @@ class ShortlistEntry:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the directions are looked up in a table
 class Manifest:
-    """All of config.json but the version of its schema.
+    """Description of a checkpoint: all of config.json but the version of its schema.
 
     Any new field must have a default: what checkpoints did before there was such a field.
 

@@ -23,7 +23,7 @@ _MAX_AT_ONCE = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroups:
-    """Which rows belong to which sentence.
+    """Rows of each sentence.
 
     Attributes:
         rows: (S, K) int64, the row of each beam; 0 where a sentence has fewer beams.
@@ -76,7 +76,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What each row becomes, and which candidates ended.
+    """Decision of a step: what each row becomes, and which candidates ended.
 
     Attributes:
         ends: (S, C) bool, candidates that are finished hypotheses.

@@ -45,7 +45,7 @@ class _UnusableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Description:
-    """What the header of a file says."""
+    """Header of a file."""
 
     checkpoint: str
     layout: str

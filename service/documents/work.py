@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class TextTranslator(Protocol):
-    """What translates the texts of documents; see `service.documents.translating`."""
+    """Protocol of what translates the texts of documents; see `service.documents.translating`."""
 
     async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
         """The route of a document."""

@@ -109,7 +109,7 @@ class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
 
 
 class Cancel(_Message, frozen=True, kw_only=True, tag="cancel"):
-    """Segments that are not waited for any more; those already answered are ignored."""
+    """Cancellation of segments; those already answered are ignored."""
 
     segment_ids: tuple[int, ...]
 
@@ -185,7 +185,7 @@ class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
 
 
 class SegmentTimings(_Message, frozen=True, kw_only=True):
-    """Where a segment's time in the engine went.
+    """Times of a segment in the engine.
 
     Attributes:
         queue_seconds: From arrival to being encoded.
@@ -319,7 +319,7 @@ def _check_size(num_bytes: int) -> None:
 
 
 class FrameReader(Generic[MessageT]):
-    """Puts messages together from whatever pieces the socket gives.
+    """Reader of messages from whatever pieces the socket gives.
 
     Holds at most one incomplete frame, so at most `MAX_FRAME_BYTES` and one read.
     """

@@ -48,7 +48,7 @@ class QuantisedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where every tensor of a file is.
+    """Place of every tensor of a file.
 
     Attributes:
         header: The first bytes of the file.

@@ -32,7 +32,7 @@ _PROPERTIES = "rPr"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Format:
-    """What tells the three formats apart.
+    """Differences of the three formats.
 
     Attributes:
         main: A part without which it is not of the kind.

@@ -78,7 +78,7 @@ def read_page(
 
 
 class _Untouched:
-    """What is being copied: an element, up to its end tag."""
+    """Element that is being copied, up to its end tag."""
 
     def __init__(self, name: str, *, is_block: bool) -> None:
         self.name = name

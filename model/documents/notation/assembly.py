@@ -53,7 +53,7 @@ class Token:
 
 
 class Assembler:
-    """Puts tokens, handed in one by one, into a template."""
+    """Assembler of a template from tokens that are handed in one by one."""
 
     def __init__(self, builder: TemplateBuilder) -> None:
         self._builder = builder

@@ -12,7 +12,7 @@ from model.documents.notation.template import Template
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentOptions:
-    """What a caller may choose.
+    """Options of a caller.
 
     Attributes:
         ignored_elements: Names of elements (HTML, XML) that are copied with all that is in them.

@@ -209,7 +209,7 @@ def _elements(text: str) -> dict[str, tuple[str, str]]:
 
 @dataclass(slots=True, kw_only=True)
 class TemplateBuilder:
-    """What is noted down while a document is read.
+    """Template that grows while a document is read.
 
     Attributes:
         kind: The kind of document, for its errors.

@@ -1,4 +1,4 @@
-"""Licences of weights that not everybody may use as they like, and who has accepted them.
+"""Licences of weights that want to be accepted, and those that were.
 
 Owns which licences want a word, and the file that remembers it. What a licence says is its own.
 """

@@ -1,4 +1,4 @@
-"""Which failures of a download are tried again, and when.
+"""Retries of downloads: which failures are tried again, and when.
 
 Owns the statuses that pass, the waits between tries, and how often in a row nothing may be gained.
 Time is passed in. What is tried is the caller's.

@@ -1,4 +1,4 @@
-"""What a bulk job consists of: input files, blocks of their rows, and what becomes of a block.
+"""Parts of a bulk job: input files, blocks of their rows, and what becomes of a block.
 
 Owns the types alone. A block is a range of one file that is the same whenever the job is begun
 anew; how files are divided is their format's.
@@ -117,7 +117,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """What is translated of every row, and where it goes.
+    """Columns that are translated of every row, and those that translations go to.
 
     Attributes:
         names: Columns; empty where a row is a text (txt).
@@ -130,7 +130,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large blocks are.
+    """Sizes of blocks.
 
     Attributes:
         max_rows: Rows.
@@ -143,7 +143,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What the one look at a whole file finds.
+    """Findings of the one look at a whole file.
 
     Attributes:
         sha256: Of all of it.
@@ -197,7 +197,7 @@ class BadCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What became of a block: written behind its part, and only then the block is finished.
+    """Receipt of a finished block: written behind its part, and only then the block is finished.
 
     Attributes:
         block: Its number.

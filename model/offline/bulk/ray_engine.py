@@ -31,7 +31,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where workers run, and how many.
+    """Cluster that workers run on, and their number.
 
     Attributes:
         address: Of a cluster that is there; None begins one on this machine for as long as the job.

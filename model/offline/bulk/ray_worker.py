@@ -34,7 +34,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What was foreseen, and ends the job.
+    """Foreseen error that ends the job.
 
     Attributes:
         message: In words.

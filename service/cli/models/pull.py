@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What is pulled, where to, and by which way."""
+    """Model that is pulled, its place, and the way there."""
 
     listing: "Listing"
     place: Place

@@ -30,7 +30,7 @@ _OLD_SUFFIX = ".old"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a checkpoint was made of.
+    """Origin of a pulled checkpoint: the model and version that it was made of.
 
     Attributes:
         name: Of the model.
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a checkpoint is, or will be.
+    """Place of a checkpoint that is there, or will be.
 
     Attributes:
         path: Its directory.

@@ -1,1 +1,1 @@
-"""Commands of a server, and of those who run it."""
+"""Commands of a server and of its operators."""

@@ -33,7 +33,7 @@ class FleetError(DragomanError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of one server.
+    """Outcome of one server's reload.
 
     Attributes:
         address: Of the server.

@@ -1,1 +1,1 @@
-"""What commands read and write: lines, files, standard streams."""
+"""Inputs and outputs of commands: lines, files, standard streams."""

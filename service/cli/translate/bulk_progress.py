@@ -1,4 +1,4 @@
-"""How far a bulk job is: rows of all rows, what is bad, the time that is left.
+"""Progress of a bulk job: rows of all rows, those that failed, the time that is left.
 
 Owns what of it is shown: a bar on a terminal, elsewhere a line now and then.
 """

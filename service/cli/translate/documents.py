@@ -26,7 +26,7 @@ _ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
 
 
 class Lines(Protocol):
-    """What translates texts; see `service.cli.translate.translate`."""
+    """Protocol of what translates texts; see `service.cli.translate.translate`."""
 
     def lines(
         self, rows: Sequence[tuple[str, str]], *, is_nearest: bool

@@ -123,7 +123,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderContents:
-    """What is at a path.
+    """Contents of a path.
 
     Attributes:
         path: Where; links are followed.

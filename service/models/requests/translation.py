@@ -137,7 +137,7 @@ class TranslationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a text came from.
+    """Origin of a text.
 
     Attributes:
         route: From its language to the target.
@@ -150,7 +150,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """What a segment was in the pivot language, between two hops.
+    """Segment in the pivot language, between two hops.
 
     Attributes:
         text: Its translation there.

@@ -33,7 +33,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lookup:
-    """What was kept of some segments.
+    """Earlier results of some segments.
 
     Attributes:
         keys: Of every segment; empty where none are kept.

@@ -1,4 +1,4 @@
-"""All sentences of one beam width: admitted in packed chunks, stepped by recordings, read late.
+"""Grid of all sentences of one beam width: admitted in packed chunks, stepped by recordings.
 
 Owns the order of work between host and device. The host launches a step, then reads what the step
 before it did, while the device works; nothing in the loop waits for the device but that reading.

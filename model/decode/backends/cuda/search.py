@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one step did, on the host: S slots, K rows, C candidates.
+    """Report of one step, on the host: S slots, K rows, C candidates.
 
     Attributes:
         tokens: (S, K) the token each row added.

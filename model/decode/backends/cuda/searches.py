@@ -20,7 +20,7 @@ from model.request import DecodeRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
-    """What a step has to do, for all running sentences together.
+    """Options of a step, for all running sentences together.
 
     Attributes:
         num_candidates: The most continuations that a sentence considers.

@@ -1,4 +1,4 @@
-"""What a grid keeps on the device: caches, the state of the search, the requests.
+"""Tables of a grid on the device: caches, the state of the search, the requests.
 
 Owns shapes and the writing of newcomers. Tables grow to what sentences have needed so far, by
 doubling, and never shrink: what a checkpoint allows at the most may be more than a device has, and
@@ -37,7 +37,7 @@ _ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """How much of the tables a step covers; a recorded step is for one of these.
+    """Part of the tables that a step covers; a recorded step is for one of these.
 
     Attributes:
         num_slots: Slots, from the first.

@@ -1,4 +1,4 @@
-"""What running sentences keep, allocated once: keys, values, and what they have generated.
+"""Caches of running sentences, allocated once: keys, values, and what was generated.
 
 Owns where it lies. Two facts make the layout of keys and values:
 
@@ -31,7 +31,7 @@ def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) 
 
 
 class History:
-    """What each row has generated, by the position of the token that was fed for it.
+    """Generated tokens of each row, by the position of the token that was fed for each.
 
     Attributes:
         tokens: (R, T) int64.

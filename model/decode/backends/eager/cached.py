@@ -28,7 +28,7 @@ from model.request import SessionLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What changes only when sentences join, leave or move.
+    """Layout of the rows, which changes only when sentences join, leave or move.
 
     Attributes:
         slots: Running sentences by slot index.

@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True, kw_only=True)
 class TokenizerFiles:
-    """What `AutoTokenizer` reads.
+    """Files that `AutoTokenizer` reads.
 
     Attributes:
         contents: Files by their names.

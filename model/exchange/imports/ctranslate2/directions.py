@@ -50,7 +50,7 @@ _FEWEST_TOKENS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a directory before its directions are.
+    """Facts of a directory that are known before its directions.
 
     Attributes:
         directory: With model.bin.
@@ -71,7 +71,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directions:
-    """What a directory translates, and how it is asked.
+    """Directions that a directory translates, and the prompts that ask for them.
 
     Attributes:
         pairs: Directions.

@@ -175,7 +175,7 @@ def opened_weights(folder: HuggingFaceFolder) -> HuggingFaceWeights | None:
 
 
 class TensorMap:
-    """Which tensor of a folder is which of the network; what is missing, and what is left.
+    """Map from a folder's tensors to those of the network; what is missing, and what is left.
 
     Attributes:
         tensors: By the names of the network's `state_dict`.

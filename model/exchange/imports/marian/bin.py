@@ -47,7 +47,7 @@ _MAX_PADDING = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one type's values stand in the file.
+    """Form in which one type's values stand in the file.
 
     Attributes:
         dtype: Of the elements.

@@ -58,7 +58,7 @@ class MarianSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarianFacts:
-    """What is known of a model besides its files.
+    """Facts of a model besides its files.
 
     Attributes:
         format: Of the release, for people.

@@ -36,7 +36,7 @@ _GONE = "the engine is gone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How replicas share segments.
+    """Rules by which replicas share segments.
 
     Attributes:
         fill_rows: Rows up to which one replica is filled before the next gets any.

@@ -1,4 +1,4 @@
-"""Which form a grid's steps have: Triton's programs where they can be run, torch's operators else.
+"""Choice of the form of a grid's steps: Triton's programs where they run, else torch's operators.
 
 Owns the decision, and the line in the log that says it. Nothing else outside this room imports
 Triton, which a machine without a GPU need not have.
@@ -27,7 +27,7 @@ _MIN_CAPABILITY = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """What the programs do of a network's steps.
+    """Parts of a network's steps that the programs run.
 
     Attributes:
         decoder: Its layers; None where the programs do not know them.
