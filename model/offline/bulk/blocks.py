@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
 MAX_ROW_BYTES = 2**26
-"""Of a line or record; a longer one would have to be held in memory whole."""
+"""Of a row; a longer one would have to be held in memory whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +196,7 @@ class BadCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Receipt:
     """Receipt of a finished block: written behind its part, and only then the block is finished.
 
     Attributes:
@@ -234,14 +234,14 @@ class Totals:
     reasons: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
 
-    def add(self, record: Record) -> None:
+    def add(self, receipt: Receipt) -> None:
         """Count a block."""
         self.num_blocks += 1
-        self.num_rows += record.num_rows
-        self.num_bad_rows += record.num_bad_rows
-        self.num_characters += record.num_characters
-        self.reasons.update(_kind(cell.reason) for cell in record.bad)
-        self.checks.update(record.checks)
+        self.num_rows += receipt.num_rows
+        self.num_bad_rows += receipt.num_bad_rows
+        self.num_characters += receipt.num_characters
+        self.reasons.update(_kind(cell.reason) for cell in receipt.bad)
+        self.checks.update(receipt.checks)
 
 
 def _kind(reason: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from model.errors import BulkError, ConfigError
 from model.offline.bulk.assignment import Assignment
-from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.blocks import Block, Receipt
 from model.offline.bulk.places import reason_of
 from model.offline.bulk.ray_worker import BulkWorker, Failed, Started
 from model.offline.bulk.task import Task
@@ -24,7 +24,7 @@ from model.offline.bulk.work import MAX_OPEN_BLOCKS
 MAX_DEATHS = 10
 """Deaths of workers in succession, without a block that was finished meanwhile."""
 
-_OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but records crosses it
+_OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipts crosses it
 _KNOCK_SECONDS = 10.0
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
@@ -44,8 +44,8 @@ class Cluster:
     num_local_cores: int
 
 
-def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Record]:
-    """Do blocks; each's record once it is written.
+def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Receipt]:
+    """Do blocks; each's receipt once it is written.
 
     Args:
         task: What all of them have in common.
@@ -60,7 +60,7 @@ def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterato
     with _connected(cluster) as ray:
         driver = _Driver(ray, task, Assignment(blocks))
         driver.begin(_num_workers(ray, task, cluster))
-        yield from driver.records()
+        yield from driver.receipts()
 
 
 @contextmanager
@@ -155,8 +155,8 @@ class _Driver:
         for _ in range(num_workers):
             self._begin_worker()
 
-    def records(self) -> Iterator[Record]:
-        """Records as they come, until every block is finished."""
+    def receipts(self) -> Iterator[Receipt]:
+        """Receipts as they come, until every block is finished."""
         while not self.assignment.is_done:
             self._hand_out()
             (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
@@ -164,7 +164,7 @@ class _Driver:
             if number not in self.workers:
                 continue  # of a worker that is lost already
             try:
-                answer: Record | Started | Failed = self.ray.get(call)
+                answer: Receipt | Started | Failed = self.ray.get(call)
             except self.ray.exceptions.RayError as error:
                 self._lose(number, block, error)
                 continue

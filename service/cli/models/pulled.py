@@ -1,7 +1,7 @@
 """Places of pulled checkpoints: the folder that is served, and what is known of what is there.
 
-Owns whether a checkpoint may be written where it would be, the record of what it was made of, and
-how a new version takes the place of an old one. The record is in the cache, since a checkpoint has
+Owns whether a checkpoint may be written where it would be, the note of what it was made of, and
+how a new version takes the place of an old one. The note is in the cache, since a checkpoint has
 no files but those that its checksums list.
 """
 
@@ -29,7 +29,7 @@ _OLD_SUFFIX = ".old"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Origin:
     """Origin of a pulled checkpoint: the model and version that it was made of.
 
     Attributes:
@@ -49,11 +49,11 @@ class Place:
 
     Attributes:
         path: Its directory.
-        record: The file that says what it was made of.
+        origin_file: The file that says what it was made of.
     """
 
     path: Path
-    record: Path
+    origin_file: Path
 
     def is_wanted(self, listing: "Listing", compute: str, *, is_replacing: bool) -> bool:
         """Whether there is something to do: False where the very same is there.
@@ -63,7 +63,7 @@ class Place:
         """
         if not exists(self.path, _unusable):
             return True
-        found, wanted = self._read(), _record(listing, compute)
+        found, wanted = self._read(), _origin_of(listing, compute)
         if found == wanted:
             return False
         if found is None or found.name != wanted.name:
@@ -93,10 +93,12 @@ class Place:
             ConfigError: The cache, in which the lock is, cannot be written.
         """
         try:
-            with locked(self.record, on_wait):
+            with locked(self.origin_file, on_wait):
                 yield
         except OSError as error:
-            raise _unusable(Path(error.filename or self.record), error.strerror or "") from error
+            raise _unusable(
+                Path(error.filename or self.origin_file), error.strerror or ""
+            ) from error
 
     @contextmanager
     def filling(self) -> Iterator[Path]:
@@ -126,20 +128,20 @@ class Place:
 
     def remember(self, listing: "Listing", compute: str) -> None:
         """Write down what the checkpoint was made of."""
-        write_whole(self.record, format_json(asdict(_record(listing, compute))))
+        write_whole(self.origin_file, format_json(asdict(_origin_of(listing, compute))))
 
-    def _read(self) -> Record | None:
-        """The record; None where there is none, or it is damaged."""
-        if not is_file(self.record):
+    def _read(self) -> Origin | None:
+        """The origin; None where there is none, or it is damaged."""
+        if not is_file(self.origin_file):
             return None
         try:
-            value = parse_json(self.record.read_bytes())
+            value = parse_json(self.origin_file.read_bytes())
         except ConfigError:
             return None
         keys = ("name", "version", "compute")
         if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in keys):
             return None
-        return Record(**{key: value[key] for key in keys})
+        return Origin(**{key: value[key] for key in keys})
 
 
 def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
@@ -148,7 +150,7 @@ def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
     Args:
         folder: Of checkpoints; None for the one that is served.
         name: Of the checkpoint.
-        cache: Keeps the record.
+        cache: Keeps the note.
 
     Raises:
         ConfigError: The name is none for a folder, or the folder is a checkpoint itself.
@@ -161,11 +163,11 @@ def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
     if is_folder(parent, _unusable) and exists(parent / CONFIG_FILE, _unusable):
         raise ConfigError(f"{parent} is a checkpoint; --to names a folder of several")
     path = parent / name
-    return Place(path=path, record=cache.pulled(path))
+    return Place(path=path, origin_file=cache.pulled(path))
 
 
-def _record(listing: "Listing", compute: str) -> Record:
-    return Record(name=listing.name, version=listing.version, compute=compute)
+def _origin_of(listing: "Listing", compute: str) -> Origin:
+    return Origin(name=listing.name, version=listing.version, compute=compute)
 
 
 def _unusable(path: Path, problem: str) -> ConfigError:

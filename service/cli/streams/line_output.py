@@ -176,8 +176,8 @@ def _keep_whole_lines(stream: BinaryIO) -> int:
 def _kept_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
     """The numbered lines of a file, up to one that was not written to its end; stands there."""
     end = 0
-    for record in stream:
-        number, tab, line = record.partition(b"\t")
+    for entry in stream:
+        number, tab, line = entry.partition(b"\t")
         if not (tab and number.isdigit() and line.endswith(b"\n")):
             break
         try:
@@ -185,7 +185,7 @@ def _kept_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
         except UnicodeDecodeError:
             break
         yield int(number), kept
-        end += len(record)
+        end += len(entry)
     stream.seek(end)
     stream.truncate()
 

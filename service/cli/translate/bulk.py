@@ -24,7 +24,7 @@ from service.cli.signals import leaving_at_once
 from service.cli.translate.bulk_progress import shown_progress
 
 if TYPE_CHECKING:
-    from model.offline.bulk.blocks import Block, Format, Record, Totals
+    from model.offline.bulk.blocks import Block, Format, Receipt, Totals
     from model.offline.bulk.output import OutputFolder
     from model.offline.bulk.places import Facts
     from model.offline.bulk.planning import Wanted
@@ -268,22 +268,22 @@ def _wanted(
 
 def _do(task: "Task", folder: "OutputFolder", arguments: argparse.Namespace) -> None:
     """Do the blocks that are not finished yet."""
-    records = {record.block: record for record in folder.finished(task.job)}
-    missing = [block for block in task.job.blocks if block.number not in records]
-    num_rows = sum(record.num_rows for record in records.values())
-    if records:
+    receipts = {receipt.block: receipt for receipt in folder.finished(task.job)}
+    missing = [block for block in task.job.blocks if block.number not in receipts]
+    num_rows = sum(receipt.num_rows for receipt in receipts.values())
+    if receipts:
         print(
-            f"dragoman: {len(records)} of {len(task.job.blocks)} blocks are finished already",
+            f"dragoman: {len(receipts)} of {len(task.job.blocks)} blocks are finished already",
             file=sys.stderr,
         )
     if not missing:
         return
     folder.reopen()
-    num_finished = len(records)
+    num_finished = len(receipts)
     with shown_progress(num_rows=task.job.num_rows, num_done=num_rows, clock=time.monotonic) as add:
         try:
-            for record in _records(task, missing, folder, arguments):
-                add(record)
+            for receipt in _receipts(task, missing, folder, arguments):
+                add(receipt)
                 num_finished += 1
         except (KeyboardInterrupt, SystemExit):
             print(
@@ -294,13 +294,13 @@ def _do(task: "Task", folder: "OutputFolder", arguments: argparse.Namespace) -> 
             raise
 
 
-def _records(
+def _receipts(
     task: "Task",
     missing: "Sequence[Block]",
     folder: "OutputFolder",
     arguments: argparse.Namespace,
-) -> "Iterator[Record]":
-    """Records of blocks as the engine finishes them."""
+) -> "Iterator[Receipt]":
+    """Receipts of blocks as the engine finishes them."""
     if arguments.engine != "ray":
         from model.offline.bulk.local_engine import run_here
 

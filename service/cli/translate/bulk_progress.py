@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from model.offline.bulk.blocks import Record
+from model.offline.bulk.blocks import Receipt
 
 SECONDS_BETWEEN_LINES = 30.0
 
@@ -46,10 +46,10 @@ class BulkProgress:
             return None
         return (self._clock() - self._started) / num_own * (self.num_rows - self.num_done)
 
-    def add(self, record: Record) -> None:
+    def add(self, receipt: Receipt) -> None:
         """Count a block, and show a line if it is time."""
-        self.num_done += record.num_rows
-        self.num_bad_rows += record.num_bad_rows
+        self.num_done += receipt.num_rows
+        self.num_bad_rows += receipt.num_bad_rows
         now = self._clock()
         if self._show is not None and now - self._shown >= SECONDS_BETWEEN_LINES:
             self._shown = now
@@ -74,7 +74,7 @@ def in_words(seconds: float) -> str:
 @contextmanager
 def shown_progress(
     *, num_rows: int, num_done: int, clock: Callable[[], float]
-) -> Iterator[Callable[[Record], object]]:
+) -> Iterator[Callable[[Receipt], object]]:
     """What a command calls for each block that is finished."""
     from tqdm import tqdm
 
@@ -87,9 +87,9 @@ def shown_progress(
     )
     with tqdm(total=num_rows, initial=num_done, unit=" rows", disable=not is_terminal) as bar:
 
-        def add(record: Record) -> None:
-            progress.add(record)
-            bar.update(record.num_rows)
+        def add(receipt: Receipt) -> None:
+            progress.add(receipt)
+            bar.update(receipt.num_rows)
             if progress.num_bad_rows:
                 bar.set_postfix_str(f"{progress.num_bad_rows} bad")
 

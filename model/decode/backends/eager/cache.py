@@ -55,8 +55,8 @@ class History:
 
     def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
         """Give `destinations` the first `num_past` positions of `sources`, (N,) int64 each."""
-        for record in (self.tokens, self.log_probs, self.sources):
-            record[destinations, :num_past] = record[sources, :num_past]
+        for column in (self.tokens, self.log_probs, self.sources):
+            column[destinations, :num_past] = column[sources, :num_past]
 
 
 class RowCache:
