@@ -118,7 +118,7 @@ def test_the_latest_of_every_benchmark_is_read(folder: Path) -> None:
 
 
 def test_the_readme_and_the_page_are_of_the_latest_results() -> None:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     results = latest(root / "benchmarks" / "results")
     readme = (root / "README.md").read_text(encoding="utf-8")
     assert report.between_markers(readme, report.readme_table(results)) == readme
