@@ -10,8 +10,9 @@ from typing import Literal
 
 import torch
 
+from model.arithmetic import ComputeReason
 from model.checkpoint.weights import Checkpoint, load_checkpoint
-from model.config import ComputeReason, ModelConfig
+from model.config import ModelConfig
 from model.decode.backends.floats import slow_reason
 from model.loading import Device, Runnable, find_int8_problem, max_positions
 from model.native.in_memory import pack_transformer

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from model.config import ComputeReason, ComputeType
+from model.arithmetic import ComputeReason, ComputeType
 from model.errors import ConfigError
 from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError

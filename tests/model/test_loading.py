@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.arithmetic import ComputeType
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.weights import load_checkpoint
-from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError
 from model.float_loading import as_served
 from model.loading import _float_reason, load_for_decoding

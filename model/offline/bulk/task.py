@@ -9,8 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from model.arithmetic import ComputeType
 from model.checkpoint.files.checksums import fingerprint, unreplaced
-from model.config import ComputeType, SearchConfig
+from model.config import SearchConfig
 from model.errors import CheckpointError
 from model.loading import load_for_decoding
 from model.offline.bulk.job import Fact, Job

@@ -7,9 +7,10 @@ Owns `--from`, `--to`, `--model`, `--beam-size`, `--length-penalty`, `--threads`
 import argparse
 from typing import get_args
 
-from model.config import MAX_THREADS, ComputeType, SearchConfig
+from model.arithmetic import ComputeType
+from model.config import SearchConfig
 from model.errors import ConfigError
-from model.system.cores import default_num_threads
+from model.system.cores import MAX_THREADS, default_num_threads
 
 MAX_BEAM_SIZE = 128
 MAX_ROWS = 65_536

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.config import MAX_THREADS, SearchConfig
+from model.config import SearchConfig
+from model.system.cores import MAX_THREADS
 from service.cli.arguments.directions import single_checkpoint
 from service.cli.arguments.offline import (
     MAX_BEAM_SIZE,

@@ -7,7 +7,7 @@ import argparse
 import logging
 from typing import TYPE_CHECKING, get_args
 
-from model.config import ComputeType
+from model.arithmetic import ComputeType
 from service.cli.streams.standard_streams import close_output
 
 if TYPE_CHECKING:
