@@ -8,6 +8,7 @@ ends a sentence is the network, or the cap.
 import argparse
 import random
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from service.cli.signals import leaving_at_once
 if TYPE_CHECKING:
     from model.decode.session import DecodeRequest
     from model.loading import Runnable
+    from service.engine.worker.scheduler import Scheduler, WaitingSegment
 
 HELP = "measure decoding speed and, with --profile, where the time goes"
 
@@ -146,15 +148,9 @@ class Rounds:
 
     def run(self) -> None:
         """One round; the first leaves no trace in the sums."""
-        from service.engine.worker.scheduler import Scheduler, WaitingSegment
-
-        arguments, session = self._arguments, self._session
-        requests = [self._request() for _ in range(arguments.sentences)]
-        scheduler = Scheduler(
-            max_rows=arguments.sentences * self._search.beam_size,
-            max_slots=arguments.sentences,
-            reserved_share=0.0,
-        )
+        session = self._session
+        requests = [self._request() for _ in range(self._arguments.sentences)]
+        scheduler = self._new_scheduler()
         before, idle_before = session.step_seconds(), self._idle()
         laps = {"scheduler": 0.0, "encoder": 0.0, "step": 0.0}
         num_tokens = num_steps = 0
@@ -166,15 +162,7 @@ class Rounds:
             laps[part] += now - last
             last = now
 
-        scheduler.add(
-            WaitingSegment(
-                segment_id=index,
-                num_source_tokens=len(request.source_ids),
-                num_rows=self._search.beam_size,
-                priority="interactive",
-            )
-            for index, request in enumerate(requests)
-        )
+        scheduler.add(self._waiting(requests))
         while scheduler.num_waiting or not session.is_idle:
             chosen = scheduler.plan(
                 free_rows=session.free_rows,
@@ -201,6 +189,26 @@ class Rounds:
         self.parts["scheduler"] += laps["scheduler"]
         self.parts["encoder"] += laps["encoder"]
         self.parts["rest of the step"] += laps["step"]
+
+    def _new_scheduler(self) -> "Scheduler":
+        from service.engine.worker.scheduler import Scheduler
+
+        return Scheduler(
+            max_rows=self._arguments.sentences * self._search.beam_size,
+            max_slots=self._arguments.sentences,
+            reserved_share=0.0,
+        )
+
+    def _waiting(self, requests: Sequence["DecodeRequest"]) -> Iterator["WaitingSegment"]:
+        from service.engine.worker.scheduler import WaitingSegment
+
+        for index, request in enumerate(requests):
+            yield WaitingSegment(
+                segment_id=index,
+                num_source_tokens=len(request.source_ids),
+                num_rows=self._search.beam_size,
+                priority="interactive",
+            )
 
     def _request(self) -> "DecodeRequest":
         from model.decode.session import DecodeRequest

@@ -8,12 +8,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from service.cli.arguments.directions import check_unreplaced, chosen_direction
+from service.cli.arguments.directions import chosen_direction
 from service.cli.arguments.offline import (
     add_search_arguments,
     chosen_search,
     chosen_threads,
 )
+from service.cli.arguments.opening import opened_by_flags
 from service.cli.signals import leaving_at_once
 from service.cli.streams.line_output import opened_output
 from service.cli.streams.read_files import ReadFiles
@@ -62,10 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         from tqdm import tqdm
 
-        from model.loading import load_for_decoding
         from model.offline.evaluate import evaluate
-        from model.offline.opening import opened_translator
-        from model.system.devices import resolve_device
         from model.train.data.parallel import iterate_parallel
 
     num_threads = chosen_threads(arguments)
@@ -76,19 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     sources, references = zip(*lines, strict=True)  # before the checkpoint, which takes longer
     direction = chosen_direction(arguments, path)
     read = ReadFiles([source, reference], folders=[direction.directory])
-    device = resolve_device(arguments.device)
-    checkpoint = load_for_decoding(
-        direction.directory,
-        device=device,
-        compute_type=arguments.compute_type,
-        with_shortlist=arguments.shortlist,
-        num_threads=num_threads,
-    )
-    check_unreplaced(direction, checkpoint.manifest)
     max_rows = max(128, search.beam_size)
-    translator = opened_translator(
-        direction.directory, checkpoint, device=device, max_rows=max_rows
-    )
+    opened = opened_by_flags(direction, arguments, num_threads=num_threads, max_rows=max_rows)
     is_hidden = not sys.stderr.isatty()
     with ExitStack() as stack:
         output = None
@@ -100,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             bar.update(num_segments)
 
         found = evaluate(
-            translator,
+            opened.translator,
             direction.pair,
             sources,
             references,

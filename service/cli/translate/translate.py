@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import Control
 from service.cli.arguments.control import add_control_arguments, chosen_control, divided, drawn
-from service.cli.arguments.directions import Direction, check_unreplaced, chosen_or_same
+from service.cli.arguments.directions import Direction, chosen_or_same
 from service.cli.arguments.offline import (
     MAX_ROWS,
     add_search_arguments,
@@ -30,6 +30,7 @@ from service.cli.arguments.offline import (
     chosen_search,
     chosen_threads,
 )
+from service.cli.arguments.opening import Opened, opened_by_flags
 from service.cli.signals import leaving_at_once
 from service.cli.streams.line_input import (
     THE_TEXT,
@@ -127,35 +128,14 @@ def run(arguments: argparse.Namespace) -> int:
     with leaving_at_once():
         import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
 
-        from model.checkpoint.files.checksums import fingerprint, unreplaced
-        from model.loading import load_for_decoding
-        from model.offline.opening import opened_translator
-        from model.system.devices import resolve_device
-
     num_threads = chosen_threads(arguments)
-    device = resolve_device(arguments.device)
-    with unreplaced(direction.directory):
-        checkpoint = load_for_decoding(
-            direction.directory,
-            device=device,
-            compute_type=arguments.compute_type,
-            with_shortlist=arguments.shortlist,
-            num_threads=num_threads,
-        )
-        name = fingerprint(direction.directory)
-    check_unreplaced(direction, checkpoint.manifest)
     max_rows = max(arguments.max_rows, search.beam_size)
-    translator = opened_translator(
-        direction.directory, checkpoint, device=device, max_rows=max_rows
-    )
-    work = _Work(translator, direction, search, control)
+    opened = opened_by_flags(direction, arguments, num_threads=num_threads, max_rows=max_rows)
+    work = _Work(opened.translator, direction, search, control)
     with ExitStack() as stack:
         output = identity = None
         if arguments.output is not None:
-            facts = [name, direction.pair, search, checkpoint.compute_type, control.target_prefix]
-            facts += [] if control.glossary is None else [control.glossary.entries]
-            facts += ["shortlist"] if arguments.shortlist else []
-            facts += [] if document is None else [document.kind, document.texts]
+            facts = _facts(opened, work, document, with_shortlist=arguments.shortlist)
             identity = _identity(inputs, *facts)
             output = stack.enter_context(_opened(arguments.output, identity, read, document))
         unit = "lines" if document is None else "texts"
@@ -168,6 +148,19 @@ def run(arguments: argparse.Namespace) -> int:
             translate_document(document, work, output)
     work.report()
     return 0
+
+
+def _facts(
+    opened: Opened, work: "_Work", document: "Document | None", *, with_shortlist: bool
+) -> list[object]:
+    """All that the lines of an output depend on beside the inputs."""
+    control = work.control
+    facts: list[object] = [opened.fingerprint, work.direction.pair, work.search]
+    facts += [opened.compute_type, control.target_prefix]
+    facts += [] if control.glossary is None else [control.glossary.entries]
+    facts += ["shortlist"] if with_shortlist else []
+    facts += [] if document is None else [document.kind, document.texts]
+    return facts
 
 
 def _opened(
