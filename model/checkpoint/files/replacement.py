@@ -1,6 +1,6 @@
 """Replacement of a checkpoint's directory: the old one, or the new one, never half of one.
 
-Owns the moves on the disk. What is in a directory belongs to whoever fills it. Imports no torch.
+Owns the moves on the disk. Does not own what is in a directory. Imports no torch.
 """
 
 import shutil

@@ -5,7 +5,7 @@ Owns tensors of any float type and any device, some rows at a time. The arithmet
 
 Scales of other programs may have all 24 bits, and rows that do not reach 127 (Marian has one scale
 for a whole matrix). Such rows are dequantised with one rounding, as those programs do it; quantised
-again they are other rows, so whoever wants them exactly takes them as they are stored.
+again they are other rows, so where they have to be exact they are taken as they are stored.
 """
 
 import torch

@@ -1,7 +1,7 @@
 """Names and shapes of a network's tensors, from its description alone.
 
-Owns what `Transformer.state_dict` of `model.nn` has, without building the network: whoever packs
-weights for other kernels needs no torch for it. Imports no torch.
+Owns what `Transformer.state_dict` of `model.nn` has, without building the network: packing
+weights for other kernels needs no torch. Imports no torch.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """Registries' JSON documents: bounded, kept, asked for again by their validator.
 
-Owns what is done when a registry does not answer: the document that was kept stands in, and whoever
-asked is told. Does not own what a document says.
+Owns what is done when a registry does not answer: the document that was kept stands in, and the
+caller is told. Does not own what a document says.
 """
 
 from dataclasses import dataclass, field

@@ -97,10 +97,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 
 def _knock(address: str | None) -> None:
-    """See whether anybody listens: Ray ends the process that finds nobody.
+    """Check that a cluster listens: Ray ends the process that finds none.
 
     Raises:
-        OSError: Nobody does.
+        OSError: None does.
     """
     host, colon, port = (address or "").rpartition(":")
     if colon and port.isdigit() and "/" not in host:

@@ -32,7 +32,7 @@ _Bytes = io.RawIOBase | io.BufferedIOBase
 _BLOCK = 2**16
 _SAMPLE_LINES = 50
 _FILE_NAME = re.compile(r"\S*/\S*|\S*[^\W_]\.[A-Za-z][A-Za-z0-9]{0,9}")
-"""What somebody writes who means a file: a path, or a name with an ending."""
+"""What means a file: a path, or a name with an ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class OpenedLines(AbstractContextManager["OpenedLines"]):
                 ) from error
 
     def is_ready(self) -> bool:
-        """Whether nobody has to wait for what comes next, be it a line or the end."""
+        """Whether what comes next is there without waiting, be it a line or the end."""
         if not self._is_waited_for:
             return True
         while not (self._whole or self._has_ended):
@@ -167,7 +167,7 @@ def opened_bytes(source: Input) -> _Bytes:
 
 
 def _opened(source: Input) -> tuple[_Bytes, bool]:
-    """The bytes, and whether reading them waits for somebody who writes."""
+    """The bytes, and whether reading them may wait for a writer."""
     if source.text is not None:
         return io.BytesIO(source.text.encode(errors="surrogateescape")), False
     name = source.name

@@ -250,7 +250,7 @@ class EngineClient(Engine):
         await self._lost.wait()
 
     def cancel(self, segment_ids: Iterable[int]) -> None:
-        """Tell the engine which of its segments nobody waits for any more."""
+        """Cancel those of these segments that the engine has and has not answered."""
         still_pending = tuple(number for number in segment_ids if number in self._pending)
         if still_pending:
             with suppress(EngineUnavailableError):

@@ -177,7 +177,7 @@ class Ends:
             positions: (N,) of the step.
             report: The step's.
             beam_sizes: (N,).
-            group_sizes: (N,); None where nobody's beams are divided.
+            group_sizes: (N,); None where no sentence's beams are divided.
 
         Returns:
             (N, K) scores that are kept.

@@ -95,7 +95,7 @@ class _Entry:
 def is_bin(path: Path) -> bool:
     """Whether a file begins as Marian's do and has its options; false where it cannot be read.
 
-    One that is cut short behind its header is Marian's still: whoever opens it is told.
+    One that is cut short behind its header is Marian's still: opening it says so.
     """
     try:
         return any(entry.name == OPTIONS_TENSOR for entry in _listed(_Content(path))[0])

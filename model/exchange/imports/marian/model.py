@@ -1,6 +1,6 @@
 """A model of Marian's put together: network, vocabularies and special tokens.
 
-Owns what all releases of Marian models have in common, once somebody has said which files they are:
+Owns what all releases of Marian models have in common, once it is known which files they are:
 `importer.py`, `opus_mt.py`, `firefox.py`.
 """
 

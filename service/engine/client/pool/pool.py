@@ -231,7 +231,7 @@ class Pool(Engine):
         return parts
 
     def _cancel(self, segment_ids: Sequence[int]) -> None:
-        """Tell whoever has these segments now that nobody waits for them any more."""
+        """Cancel segments, in whichever replicas they are now."""
         for replica in self.replicas:
             if (engine := replica.engine) is not None:
                 engine.cancel(segment_ids)
