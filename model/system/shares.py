@@ -56,8 +56,8 @@ def read_cores(cpus: Path = CPUS) -> list[Core]:
 def divide(cores: Sequence[Core], num_shares: int, *, num_usable: int) -> list[Share]:
     """Shares of the cores, as even as nodes allow.
 
-    One core belongs to no share where there are more cores than shares: it is for the process that divides.
-    With fewer cores than shares, the threads of a core are in several of them.
+    One core belongs to no share where there are more cores than shares: it is for the process that
+    divides. With fewer cores than shares, the threads of a core are in several of them.
 
     Args:
         cores: In the order of nodes.
