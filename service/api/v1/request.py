@@ -155,6 +155,23 @@ class Asked:
     unsupported: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DragomanWire:
+    """Wire of all requests for translation; see `service.api.admission.Wire`.
+
+    Attributes:
+        front: What is loaded, and the settings.
+    """
+
+    front: Front
+    takes_forms: bool = False
+    key_name: str | None = None
+
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
+        """The request's values, checked."""
+        return parse(values, self.front)
+
+
 def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:
     """A request's values, checked.
 
