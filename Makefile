@@ -73,17 +73,17 @@ build/axe/node_modules/axe-core/axe.min.js:
 	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
 
 test-replicas: install ## Lose, hang and reload replicas under load, and compare them with one
-	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_serve_replicas.py
+	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_replicas.py
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
-	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/test_pull.py
+	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py
 
 # Ray is in no pin of constraints.txt: it is an extra of a hundred megabytes that only clusters need.
 RAY_VERSION ?= 2.60.0
 
 test-ray: install ## Run bulk jobs on a real Ray cluster of this machine, and kill its workers and drivers
 	$(BIN)/pip install --quiet --constraint constraints.txt 'ray==$(RAY_VERSION)'
-	$(BIN)/pytest -m ray tests/service/cli/test_bulk_on_ray.py
+	$(BIN)/pytest -m ray tests/service/cli/translate/test_bulk_on_ray.py
 
 test-contract: install ## Run published clients of both APIs, unmodified, against a live server; fetches some
 	PYTHON=$(PYTHON) .ci/clients

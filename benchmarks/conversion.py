@@ -33,7 +33,7 @@ from transformers.utils import logging
 
 from benchmarks.machine import describe_command, describe_machine
 from model.checkpoint.manifest import TensorEntry
-from model.checkpoint.safetensors_file import opened_weight_file
+from model.checkpoint.tensors.safetensors_file import opened_weight_file
 from support.huggingface_folders import m2m100_folder
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,7 +26,7 @@ from benchmarks.marks import dev_pairs
 from benchmarks.over_checkpoints import measure_all
 from model.config import SearchConfig
 from model.decode.session import Hypothesis
-from model.documents.html import html_template
+from model.documents.markup.html import html_template
 from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from model.text.drafts.segments import PreparedText, Segment

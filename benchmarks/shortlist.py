@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import describe_command, describe_machine
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.config import SearchConfig
 from model.loading import Runnable, load_for_decoding
 from model.offline.evaluate import default_tokenizer, score

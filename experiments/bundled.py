@@ -19,7 +19,7 @@ import yaml
 
 from commands import one_line_errors, run_all
 from made_of import digest, read_note, write_note
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CheckpointFiles
 from model.train.config.data import DirectionConfig
 from model.train.config.experiment import read_experiment

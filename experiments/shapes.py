@@ -18,7 +18,7 @@ import yaml
 
 from commands import one_line_errors, run_all
 from made_of import digest, read_note, write_note
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.train.data.parallel import find_text
 from model.train.files import write_whole
 from model.train.saved.retention import CHECKPOINT_FOLDER

@@ -28,19 +28,11 @@ PositionKind = Literal[
     "relative",
 ]
 StoppingRule = Literal["exact", "first", "heuristic", "bound"]
-ComputeType = Literal["auto", "int8", "float32", "bfloat16"]
-"""Arithmetic of decoding: "auto" is bfloat16 on a GPU, int8 on a CPU whose kernels are there,
-else float32."""
-ComputeReason = Literal["best", "asked_for", "processor", "not_built", "network"]
-"""Why a checkpoint has its arithmetic: there is none faster here; it was asked for; or the
-int8 kernels are not for this processor, were not built, or do not run the network."""
 
 ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
     {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}
 )
 
-MAX_THREADS = 1024
-"""Of a CPU that anything may be asked to run on; far more cannot even be started."""
 DEFAULT_TOP_K = 50
 MAX_TOP_K = 128
 """Tokens that one may be drawn of; a search looks at so many a row at most."""
@@ -254,7 +246,7 @@ class LengthLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a sentence's hypotheses are drawn instead of searched, each row by itself.
+    """Sampling: a sentence's hypotheses are drawn instead of searched, each row by itself.
 
     Attributes:
         temperature: What log probabilities are divided by; below 1 the likely becomes likelier.
@@ -289,7 +281,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """How one sentence is searched.
+    """Options of the search of one sentence.
 
     Attributes:
         beam_size: Hypotheses kept at every step, K; 1 is greedy.

@@ -2,8 +2,8 @@
 
 Owns the conversion by the type hints of a dataclass, strictly: a number is no text, a truth value
 is no number, and a key that a dataclass does not have is an error. Pydantic does the work. Does not
-own the parsing (`model.checkpoint.strict_json`, `model.train.config.yaml_config`) or the limits of
-values, which dataclasses check when they are made. Imports no torch.
+own the parsing (`model.checkpoint.description.strict_json`, `model.train.config.yaml_config`) or
+the limits of values, which dataclasses check when they are made. Imports no torch.
 """
 
 import json

@@ -10,8 +10,9 @@ from typing import Literal
 
 import torch
 
+from model.arithmetic import ComputeReason
 from model.checkpoint.weights import Checkpoint, load_checkpoint
-from model.config import ComputeReason, ModelConfig
+from model.config import ModelConfig
 from model.decode.backends.floats import slow_reason
 from model.loading import Device, Runnable, find_int8_problem, max_positions
 from model.native.in_memory import pack_transformer
@@ -89,4 +90,5 @@ def warn_if_slow(config: ModelConfig, name: str) -> None:
     """
     reason = slow_reason(config)
     if reason is not None:
-        _LOGGER.warning("slow decoding: %s", reason, extra={"fields": {"checkpoint": name}})
+        fields = {"checkpoint": name, "reason": reason}
+        _LOGGER.warning("slow_decoding", extra={"fields": fields})

@@ -39,7 +39,7 @@ Allowed = EveryValue | tuple[object, ...] | Condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HonouredFields:
-    """What a backend or an export honours.
+    """Declaration of the fields that a backend or an export honours.
 
     Attributes:
         by: Its name in an error.

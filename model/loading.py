@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from model.checkpoint.checksums import fingerprint, unreplaced
-from model.checkpoint.config_file import read_manifest
+from model.arithmetic import ComputeReason, ComputeType
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import fingerprint, unreplaced
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.mapped import mapped_weights
 from model.checkpoint.shortlist import read_shortlist
+from model.checkpoint.tensors.mapped import mapped_weights
+from model.checkpoint.tensors.weight_header import check_tensors
 from model.checkpoint.tokenizer import load_tokenizer
-from model.checkpoint.weight_header import check_tensors
-from model.config import ComputeReason, ComputeType
 from model.decode.backends.opening import Network
 from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields

@@ -1,4 +1,4 @@
-"""What is asked of a search and what it finds: the same types from the API's edge to the backends.
+"""Requests of a search and its hypotheses: the same types from the API's edge to the backends.
 
 Owns requests, hypotheses and a session's limits; loads no torch. A request and a hypothesis are
 msgspec structs, because they cross the socket to the engine inside its messages and decode
@@ -83,7 +83,7 @@ class FinishedSentence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLimits:
-    """What a session allocates for.
+    """Limits that a session allocates for.
 
     Attributes:
         max_rows: Beam rows over all sentences.

@@ -1,11 +1,13 @@
-"""Structured logs: one JSON object a line, on standard error.
+"""Structured logs: one event a line, on standard error, as JSON or as a line for people.
 
-Owns the format. A line is a constant event name plus fields; users' text is never a field, and
-the message of an exception is left out because it may quote one: its type and frames are kept.
+Owns both formats. An event is a constant name plus fields; users' text is never a field, and the
+message of an exception is left out because it may quote one: its type and frames are kept. What
+other libraries log in sentences is the event `note` with its text.
 """
 
 import json
 import logging
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -19,28 +21,66 @@ _ExceptionInfo = (
 
 
 _ENCODER = json.JSONEncoder(default=str)
+_EVENT_NAME = re.compile("[a-z][a-z0-9_]*")
+_FOREIGN = "note"
 
 
 class JsonFormatter(logging.Formatter):
-    """One log record as one line of JSON.
+    """One event as one line of JSON.
 
-    Fields are passed as `extra={"fields": {…}}`, so that none can shadow a record's own names.
+    Its name is the message; fields are passed as `extra={"fields": {…}}`, so that none can shadow
+    the log's own names.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without its newline."""
+        event, fields = _event(record)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": event,
             "logger": record.name,
+            **fields,
         }
-        fields = getattr(record, "fields", None)
-        if isinstance(fields, Mapping):
-            line.update(fields)
         if record.exc_info:
             line.update(_exception_fields(record.exc_info))
         return _ENCODER.encode(line)
+
+
+class LineFormatter(logging.Formatter):
+    """One event as one line for people: what it begins with, its name, its fields.
+
+    Args:
+        prefix: The beginning, in the form of `logging.Formatter`.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(f"{prefix}%(message)s", datefmt="%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # logging's own name
+        """The line without what is told of an exception, and without its newline."""
+        event, fields = _event(record)
+        if event == _FOREIGN:
+            return super().formatMessage(record)
+        told = [f"{name}={_shown(value)}" for name, value in fields.items()]
+        named = logging.makeLogRecord({**record.__dict__, "message": " ".join([event, *told])})
+        return super().formatMessage(named)
+
+
+def _event(record: logging.LogRecord) -> tuple[str, Mapping[str, object]]:
+    """The name and the fields of an event."""
+    message = record.getMessage()
+    fields = getattr(record, "fields", None)
+    known = fields if isinstance(fields, Mapping) else {}
+    if _EVENT_NAME.fullmatch(message):
+        return message, known
+    return _FOREIGN, {"text": message, **known}
+
+
+def _shown(value: object) -> str:
+    """A value for people: in quotation marks where it would not be one word."""
+    text = str(value)
+    return text if text and not set(text) & set(' "\n') else json.dumps(text, ensure_ascii=False)
 
 
 def _exception_fields(info: _ExceptionInfo) -> dict[str, object]:
@@ -52,8 +92,14 @@ def _exception_fields(info: _ExceptionInfo) -> dict[str, object]:
     }
 
 
+def configure_last_resort() -> None:
+    """Write warnings, where no log is configured, as lines for people: those of a command."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LineFormatter("dragoman: "))
+
+
 def configure_logging(level: str, *, stream: TextIO | None = None) -> None:
-    """Write every record of `level` and above to `stream` (standard error) as JSON.
+    """Write every event of `level` and above to `stream` (standard error) as JSON.
 
     Uvicorn's progress reports are left out: the server says itself where it listens. So is what
     the form parser says of a form it cannot read: it quotes it, and the client is told.

@@ -33,7 +33,7 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where one engine runs.
+    """Processors or device of one engine.
 
     Attributes:
         num_threads: Threads of the network.
@@ -48,7 +48,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What is asked of the machine, so that tests can have another one.
+    """Questions to the machine, so that tests can have another one.
 
     Attributes:
         cores: Those that may be used.

@@ -14,8 +14,10 @@ from typing import Annotated, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from model.config import MAX_THREADS, ComputeType, StoppingRule
+from model.arithmetic import ComputeType
+from model.config import StoppingRule
 from model.errors import ConfigError, InputError
+from model.system.cores import MAX_THREADS
 from model.text.languages.tags import canonical_tag
 from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE, MAX_REPLICAS
 from service.checkpoint_folder import default_checkpoints, listed_items

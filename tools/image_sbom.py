@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.errors import CheckpointError
 from tools.audit import normalised, read_pins
 from tools.weights import (

@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import Licence, Manifest
 from model.errors import CheckpointError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.peers.work import TARGET_LENGTH, Work, equal_work
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.system.gpu import use_unplanned_attention
 
 Found = dict[str, object]

@@ -26,7 +26,7 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.text.pipeline import TextPipeline, target_cap

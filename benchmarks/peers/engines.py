@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, cast
 import sentencepiece
 
 from benchmarks.peers.work import Work
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.config import SearchConfig, SpecialTokens
 

@@ -19,7 +19,7 @@ from benchmarks.peers import isa
 from benchmarks.peers.models import ROOT
 from benchmarks.peers.rivals import CTRANSLATE2, DRAGOMAN_INT8
 from benchmarks.peers.traffic import Address
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 
 ServerSettings = Mapping[str, int | float]
 SERVERS = (DRAGOMAN_INT8, CTRANSLATE2)

@@ -12,7 +12,7 @@ from pathlib import Path
 from sacrebleu.metrics.bleu import BLEU
 
 from benchmarks.peers.work import Work, rounded_cap
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.text.drafts.segments import PreparedText
 from model.text.pipeline import TextPipeline, target_cap

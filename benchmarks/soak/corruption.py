@@ -16,7 +16,7 @@ from benchmarks.soak.plan import Plan
 from benchmarks.soak.server import ONE_BUNDLED, Served, serving
 from benchmarks.soak.texts import sentences
 from benchmarks.soak.traffic import Client
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 
 NUM_TEXTS = 5
 CHANGED_AT = (0.0, 0.31, 0.77, 0.999)

@@ -18,7 +18,7 @@ from benchmarks.soak.plan import Plan
 from benchmarks.soak.server import ONE_BUNDLED, Served, serving
 from benchmarks.soak.texts import sentences
 from benchmarks.soak.traffic import Client, closed_loop, wait_for, wait_idle
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE
 
 NUM_CLIENTS = 8

@@ -1,8 +1,9 @@
 """The description of a checkpoint: what config.json says, as frozen dataclasses.
 
-Owns the parts of the description (network, tokens, languages, limits, licences, tensors, files).
-It does not own the file itself (`model.checkpoint.config_file`) or the checks between the parts
-(`model.checkpoint.consistency`). Imports no torch: the front process reads it too.
+Owns the parts of the description (network, tokens, languages, limits, licences, tensors, files). It
+does not own the file itself (`model.checkpoint.description.config_file`) or the checks between the
+parts (`model.checkpoint.description.consistency`). Imports no torch: the front process reads it
+too.
 """
 
 from collections.abc import Mapping
@@ -92,7 +93,7 @@ class ShortlistEntry:
 
 @dataclass(frozen=True, kw_only=True)  # without slots: the directions are looked up in a table
 class Manifest:
-    """All of config.json but the version of its schema.
+    """Description of a checkpoint: all of config.json but the version of its schema.
 
     Any new field must have a default: what checkpoints did before there was such a field.
 

@@ -14,17 +14,17 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from model.checkpoint.checksums import (
+from model.checkpoint.description.config_file import format_manifest, read_manifest
+from model.checkpoint.files.checksums import (
     CHECKSUMS_FILE,
     format_checksums,
     read_limited,
     read_listing,
     unreplaced,
 )
-from model.checkpoint.config_file import format_manifest, read_manifest
+from model.checkpoint.files.replacement import publish
+from model.checkpoint.files.verification import MAX_CARD_BYTES, max_shortlist_bytes
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
-from model.checkpoint.replacement import publish
-from model.checkpoint.verification import MAX_CARD_BYTES, max_shortlist_bytes
 from model.errors import CheckpointError, ConfigError
 from model.shortlist import Shortlist, shortlist_problems
 from model.system.paths import exists

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from model.checkpoint.checksums import read_limited
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, DragomanError
 from model.text.subwords.bpe import MAX_MERGES_BYTES
 from model.text.subwords.moses import MosesBpe, MosesPieces

@@ -2,7 +2,7 @@
 
 Owns the correspondence between the network's `state_dict` and model.safetensors:
 `save_checkpoint` and `load_checkpoint`. What config.json says is `model.checkpoint.manifest`; how a
-directory takes another's place `model.checkpoint.replacement`. Nothing is ever unpickled.
+directory takes another's place `model.checkpoint.files.replacement`. Nothing is ever unpickled.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums, unreplaced
-from model.checkpoint.config_file import format_manifest, read_manifest
+from model.checkpoint.description.config_file import format_manifest, read_manifest
+from model.checkpoint.description.strict_json import format_json
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums, unreplaced
+from model.checkpoint.files.replacement import replaced_directory
 from model.checkpoint.manifest import (
     CONFIG_FILE,
     CheckpointFiles,
@@ -21,12 +23,10 @@ from model.checkpoint.manifest import (
     Manifest,
     TensorEntry,
 )
-from model.checkpoint.replacement import replaced_directory
-from model.checkpoint.safetensors_file import TYPE_NAMES, write_weight_file
-from model.checkpoint.stored import open_weights
-from model.checkpoint.strict_json import format_json
+from model.checkpoint.tensors.safetensors_file import TYPE_NAMES, write_weight_file
+from model.checkpoint.tensors.stored import open_weights
+from model.checkpoint.tensors.weight_header import check_tensors
 from model.checkpoint.tokenizer import build_tokenizer, load_tokenizer
-from model.checkpoint.weight_header import check_tensors
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError
 from model.nn.transformer import Transformer

@@ -5,7 +5,9 @@ requests: `model.decode.session` does. Sentences of different beam sizes share a
 tensors are (S, K) with K the widest beam present and a mask for the rest.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,7 +23,7 @@ _MAX_AT_ONCE = 2**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowGroups:
-    """Which rows belong to which sentence.
+    """Rows of each sentence.
 
     Attributes:
         rows: (S, K) int64, the row of each beam; 0 where a sentence has fewer beams.
@@ -74,7 +76,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What each row becomes, and which candidates ended.
+    """Decision of a step: what each row becomes, and which candidates ended.
 
     Attributes:
         ends: (S, C) bool, candidates that are finished hypotheses.
@@ -94,6 +96,32 @@ class Decision:
     tokens: Tensor
     log_probs: Tensor
     scores: Tensor
+
+
+class End(NamedTuple):
+    """A candidate that is a finished hypothesis.
+
+    Attributes:
+        sentence: Its place among the sentences, s.
+        beam: The beam that it extends.
+        log_prob_sum: Sum of its log probabilities.
+        log_prob: What the last token contributed.
+    """
+
+    sentence: int
+    beam: int
+    log_prob_sum: float
+    log_prob: float
+
+
+def ends_of(candidates: Candidates, decision: Decision) -> Iterator[End]:
+    """The candidates that ended, sentence by sentence, best first; on the host."""
+    ended = decision.ends.nonzero()
+    if not len(ended):
+        return
+    at = ended.unbind(1)
+    columns = (at[0], candidates.beams[at], candidates.scores[at], candidates.log_probs[at])
+    yield from map(End, *(column.tolist() for column in columns))
 
 
 def row_continuations(

@@ -31,7 +31,7 @@ _NO_TOKEN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diversity:
-    """How the beams of a step's sentences are divided into groups.
+    """Groups that the beams of a step's sentences are divided into.
 
     Attributes:
         sizes: (S,) int64, beams of each group; a sentence without groups has one, of all its beams.
@@ -141,7 +141,7 @@ def _chosen(decision: Decision, own: RowGroups) -> Tensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Columns:
-    """Where the best candidates of a group go, as many as it has beams: in its beams' columns.
+    """Columns of the best candidates of a group, as many as it has beams: those of its beams.
 
     Attributes:
         are_own: (S, C) bool.

@@ -130,7 +130,7 @@ _NUM_BANKS = 2 * MAX_PHRASE_TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Pool:
-    """All continuations of S sentences that may go on, (S, X) each."""
+    """Pool of all continuations of S sentences that may go on, (S, X) each."""
 
     sums: Tensor
     log_probs: Tensor
@@ -141,7 +141,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LexicalStep:
-    """What phrases do in one step of S sentences with R rows.
+    """Phrases in one step of S sentences with R rows.
 
     Attributes:
         automata: Of the sentences.

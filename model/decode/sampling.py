@@ -33,7 +33,7 @@ _SECOND_FACTOR = _signed(0x94D049BB133111EB)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSampling:
-    """How the rows of a step are drawn.
+    """Sampling of the rows of a step.
 
     Attributes:
         seeds: (R,) int64, of each row, its place in its sentence included.

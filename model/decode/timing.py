@@ -1,4 +1,4 @@
-"""Where the time of steps goes: seconds by part, summed over all steps.
+"""Time of steps: seconds by part, summed over all steps.
 
 Owns the names of the parts and a stopwatch. A lap costs a fraction of a microsecond, so it is
 always on and a profile needs no other build and no other path. On a CUDA device a lap is the time

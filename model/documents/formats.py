@@ -7,20 +7,20 @@ none of them.
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from model.documents.document import Document, DocumentOptions
-from model.documents.epub import open_epub
-from model.documents.gettext import open_po
-from model.documents.html import open_html
-from model.documents.json_file import open_json
-from model.documents.limits import DocumentLimits, check_size
-from model.documents.markdown import open_markdown
-from model.documents.office import open_docx, open_pptx, open_xlsx
-from model.documents.opendocument import open_odp, open_ods, open_odt
-from model.documents.plain import open_plain
-from model.documents.subtitles import open_srt, open_vtt
-from model.documents.table import open_csv, open_tsv
-from model.documents.xliff import open_xliff
-from model.documents.xml import open_xml
+from model.documents.archives.epub import open_epub
+from model.documents.archives.office import open_docx, open_pptx, open_xlsx
+from model.documents.archives.opendocument import open_odp, open_ods, open_odt
+from model.documents.markup.html import open_html
+from model.documents.markup.xliff import open_xliff
+from model.documents.markup.xml import open_xml
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits, check_size
+from model.documents.plain_text.gettext import open_po
+from model.documents.plain_text.json_file import open_json
+from model.documents.plain_text.markdown import open_markdown
+from model.documents.plain_text.plain import open_plain
+from model.documents.plain_text.subtitles import open_srt, open_vtt
+from model.documents.plain_text.table import open_csv, open_tsv
 from model.errors import InputError, shown
 
 Open = Callable[[bytes, DocumentOptions, DocumentLimits], Document]

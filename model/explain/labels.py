@@ -32,7 +32,7 @@ _LAST_RESORT = "lastresort"  # shows every character, as a box
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What is written at an axis.
+    """Label of an axis.
 
     Attributes:
         text: The words.

@@ -139,13 +139,13 @@ def _warn_of_unshown(explained: ExplainedSentence, fonts: Fonts) -> None:
     if characters:
         codes = ", ".join(f"U+{ord(character):04X}" for character in characters[:5])
         more = ", …" if len(characters) > 5 else ""
-        _LOGGER.warning(
-            "no installed font shows %d characters of these pieces (%s%s), so they are named by"
-            " their numbers; for Chinese install a font such as Noto Sans CJK or WenQuanYi",
-            len(characters),
-            codes,
-            more,
-        )
+        fields = {
+            "num_characters": len(characters),
+            "characters": f"{codes}{more}",
+            "reason": "no installed font shows them, so they are named by their numbers; for"
+            " Chinese install a font such as Noto Sans CJK or WenQuanYi",
+        }
+        _LOGGER.warning("characters_not_shown", extra={"fields": fields})
 
 
 def _page(explained: ExplainedSentence, names: list[str]) -> str:

@@ -40,7 +40,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedSentence:
-    """What the network did with a sentence.
+    """Sentence with what the network made of it.
 
     Attributes:
         source: The sentence.

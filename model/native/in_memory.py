@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.tensors.quantisation import quantise_rows
 from model.native.layout import Floats, Quanta
 from model.native.network import INT8_FIELDS, Int8Network, pack
 from model.nn.layers import known_decoder_layers

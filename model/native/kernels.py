@@ -1,4 +1,4 @@
-"""Whether the compiled kernels can be used here, for which instruction set, and the way to them.
+"""Compiled kernels: whether they can be used here, for which instruction set, and their import.
 
 Owns the choice: the fastest level that was built and that the processor has, or the one that
 `DRAGOMAN_ISA` names. A level is the kernels compiled for one instruction set, a module of its own

@@ -20,7 +20,7 @@ MatrixParts = tuple[Quanta, Floats, Floats | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a packed matrix lies in a memory, and its sizes."""
+    """Place of a packed matrix in a memory, and its sizes."""
 
     offset: int
     num_outputs: int
@@ -28,7 +28,7 @@ class Place:
 
 
 class Matrices(Protocol):
-    """Where a network's matrices come from."""
+    """Source of a network's matrices."""
 
     def matrix(
         self, name: str, parts: Callable[[], MatrixParts], padding: float = 0.0

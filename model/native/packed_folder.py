@@ -45,7 +45,7 @@ class _UnusableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Description:
-    """What the header of a file says."""
+    """Header of a file."""
 
     checkpoint: str
     layout: str
@@ -139,13 +139,13 @@ class PackedFolder:
             raise _UnusableError(f"{num_bytes} bytes would leave too little of {free} free ones")
 
     @contextmanager
-    def _logged(self, headline: str) -> Iterator[None]:
+    def _logged(self, event: str) -> Iterator[None]:
         """Log what stands in the way; it is no error for the load of a network."""
         try:
             yield
         except (OSError, _UnusableError) as error:
             fields = {"folder": str(self.path), "reason": str(error)}
-            _LOGGER.info("%s", headline, extra={"fields": fields})
+            _LOGGER.info(event, extra={"fields": fields})
 
 
 def _header(checkpoint: str, packed: PackedHere, module: kernels.Kernels) -> bytes:

@@ -1,8 +1,8 @@
-"""Where the weights of an int8 network come from, one tensor at a time.
+"""Source of the weights of an int8 network, one tensor at a time.
 
 Owns the protocol. A network in memory is `model.native.in_memory`; a checkpoint's int8 rows as they
-are stored are `model.checkpoint.mapped`. Tensors are asked for one by one so that a network is
-packed without a second copy of it in memory.
+are stored are `model.checkpoint.tensors.mapped`. Tensors are asked for one by one so that a network
+is packed without a second copy of it in memory.
 """
 
 from typing import Protocol

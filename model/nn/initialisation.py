@@ -1,4 +1,4 @@
-"""How weights start: the one place that says it.
+"""Initial values of weights.
 
 Embeddings, learned positions and relative biases are normal(0, d_model^-0.5), so that a token
 embedding scaled by √d_model has unit variance; the padding row is zero. Matrices are Xavier

@@ -60,7 +60,7 @@ class FeedForward(nn.Module):
 
 
 class _Layer(nn.Module):
-    """What both kinds of layer share: the residual connection around every sub-layer."""
+    """Common part of both kinds of layer: the residual connection around every sub-layer."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

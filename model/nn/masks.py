@@ -39,8 +39,3 @@ def key_mask(mask: Tensor) -> Tensor:
 def causal_mask(length: int, device: torch.device | None = None) -> Tensor:
     """Position i may attend to positions j ≤ i: (T, T) bool."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()
-
-
-def causal_key_mask(mask: Tensor) -> Tensor:
-    """Causal ∧ padding, the decoder's own mask: (B, T) → (B, 1, T, T)."""
-    return key_mask(mask) & causal_mask(mask.shape[1], mask.device)

@@ -1,4 +1,4 @@
-"""How order enters the network: added tables, rotations of queries and keys, biases on scores.
+"""Positions in the network: added tables, rotations of queries and keys, biases on scores.
 
 Owns the formulas and their caches. Angles are computed in float64 and then rounded once, so a
 table is as exact as its dtype allows, for any length. A cache follows the tensors it is used

@@ -13,7 +13,7 @@ from model.nn.cells import Cell, Past, StateShape
 
 
 class SelfAttention(MultiHeadAttention, Cell):
-    """Every position attends to itself and to those before it."""
+    """Self-attention of the decoder: every position attends to itself and to those before it."""
 
     name = "self_attention"
 

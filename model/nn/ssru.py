@@ -35,7 +35,7 @@ def _scan(gates: Tensor, inputs: Tensor) -> Tensor:
 
 
 class SSRU(Cell):
-    """A gate mixes every position into a running average of those before it."""
+    """Simpler simple recurrent unit: a gate mixes every position into a running average."""
 
     name = "ssru"
 

@@ -100,7 +100,7 @@ class Translator:
     ) -> Iterator[tuple[int, Translation]]:
         """Translate texts, each given when it is whole: its index, and its translation.
 
-        Whoever stops before the last of them needs another translator.
+        A caller that stops before the last of them needs another translator.
 
         Args and errors as of `translate`.
         """

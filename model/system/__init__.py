@@ -1,1 +1,1 @@
-"""What is asked of the operating system: paths, memory."""
+"""Questions to the operating system: paths, memory, processors, devices."""

@@ -1,7 +1,7 @@
-"""What glibc's allocator does with freed memory: keeps it from now on, or gives it back.
+"""Freed memory in glibc's allocator: kept from now on, or given back.
 
-Owns one setting, which is the process's, so only entry points call it, and one request, for whoever
-has just freed much. Does not own how much memory is used.
+Owns one setting, which is the process's, so only entry points call it, and one request, for
+those that have just freed much. Does not own how much memory is used.
 """
 
 import ctypes

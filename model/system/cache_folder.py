@@ -1,6 +1,6 @@
 """Folder for what can be made or fetched again: downloads, packed weights.
 
-Owns where it is. What is in it belongs to whoever puts it there. Imports no torch.
+Owns where it is. Does not own what is in it. Imports no torch.
 """
 
 from collections.abc import Mapping

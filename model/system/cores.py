@@ -14,6 +14,8 @@ from pathlib import Path, PurePosixPath
 
 PROC = Path("/proc/self")
 CPUS = Path("/sys/devices/system/cpu")
+MAX_THREADS = 1024
+"""Of a CPU that anything may be asked to run on; far more cannot even be started."""
 
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 

@@ -1,4 +1,4 @@
-"""What torch knows of a GPU: whether there is one, its memory, and how attention runs there."""
+"""GPU as torch knows it: whether there is one, its memory, and how attention runs there."""
 
 import torch
 

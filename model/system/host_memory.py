@@ -1,6 +1,6 @@
-"""How much memory a process can have at the very most, in its container or on its machine.
+"""Most memory that a process can have, in its container or on its machine.
 
-Owns what Linux tells of that. What is too much for it says whoever asks. Imports no torch.
+Owns what Linux tells of that. Does not own what is too much. Imports no torch.
 """
 
 import re

@@ -46,7 +46,7 @@ def is_folder(path: Path, refuse: Refuse = unusable) -> bool:
 
 @contextmanager
 def utf8_name(path: Path) -> Iterator[str]:
-    """A name by which a file can be opened while the block lasts, by whoever takes only UTF-8.
+    """A name of a file while the block lasts, for libraries that take only UTF-8.
 
     It is the path, or, where a byte of that is not UTF-8, the name of an open descriptor.
 

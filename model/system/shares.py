@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.system.cores import CPUS, PROC, siblings_of, usable_cores
+from model.system.cores import CPUS, siblings_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -56,8 +56,8 @@ def read_cores(cpus: Path = CPUS) -> list[Core]:
 def divide(cores: Sequence[Core], num_shares: int, *, num_usable: int) -> list[Share]:
     """Shares of the cores, as even as nodes allow.
 
-    One core belongs to no share where there are more cores than shares: it is for whoever divides.
-    With fewer cores than shares, the threads of a core are in several of them.
+    One core belongs to no share where there are more cores than shares: it is for the process that
+    divides. With fewer cores than shares, the threads of a core are in several of them.
 
     Args:
         cores: In the order of nodes.
@@ -86,17 +86,6 @@ def divide(cores: Sequence[Core], num_shares: int, *, num_usable: int) -> list[S
         )
         for part in _parts(units, num_shares)
     ]
-
-
-def shares_of_this_process(num_shares: int, proc: Path = PROC, cpus: Path = CPUS) -> list[Share]:
-    """Shares of the processors that this process may use.
-
-    Args:
-        num_shares: From 1 to `usable_cores`.
-        proc: The folder of this process in /proc.
-        cpus: Where Linux tells of each processor.
-    """
-    return divide(read_cores(cpus), num_shares, num_usable=usable_cores(proc))
 
 
 def _parts(units: Sequence[Core], num_parts: int) -> list[list[Core]]:

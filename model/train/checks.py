@@ -66,13 +66,13 @@ def check_run(
                 f" least {num_workers}, a batch each"
             )
     if experiment.run.update_freq % num_workers:
-        _LOGGER.warning(
-            "run.update_freq is %d for %d workers: some have a batch less than others in every"
-            " update, and wait; a multiple of %d has no such gap",
-            experiment.run.update_freq,
-            num_workers,
-            num_workers,
-        )
+        fields = {
+            "update_freq": experiment.run.update_freq,
+            "num_workers": num_workers,
+            "reason": "some workers have a batch less than others in every update, and wait;"
+            f" with a run.update_freq that is a multiple of {num_workers} none does",
+        }
+        _LOGGER.warning("workers_wait", extra={"fields": fields})
     with places.blame("network"):
         check_memory(experiment, memory_limit(device))
     if start_from is not None:
@@ -90,7 +90,7 @@ def _check_same_experiment(experiment: Experiment, path: Path, places: KeyPlaces
     try:
         of_run = read_experiment(path)
     except ConfigError as error:
-        _LOGGER.warning("%s; it is not compared with the experiment", error)
+        _LOGGER.warning("experiment_not_compared", extra={"fields": {"reason": str(error)}})
         return
     difference = fixed_difference(experiment, of_run)
     if difference is not None:

@@ -170,7 +170,12 @@ def _finish(
     for name, item in text.report.items():
         found = evaluator.evaluate(translator, name, item)
         scored[name] = Scored(text=item.text, evaluation=found)
-        _LOGGER.info("%s: %s, %s", name, found.scores.bleu, found.scores.chrf)
+        fields = {
+            "corpus": name,
+            "bleu": str(found.scores.bleu),
+            "chrf": str(found.scores.chrf),
+        }
+        _LOGGER.info("checkpoint_scored", extra={"fields": fields})
     write(runnable.compute_type)
     return scored
 
@@ -220,14 +225,16 @@ def _choose(
         try:
             tensors = average_snapshots(paths)
         except TrainingError as error:
-            _LOGGER.warning("%s; left out of the choice: %s", error, name)
+            fields = {"candidate": name, "reason": str(error)}
+            _LOGGER.warning("candidate_left_out", extra={"fields": fields})
             failures.append(error)
             continue
         transformer.load_state_dict(tensors)
         try:
             value = mean(values_of(evaluator, name, text=text, transformer=transformer))
         except DecodingError as error:
-            _LOGGER.warning("%s: %s", name, error)
+            fields = {"candidate": name, "reason": str(error)}
+            _LOGGER.warning("candidate_not_scored", extra={"fields": fields})
             value = -math.inf
         values[name] = value if math.isfinite(value) else -math.inf
     if not values:
@@ -255,7 +262,8 @@ def _dev_losses(
         assert pairs is not None  # the metric is the loss
         with naming_dev_loss(name, run, evaluator.device):
             loss = dev_loss(transformer, pairs, run, evaluator.should_stop)
-        _LOGGER.info("%s: %s loss %.4f", candidate, name, loss)
+        fields = {"candidate": candidate, "corpus": name, "loss": round(loss, 4)}
+        _LOGGER.info("candidate_scored", extra={"fields": fields})
         values.append(-loss)
     return values
 
@@ -271,6 +279,7 @@ def _dev_scores(
     for name in choosing_names(experiment):
         scores = evaluator.evaluate(translator, name, text.report[name]).scores
         chosen = scores.chrf if experiment.run.metric == "chrf" else scores.bleu
-        _LOGGER.info("%s: %s %s", candidate, name, chosen)
+        fields = {"candidate": candidate, "corpus": name, experiment.run.metric: str(chosen)}
+        _LOGGER.info("candidate_scored", extra={"fields": fields})
         values.append(chosen.value)
     return values

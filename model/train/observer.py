@@ -81,14 +81,14 @@ def comparable(progress: Progress, *, scoring: str) -> Progress:
     current = replace(progress, scoring=scoring)
     if progress.best_score is None or progress.scoring == scoring:
         return current
-    _LOGGER.warning(
-        "the best score so far, %.4f at update %d, was measured with (%s), and scores are now"
-        " measured with (%s): it is forgotten, and run.patience counts anew",
-        progress.best_score,
-        progress.best_update,
-        progress.scoring,
-        scoring,
-    )
+    fields = {
+        "best_score": round(progress.best_score, 4),
+        "best_update": progress.best_update,
+        "measured_with": progress.scoring,
+        "now_measured_with": scoring,
+        "reason": "scores of two kinds are not compared; run.patience counts anew",
+    }
+    _LOGGER.warning("best_score_forgotten", extra={"fields": fields})
     return replace(current, best_score=None, num_snapshots_since_best=0)
 
 
@@ -136,7 +136,13 @@ class RunObserver:
         if result.is_skipped:
             self._reporter.say(
                 f"update {result.update} skipped: loss {result.loss}, gradient norm"
-                f" {result.gradient_norm}"
+                f" {result.gradient_norm}",
+                event="update_skipped",
+                fields={
+                    "update": result.update,
+                    "loss": result.loss,
+                    "gradient_norm": result.gradient_norm,
+                },
             )
         self._reporter.add(result, progress, fraction=fraction)
         if result.update % run.log_every_updates == 0 or fraction >= 1.0:

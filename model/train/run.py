@@ -91,10 +91,11 @@ def train(
     """
     group, places = group or Group(), places or KeyPlaces()
     if resume and start_from is not None and group.is_first:
-        _LOGGER.info(
-            "--start-from %s is not looked at: with --resume a run goes on from its own state",
-            start_from,
-        )
+        fields = {
+            "start_from": str(start_from),
+            "reason": "with --resume a run goes on from its own state",
+        }
+        _LOGGER.info("start_from_ignored", extra={"fields": fields})
     if resume or not group.is_first:  # the others get their weights from the first
         start_from = None
     with ExitStack() as held:
@@ -171,20 +172,31 @@ def _begin(
 def _log_start(experiment: Experiment, text: RunText, transformer: Transformer) -> None:
     """Log the text and the network of the run."""
     for report in text.reports:
-        _LOGGER.info("%s", report)
+        fields = {
+            "direction": report.direction,
+            "corpus": report.name,
+            "num_pairs": report.num_pairs,
+            "num_kept": report.num_kept,
+            "left_out": dict(report.dropped),
+        }
+        _LOGGER.info("corpus_read", extra={"fields": fields})
     for name, dev in text.dev.items():
         if dev.num_left_out:
-            _LOGGER.info(
-                "%s: the dev loss leaves out %d of %d pairs, with a side that is empty when"
-                " normalised, or of more tokens than data.max_length (%d)",
-                name,
-                dev.num_left_out,
-                len(dev.text),
-                experiment.data.max_length,
-            )
+            fields = {
+                "corpus": name,
+                "num_left_out": dev.num_left_out,
+                "num_pairs": len(dev.text),
+                "reason": "a side is empty when normalised, or has more tokens than"
+                f" data.max_length ({experiment.data.max_length}); the dev loss is of the others",
+            }
+            _LOGGER.info("dev_pairs_left_out", extra={"fields": fields})
     num_parameters = sum(parameter.numel() for parameter in transformer.parameters())
-    device = next(transformer.parameters()).device
-    _LOGGER.info("%d pairs, %d parameters, %s", len(text.pairs), num_parameters, device)
+    fields = {
+        "num_pairs": len(text.pairs),
+        "num_parameters": num_parameters,
+        "device": str(next(transformer.parameters()).device),
+    }
+    _LOGGER.info("run_prepared", extra={"fields": fields})
     warn_if_slow(transformer.config, experiment.name)
 
 
@@ -220,7 +232,8 @@ def _run(
     try:
         remove_retired(output)
     except TrainingError as error:
-        _LOGGER.warning("%s", error)  # the run is over all the same
+        # The run is over all the same.
+        _LOGGER.warning("retired_not_removed", extra={"fields": {"reason": str(error)}})
     return scored is not None
 
 

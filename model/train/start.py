@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.description.strict_json import parse_json
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
-from model.checkpoint.strict_json import parse_json
 from model.checkpoint.weights import load_checkpoint
 from model.config import ModelConfig
 from model.errors import ConfigError, DataError, TrainingError

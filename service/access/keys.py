@@ -73,7 +73,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class KeyRing:
-    """All keys of a server; none means that it is open."""
+    """Keys of a server; none means that it is open."""
 
     keys: tuple[ApiKey, ...] = ()
 

@@ -42,7 +42,7 @@ ReadT_co = TypeVar("ReadT_co", covariant=True)
 
 
 class Wire(Protocol[ReadT_co]):
-    """How a request of one API is read.
+    """Reading of the requests of one API.
 
     `ReadT_co` is what `parse` keeps of a request for the reply.
     """

@@ -1,7 +1,7 @@
 """Command `dragoman`: choice of the sub-command, and errors as one line.
 
 Owns exit codes: 0 done, 1 an error that was foreseen, 2 wrong usage, 3 done but for rows that have
-no translation (`service.cli.bulk`), 130 interrupted, 141 nobody read on, 143 told to end.
+no translation (`service.cli.translate.bulk`), 130 interrupted, 141 nobody read on, 143 told to end.
 """
 
 import argparse
@@ -10,23 +10,13 @@ import sys
 from collections.abc import Sequence
 
 from model.errors import ConfigError, DragomanError
-from service.cli import (
-    bench,
-    convert,
-    evaluate,
-    explain,
-    export,
-    keys,
-    models,
-    pull,
-    reload,
-    serve,
-    shortlist,
-    train,
-    translate,
-)
+from service.cli.models import convert, models, pull
+from service.cli.network import bench, evaluate, explain, export, shortlist, train
+from service.cli.server import keys, reload, serve
 from service.cli.signals import INTERRUPTED, ending_on_sigterm
-from service.cli.standard_streams import close_output, open_streams
+from service.cli.streams.standard_streams import close_output, open_streams
+from service.cli.translate import translate
+from service.logs import configure_last_resort
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of writing to standard output; other files are named where they are written."""
@@ -84,6 +74,7 @@ def _tell_error(error: DragomanError | str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command; the exit status."""
+    configure_last_resort()
     closed = open_streams()
     try:
         arguments = build_parser().parse_args(argv)

@@ -14,8 +14,8 @@ import signal
 import sys
 from pathlib import Path
 
-from model.documents.document import Document
 from model.documents.formats import open_document
+from model.documents.notation.document import Document
 from model.errors import DocumentError, InputError
 from model.text.marks.inline_codes import without_codes
 

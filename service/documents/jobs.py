@@ -17,7 +17,7 @@ JobState = Literal["queued", "translating", "done", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is to be done with a document.
+    """Options of a document's translation.
 
     Attributes:
         kind: One of `model.documents.formats.KINDS`.

@@ -288,9 +288,9 @@ class DocumentQueue:
         self._places.leave(job_id)
 
     async def _work(self, job_id: str) -> None:
-        record = _JobRecord(self, job_id, self._store.files(job_id), self._places)
+        opened = _QueuedJob(self, job_id, self._store.files(job_id), self._places)
         has_ended = await work_on(
-            record, self._translator, max_characters=self.limits.max_characters
+            opened, self._translator, max_characters=self.limits.max_characters
         )
         if not has_ended:
             self._leave()
@@ -338,8 +338,8 @@ def _is_same(secret: str, shown: str) -> bool:
     return secrets.compare_digest(secret.encode(), shown.encode("utf-8", "replace"))
 
 
-class _JobRecord:
-    """A job of a queue while it is worked on; see `service.documents.work.Record`."""
+class _QueuedJob:
+    """A job of a queue while it is worked on; see `service.documents.work.OpenJob`."""
 
     def __init__(self, queue: DocumentQueue, job_id: str, files: JobFiles, places: Places) -> None:
         self._queue = queue

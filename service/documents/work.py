@@ -1,7 +1,7 @@
 """Work on one document: read, translated batch by batch, rebuilt; taken up where it was stopped.
 
 Owns the order of these steps, what is written down between them, and how each way to fail ends. It
-keeps no job: what becomes of one is told to a `Record`, which `service.documents.queue` makes.
+keeps no job: what becomes of one is told to an `OpenJob`, which `service.documents.queue` makes.
 """
 
 import logging
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class TextTranslator(Protocol):
-    """What translates the texts of documents; see `service.documents.translating`."""
+    """Protocol of what translates the texts of documents; see `service.documents.translating`."""
 
     async def choose_route(self, asked: Asked, texts: Sequence[str]) -> DocumentRoute:
         """The route of a document."""
@@ -37,7 +37,7 @@ class TextTranslator(Protocol):
         """Translations of parts of texts, and how many of their segments are flagged."""
 
 
-class Record(Protocol):
+class OpenJob(Protocol):
     """A job while it is worked on."""
 
     @property
@@ -61,66 +61,66 @@ class Record(Protocol):
         """Have it be without a place until the block is left."""
 
 
-async def work_on(record: Record, translator: TextTranslator, *, max_characters: int) -> bool:
+async def work_on(opened: OpenJob, translator: TextTranslator, *, max_characters: int) -> bool:
     """Take a job to its result, or to the reason why there is none.
 
     Returns:
         Whether it has ended; it has not where the server leaves.
     """
-    kind = record.job.asked.kind
+    kind = opened.job.asked.kind
     try:
-        await _translated(record, translator, max_characters=max_characters)
+        await _translated(opened, translator, max_characters=max_characters)
     except RequestError as error:
         if error.problem.code == LEAVING:
             return False
-        await record.end("refused", state="failed", error=str(error))
+        await opened.end("refused", state="failed", error=str(error))
     except DocumentError as error:
-        await record.end("refused", state="failed", error=str(error))
+        await opened.end("refused", state="failed", error=str(error))
     except Exception as error:  # a fault of ours ends this job alone
         _LOGGER.exception("document_failed", extra={"fields": {"kind": kind}})
         reason = str(error) if isinstance(error, DragomanError) else "an unexpected failure"
-        await record.end("failed", state="failed", error=reason)
+        await opened.end("failed", state="failed", error=reason)
     return True
 
 
-async def _translated(record: Record, translator: TextTranslator, *, max_characters: int) -> None:
-    asked, files = record.job.asked, record.files
-    await record.change(state="translating")
-    if not await record.on_disk(files.texts.exists):
+async def _translated(opened: OpenJob, translator: TextTranslator, *, max_characters: int) -> None:
+    asked, files = opened.job.asked, opened.files
+    await opened.change(state="translating")
+    if not await opened.on_disk(files.texts.exists):
         await process.open_source(asked, files, max_characters=max_characters)
-    texts, num_characters = await record.on_disk(_read, files)
+    texts, num_characters = await opened.on_disk(_read, files)
     chosen = await translator.choose_route(asked, texts)
-    await record.change(
+    await opened.change(
         num_characters=num_characters,
         detected=chosen.detected,
-        work_bytes=await record.on_disk(files.num_work_bytes),
+        work_bytes=await opened.on_disk(files.num_work_bytes),
     )
-    chosen = replace(chosen, glossary=await record.on_disk(files.read_glossary))
-    await _translate_texts(record, translator, texts, chosen)
+    chosen = replace(chosen, glossary=await opened.on_disk(files.read_glossary))
+    await _translate_texts(opened, translator, texts, chosen)
     await process.rebuild(asked, files)
-    size = await record.on_disk(lambda: files.result.stat().st_size)
-    await record.end("translated", state="done", result_bytes=size)
+    size = await opened.on_disk(lambda: files.result.stat().st_size)
+    await opened.end("translated", state="done", result_bytes=size)
 
 
 async def _translate_texts(
-    record: Record, translator: TextTranslator, texts: Sequence[str], chosen: DocumentRoute
+    opened: OpenJob, translator: TextTranslator, texts: Sequence[str], chosen: DocumentRoute
 ) -> None:
     """Translate what is not translated yet, and write it down batch by batch."""
-    files = record.files
-    num_texts = await record.on_disk(files.count_translations)
-    num_done = await record.on_disk(_num_characters, texts[:num_texts])
-    num_flagged = record.job.num_flagged
+    files = opened.files
+    num_texts = await opened.on_disk(files.count_translations)
+    num_done = await opened.on_disk(_num_characters, texts[:num_texts])
+    num_flagged = opened.job.num_flagged
     for batch in batches(texts[num_texts:]):
         translations, flagged = await translator.translate(
-            batch.parts, chosen, record.job.owner, record.rest
+            batch.parts, chosen, opened.job.owner, opened.rest
         )
-        await record.on_disk(files.add_translations, batch.joined(translations))
+        await opened.on_disk(files.add_translations, batch.joined(translations))
         num_done += _num_characters(batch.parts)
         num_flagged += flagged
-        await record.change(
+        await opened.change(
             num_done=num_done,
             num_flagged=num_flagged,
-            work_bytes=await record.on_disk(files.num_work_bytes),
+            work_bytes=await opened.on_disk(files.num_work_bytes),
         )
 
 

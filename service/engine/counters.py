@@ -6,8 +6,6 @@ which is `service.engine.worker.totals`.
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from service.engine.messages import EngineCounters
 
 
@@ -21,13 +19,4 @@ def summed(engines: Sequence[EngineCounters]) -> EngineCounters:
 
 def only_totals(counters: EngineCounters) -> EngineCounters:
     """The totals of an engine that is gone: nothing waits there, and there are no rows."""
-    return replace(
-        counters,
-        num_waiting=0,
-        num_waiting_bulk=0,
-        num_running=0,
-        num_rows=0,
-        num_slots=0,
-        max_rows=0,
-        max_slots=0,
-    )
+    return EngineCounters(**counters.totals())

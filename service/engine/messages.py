@@ -9,11 +9,11 @@ every submitted segment gets exactly one final answer: `Finished`, `Failed` or `
 `EngineCounters` come now and then whether there is work or not: the engine's sign of life.
 """
 
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from model.config import ComputeReason, ComputeType
+from model.arithmetic import ComputeReason, ComputeType
 from model.errors import ConfigError
 from model.request import DecodeRequest, Hypothesis
 from service.engine.errors import ProtocolError
@@ -109,7 +109,7 @@ class Submit(_Message, frozen=True, kw_only=True, tag="submit"):
 
 
 class Cancel(_Message, frozen=True, kw_only=True, tag="cancel"):
-    """Segments that are not waited for any more; those already answered are ignored."""
+    """Cancellation of segments; those already answered are ignored."""
 
     segment_ids: tuple[int, ...]
 
@@ -185,7 +185,7 @@ class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
 
 
 class SegmentTimings(_Message, frozen=True, kw_only=True):
-    """Where a segment's time in the engine went.
+    """Times of a segment in the engine.
 
     Attributes:
         queue_seconds: From arrival to being encoded.
@@ -229,8 +229,10 @@ class Cancelled(_Message, frozen=True, kw_only=True, tag="cancelled"):
     segment_id: int
 
 
-class EngineCounters(_Message, frozen=True, kw_only=True, tag="counters"):
-    """Counters of an engine, its checkpoints together: totals that never go down, and gauges.
+class EngineTotals(msgspec.Struct, kw_only=True):
+    """Totals of an engine since its start, which never go down.
+
+    The engine's process adds to its own; what it sends, `EngineCounters`, cannot be changed.
 
     Attributes:
         num_received: Segments submitted; the sum of finished, cancelled, failed, waiting
@@ -249,13 +251,6 @@ class EngineCounters(_Message, frozen=True, kw_only=True, tag="counters"):
         num_source_tokens: Source tokens encoded.
         num_padded_source_tokens: The same with what the encoder was padded with, if it was.
         num_target_tokens: Target tokens of finished segments' best hypotheses, with EOS.
-        num_waiting: Segments now in the queues, or that wait for another try.
-        num_waiting_bulk: Of these, those of the class bulk.
-        num_running: Segments in the session now.
-        num_rows: Rows in use now.
-        num_slots: Slots in use now.
-        max_rows: Rows there are.
-        max_slots: Slots there are.
     """
 
     num_received: int = 0
@@ -272,6 +267,23 @@ class EngineCounters(_Message, frozen=True, kw_only=True, tag="counters"):
     num_source_tokens: int = 0
     num_padded_source_tokens: int = 0
     num_target_tokens: int = 0
+
+
+class EngineCounters(  # type: ignore[misc]  # frozen beside a base that is not: msgspec allows it
+    _Message, EngineTotals, frozen=True, kw_only=True, tag="counters"
+):
+    """Counters of an engine, its checkpoints together: totals, and gauges of this moment.
+
+    Attributes:
+        num_waiting: Segments now in the queues, or that wait for another try.
+        num_waiting_bulk: Of these, those of the class bulk.
+        num_running: Segments in the session now.
+        num_rows: Rows in use now.
+        num_slots: Slots in use now.
+        max_rows: Rows there are.
+        max_slots: Slots there are.
+    """
+
     num_waiting: int = 0
     num_waiting_bulk: int = 0
     num_running: int = 0
@@ -279,6 +291,10 @@ class EngineCounters(_Message, frozen=True, kw_only=True, tag="counters"):
     num_slots: int = 0
     max_rows: int = 0
     max_slots: int = 0
+
+    def totals(self) -> dict[str, Any]:
+        """The totals alone, by their names."""
+        return {name: getattr(self, name) for name in EngineTotals.__struct_fields__}
 
 
 FrontMessage = Configure | Submit | Cancel | Shutdown
@@ -303,7 +319,7 @@ def _check_size(num_bytes: int) -> None:
 
 
 class FrameReader(Generic[MessageT]):
-    """Puts messages together from whatever pieces the socket gives.
+    """Reader of messages from whatever pieces the socket gives.
 
     Holds at most one incomplete frame, so at most `MAX_FRAME_BYTES` and one read.
     """

@@ -46,7 +46,7 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlossaryLimits:
-    """How much is kept.
+    """Limits of what is kept.
 
     Attributes:
         max_glossaries: Of one owner.

@@ -131,7 +131,7 @@ class Edge:
 
 
 class _Answer:
-    """What is sent as the answer to one request, with the headers that every answer has.
+    """Answer to one request as it is sent, with the headers that every answer has.
 
     Args:
         send: The server's.

@@ -29,7 +29,7 @@ _EngineFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:
-    """What is told of one engine.
+    """Facts of one engine.
 
     Attributes:
         is_up: Whether it answers, or one of its replicas does.

@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFacts:
-    """What is told of one replica.
+    """Facts of one replica.
 
     Attributes:
         is_up: Whether it answers.

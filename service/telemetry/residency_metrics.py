@@ -30,7 +30,7 @@ MAX_CHECKPOINTS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residency:
-    """What is in memory now.
+    """Checkpoints in memory now.
 
     Attributes:
         is_loaded: Every checkpoint that could be, and whether it is.

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from service.cli import pull, reload
 from service.cli.main import build_parser
+from service.cli.models import pull
+from service.cli.server import reload
 from service.environment import ENVIRONMENT_PREFIX
 from service.server import _CLOSE_SECONDS
 from service.settings import Settings

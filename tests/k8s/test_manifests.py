@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from service.app import create_app
-from service.cli import train
 from service.cli.main import build_parser
+from service.cli.network import train
 from service.environment import ENVIRONMENT_PREFIX
 from service.server import _CLOSE_SECONDS
 from service.settings import Settings

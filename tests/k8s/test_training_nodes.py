@@ -8,8 +8,8 @@ import pytest
 from torch.distributed.run import get_args_parser
 
 from model.train.config.experiment import read_placed_experiment
-from service.cli import train
 from service.cli.main import build_parser
+from service.cli.network import train
 from support.manifests import Manifest, load, of_kind, rendered, source
 from support.running_server import ROOT
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
-from model.checkpoint.config_file import read_manifest
+from model.arithmetic import ComputeType
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.weights import load_checkpoint
-from model.config import ComputeType
 from model.errors import CheckpointError, UnsupportedVariantError
 from model.float_loading import as_served
 from model.loading import _float_reason, load_for_decoding
 from model.native import kernels
+from support.logged import events_of
 from support.tiny_checkpoint import tiny_network, write_tiny_checkpoint
 
 
@@ -68,10 +69,9 @@ def test_a_network_that_is_decoded_without_caches_is_loaded_with_one_warning(
     loaded = load_for_decoding(write_tiny_checkpoint(tmp_path / "rope", network=network))
     assert (loaded.compute_type, loaded.compute_reason) == ("float32", "network")
     assert "position is 'rope'" in loaded.compute_problem
-    (message,) = caplog.messages
-    assert message.startswith("slow decoding: ")
-    assert "network.position is 'rope'" in message
-    assert caplog.records[0].__dict__["fields"] == {"checkpoint": "tiny"}
+    [(event, fields)] = events_of(caplog)
+    assert (event, fields["checkpoint"]) == ("slow_decoding", "tiny")
+    assert "network.position is 'rope'" in str(fields["reason"])
     caplog.clear()
     load_for_decoding(write_tiny_checkpoint(tmp_path / "absolute"))
     assert caplog.messages == []

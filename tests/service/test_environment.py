@@ -5,7 +5,7 @@ import re
 import pytest
 
 from model.train.records.provenance import REVISION_VARIABLE
-from service.cli.train import DATA_VARIABLE
+from service.cli.network.train import DATA_VARIABLE
 from service.environment import OTHER_READERS, is_service_link, port_of, unknown_variables
 from service.settings import Settings
 from support.containers import IMAGE_VARIABLE

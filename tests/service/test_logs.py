@@ -1,14 +1,17 @@
+import ast
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from service.errors import RequestError
 from service.http.forms import decode_form
-from service.logs import JsonFormatter, configure_logging
+from service.logs import JsonFormatter, LineFormatter, configure_logging
 
 
 @pytest.fixture
@@ -80,3 +83,40 @@ def test_nothing_of_a_form_that_cannot_be_read_is_logged() -> None:
         with suppress(RequestError):
             decode_form(body, "multipart/form-data; boundary=b", "the body")
     assert stream.getvalue() == ""
+
+
+def test_what_a_library_logs_in_a_sentence_is_a_note_with_its_text() -> None:
+    line = _line(logging.makeLogRecord({"msg": "slow: %s", "args": ("rope",)}))
+    assert (line["event"], line["text"]) == ("note", "slow: rope")
+
+
+def test_people_get_an_event_as_a_line_with_its_fields() -> None:
+    formatter = LineFormatter("dragoman: ")
+    fields = {"checkpoint": "tiny", "reason": 'position is "rope"', "num_layers": 2, "text": ""}
+    event = logging.makeLogRecord({"msg": "slow_decoding", "fields": fields})
+    assert formatter.format(event) == (
+        'dragoman: slow_decoding checkpoint=tiny reason="position is \\"rope\\"" num_layers=2'
+        ' text=""'
+    )
+    assert event.getMessage() == "slow_decoding"
+    note = logging.makeLogRecord({"msg": "a %s sentence", "args": ("whole",)})
+    assert formatter.format(note) == "dragoman: a whole sentence"
+
+
+def _logged_names() -> Iterator[tuple[str, str]]:
+    """Place and name of every event that the sources log under a constant."""
+    root = Path(__file__).parents[2]
+    for path in (*(root / "model").rglob("*.py"), *(root / "service").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="_LOGGER"), attr=method)):
+                    event = node.args[1 if method == "log" else 0]
+                    assert len(node.args) == (2 if method == "log" else 1), f"{path}: fields only"
+                    if isinstance(event, ast.Constant):
+                        yield f"{path}:{node.lineno}", str(event.value)
+
+
+def test_every_event_has_a_name_in_one_form_and_its_facts_as_fields() -> None:
+    names = dict(_logged_names())
+    assert len(names) > 80
+    assert [place for place, name in names.items() if not re.fullmatch("[a-z0-9_]+", name)] == []

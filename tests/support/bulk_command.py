@@ -2,8 +2,8 @@
 
 import sys
 
-from service.cli import bulk_progress
 from service.cli.main import main
+from service.cli.translate import bulk_progress
 
 if __name__ == "__main__":
     bulk_progress.SECONDS_BETWEEN_LINES = -1.0

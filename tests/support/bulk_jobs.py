@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint.checksums import fingerprint
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import fingerprint
 from model.config import SearchConfig
 from model.loading import automatic_compute_type
 from model.offline.bulk.blocks import Columns, Sizes

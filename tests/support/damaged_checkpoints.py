@@ -7,7 +7,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, SCALE_SUFFIX
 
 WEIGHTS_FILE = "model.safetensors"

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from model.checkpoint.quantisation import dequantise_rows, quantise_rows
+from model.checkpoint.tensors.quantisation import dequantise_rows, quantise_rows
 from model.config import ModelConfig
 from model.nn.positions import relative_buckets, sinusoidal_table
 

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from model.checkpoint.quantisation import quantise_rows
+from model.checkpoint.tensors.quantisation import quantise_rows
 from model.checkpoint.weights import TokenizerParts
 from model.errors import ForeignModelError
 from model.exchange.imports.imported import (

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.safetensors_file import QuantisedRows
+from model.checkpoint.tensors.safetensors_file import QuantisedRows
 from model.exchange.imports.imported import ImportedModel
 from model.nn.transformer import Transformer
 from model.text.subwords.tokenizer import Tokenizer

@@ -10,7 +10,8 @@ from torch import nn
 from transformers import MarianConfig, MarianMTModel
 
 from model.config import Activation, ModelConfig, SpecialTokens
-from model.exchange.export.huggingface.marian import marian_config, marian_name
+from model.exchange.export.huggingface.marian import marian_config, marian_tables
+from model.exchange.imports.huggingface.bart import FINAL_BIAS, bart_modules
 from model.nn.transformer import Transformer
 
 
@@ -53,7 +54,7 @@ def marian_pair(
     transformer = Transformer(network)
     theirs = reference.state_dict()
     for name, weight in transformer.state_dict().items():
-        value = theirs[marian_name(name, network)]
+        value = theirs[_marian_name(name, network)]
         weight.copy_(value[0] if name == "output_bias" else value)
     return reference.eval(), transformer.eval()
 
@@ -68,3 +69,12 @@ def _randomise(reference: MarianMTModel, *, spread: float, pad_id: int, seed: in
                     parameter.normal_(centre, spread, generator=generator)
         reference.get_input_embeddings().weight[pad_id] = 0.0
         reference.final_logits_bias.normal_(0.0, spread, generator=generator)
+
+
+def _marian_name(name: str, network: ModelConfig) -> str:
+    """Marian's name for one of our weights, the output bias (of one more dimension) included."""
+    tables = {ours: names[0] for ours, names in marian_tables(network).items()}
+    if name in tables or name == "output_bias":
+        return tables.get(name, FINAL_BIAS)
+    module, _, kind = name.rpartition(".")
+    return f"{dict(bart_modules(network))[module]}.{kind}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import lxml.html
 from lxml.html import HtmlElement
 
-from model.documents.html_elements import BLOCK_ELEMENTS, UNTOUCHED_ELEMENTS
+from model.documents.markup.html_elements import BLOCK_ELEMENTS, UNTOUCHED_ELEMENTS
 
 READABLE = {"alt", "title", "placeholder"}
 

@@ -5,7 +5,6 @@ one after another, and a token costs the penalty for every beam of the groups be
 chosen it. Sums and scores are the network's own.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,7 +12,13 @@ import torch
 
 from model.config import SearchConfig, SpecialTokens
 from model.nn.transformer import Transformer
-from support.reference_search import NextLogProbs, ReferenceHypothesis, may_stop, of_transformer
+from support.reference_search import (
+    NextLogProbs,
+    ReferenceHypothesis,
+    continuations,
+    ended,
+    may_stop,
+)
 
 Running = tuple[float, list[int], list[float]]
 """Sum, tokens and log probabilities."""
@@ -36,9 +41,7 @@ class _Group:
                 if len(self.running) < search.beam_size:
                     self.running.append((total, tokens, history))
             elif rank < search.beam_size and not self.is_over:
-                score = total / len(tokens) ** search.length_penalty
-                is_truncated = len(tokens) == search.max_length
-                self.finished.append(ReferenceHypothesis(tokens[:-1], score, history, is_truncated))
+                self.finished.append(ended(search, total, tokens, history))
         self.finished.sort(key=lambda hypothesis: -hypothesis.score)
         del self.finished[search.beam_size :]
 
@@ -63,18 +66,15 @@ def reference_groups(
     suppressed_ids: Sequence[int] = (),
     forced_ids: Sequence[int] = (),
 ) -> list[ReferenceHypothesis]:
-    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
-    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    forced, never = [*first, *forced_ids], {*tokens.suppressed_ids, *suppressed_ids}
-
-    def allowed(generated: list[int]) -> dict[int, float]:
-        if len(generated) == search.max_length - 1:
-            return {tokens.eos_id: 0.0}
-        if len(generated) < len(forced):
-            return {forced[len(generated)]: 0.0}
-        values = enumerate(next_log_probs(source, prefix + generated))
-        return {t: value for t, value in values if value > -math.inf and t not in never}
-
+    after = continuations(
+        network,
+        tokens,
+        source,
+        prefix,
+        search,
+        suppressed_ids=suppressed_ids,
+        forced_ids=forced_ids,
+    )
     num_groups = search.num_groups
     alone = replace(
         search,
@@ -90,7 +90,7 @@ def reference_groups(
         for group in groups:
             ranked: list[tuple[float, Running]] = []
             for total, generated, history in group.running:
-                for token, log_prob in allowed(generated).items():
+                for token, log_prob in after(generated).items():
                     longer = (total + log_prob, [*generated, token], [*history, log_prob])
                     loss = search.diversity_penalty * chosen.count(token)
                     ranked.append((longer[0] - loss, longer))

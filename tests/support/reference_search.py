@@ -36,6 +36,55 @@ def of_transformer(transformer: Transformer) -> NextLogProbs:
     return next_log_probs
 
 
+def continuations(
+    network: Transformer | NextLogProbs,
+    tokens: SpecialTokens,
+    source: list[int],
+    prefix: list[int],
+    search: SearchConfig,
+    *,
+    suppressed_ids: Sequence[int],
+    forced_ids: Sequence[int],
+    narrowed: Callable[[dict[int, float], list[int]], dict[int, float]] = lambda free, _: free,
+) -> Callable[[list[int]], dict[int, float]]:
+    """Tokens that may follow what was generated, with their log probabilities: one if it is forced.
+
+    `narrowed` leaves some of them, where there is a choice.
+    """
+    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
+    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
+    forced, never = [*first, *forced_ids], {*tokens.suppressed_ids, *suppressed_ids}
+
+    def after(generated: list[int]) -> dict[int, float]:
+        if len(generated) == search.max_length - 1:
+            return {tokens.eos_id: 0.0}
+        if len(generated) < len(forced):
+            return {forced[len(generated)]: 0.0}
+        values = enumerate(next_log_probs(source, prefix + generated))
+        free = {t: value for t, value in values if value > -math.inf and t not in never}
+        return narrowed(free, generated)
+
+    return after
+
+
+def ended(
+    search: SearchConfig,
+    total: float,
+    generated: list[int],
+    history: list[float],
+    *,
+    num_missed: int = 0,
+) -> ReferenceHypothesis:
+    """What a hypothesis is whose last token is EOS."""
+    return ReferenceHypothesis(
+        tokens=generated[:-1],
+        score=total / len(generated) ** search.length_penalty,
+        log_probs=history,
+        is_truncated=len(generated) == search.max_length,
+        num_missed=num_missed,
+    )
+
+
 def may_stop(
     search: SearchConfig, finished: list[ReferenceHypothesis], running_sum: float, length: int
 ) -> bool:
@@ -121,27 +170,26 @@ def reference_search(
     forced_ids: Sequence[int] = (),
     phrases: Phrases = (),
 ) -> list[ReferenceHypothesis]:
-    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
-    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    forced, never = [*first, *forced_ids], {*tokens.suppressed_ids, *suppressed_ids}
+    def narrowed(free: dict[int, float], generated: list[int]) -> dict[int, float]:
+        return _may_choose(free, generated, phrases, search.candidates, tokens.eos_id)
+
+    after = continuations(
+        network,
+        tokens,
+        source,
+        prefix,
+        search,
+        suppressed_ids=suppressed_ids,
+        forced_ids=forced_ids,
+        narrowed=narrowed,
+    )
     running: list[tuple[float, list[int], list[float]]] = [(0.0, [], [])]
     finished: list[ReferenceHypothesis] = []
     while True:
         length = len(running[0][1]) + 1
         candidates = []
         for total, generated, history in running:
-            if length == search.max_length:
-                allowed = {tokens.eos_id: 0.0}
-            elif length <= len(forced):
-                allowed = {forced[length - 1]: 0.0}
-            else:
-                allowed = {
-                    token: value
-                    for token, value in enumerate(next_log_probs(source, prefix + generated))
-                    if value > -math.inf and token not in never
-                }
-                allowed = _may_choose(allowed, generated, phrases, search.candidates, tokens.eos_id)
-            for token, log_prob in allowed.items():
+            for token, log_prob in after(generated).items():
                 candidates.append((total + log_prob, [*generated, token], [*history, log_prob]))
         candidates.sort(key=lambda candidate: -candidate[0])
         if phrases:
@@ -153,15 +201,8 @@ def reference_search(
                 if len(running) < search.beam_size:
                     running.append(candidate)
             elif rank < search.beam_size:
-                finished.append(
-                    ReferenceHypothesis(
-                        tokens=generated[:-1],
-                        score=total / length**search.length_penalty,
-                        log_probs=history,
-                        is_truncated=length == search.max_length,
-                        num_missed=len(phrases) - phrases_met(phrases, generated[:-1])[0],
-                    )
-                )
+                num_missed = len(phrases) - phrases_met(phrases, generated[:-1])[0]
+                finished.append(ended(search, total, generated, history, num_missed=num_missed))
         running.sort(key=lambda hypothesis: -hypothesis[0])
         finished.sort(key=lambda hypothesis: (hypothesis.num_missed, -hypothesis.score))
         del finished[search.beam_size :]
@@ -212,35 +253,26 @@ def reference_sample(
     forced_ids: Sequence[int] = (),
 ) -> list[ReferenceHypothesis]:
     """Each hypothesis drawn alone, one after another; the best of them."""
-    next_log_probs = of_transformer(network) if isinstance(network, Transformer) else network
-    first = () if tokens.forced_first_id is None else (tokens.forced_first_id,)
-    forced = [*first, *forced_ids]
+    after = continuations(
+        network,
+        tokens,
+        source,
+        prefix,
+        search,
+        suppressed_ids=suppressed_ids,
+        forced_ids=forced_ids,
+    )
     drawn = []
     assert search.sampling is not None
     for beam in range(search.beam_size):
         generated: list[int] = []
         history: list[float] = []
         while not generated or generated[-1] != tokens.eos_id:
-            step = len(generated)
-            if step == search.max_length - 1:
-                token, log_prob = tokens.eos_id, 0.0
-            elif step < len(forced):
-                token, log_prob = forced[step], 0.0
-            else:
-                values = enumerate(next_log_probs(source, prefix + generated))
-                allowed = {t: value for t, value in values if value > -math.inf}
-                for suppressed in {*tokens.suppressed_ids, *suppressed_ids}:
-                    allowed.pop(suppressed, None)
-                token, log_prob = reference_draw(allowed, search.sampling, beam=beam, step=step)
+            token, log_prob = reference_draw(
+                after(generated), search.sampling, beam=beam, step=len(generated)
+            )
             generated.append(token)
             history.append(log_prob)
-        drawn.append(
-            ReferenceHypothesis(
-                tokens=generated[:-1],
-                score=sum(history) / len(generated) ** search.length_penalty,
-                log_probs=history,
-                is_truncated=len(generated) == search.max_length,
-            )
-        )
+        drawn.append(ended(search, sum(history), generated, history))
     drawn.sort(key=lambda hypothesis: -hypothesis.score)
     return drawn[: search.num_hypotheses]

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -76,6 +77,11 @@ class RunningServer:
                     name = _name(sample.name, rest)
                     samples[name] = samples.get(name, 0.0) + sample.value
         return samples
+
+    def wait_metric(self, name: str, value: float) -> None:
+        """Ask for the metrics until one is as high as this; pytest's timeout is the bound."""
+        while self.metrics()[name] < value:
+            time.sleep(POLL_SECONDS)
 
     def engine_ids(self) -> list[int]:
         """Process ids of its engines: one, or two while checkpoints are replaced."""

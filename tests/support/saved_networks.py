@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.weights import TokenizerParts, save_checkpoint
 from model.nn.transformer import Transformer

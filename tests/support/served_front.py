@@ -13,7 +13,8 @@ from fastapi import FastAPI, Request
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from model.config import ComputeType, StoppingRule
+from model.arithmetic import ComputeType
+from model.config import StoppingRule
 from service.api.operations import admin, models
 from service.app import create_app
 from service.front import Front

@@ -1,1 +1,1 @@
-"""What runs network and search behind a session, one folder or file each."""
+"""Backends, which run network and search behind a session: one folder or file each."""

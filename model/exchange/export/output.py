@@ -1,4 +1,4 @@
-"""What every export shares: what it refuses, how many positions it states, where it writes.
+"""Common part of all exports: what they refuse, how many positions they state, where they write.
 
 Owns the list of reasons, the directory that appears whole or not at all, and the page that tells
 under which licence the weights are, which other engines' formats have no place for. It knows no

@@ -1,4 +1,4 @@
-"""The card of a converted model: what it was, who may use it, what differs from its own program.
+"""Card of a converted model: its origin, its licence, its differences from its own program.
 
 Owns the text of card.md.
 """

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 
-from model.checkpoint.consistency import size_problems
+from model.checkpoint.description.consistency import size_problems
 from model.config import ModelConfig
 from model.errors import ConfigError
 from model.exchange.imports.imported import ForeignTensor

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.config_file import format_manifest
-from model.checkpoint.consistency import manifest_problems
+from model.checkpoint.description.config_file import format_manifest
+from model.checkpoint.description.consistency import manifest_problems
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.replacement import publish
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, TensorEntry
-from model.checkpoint.replacement import publish
-from model.checkpoint.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.shortlist import format_shortlist, shortlist_entry
+from model.checkpoint.tensors.safetensors_file import file_layout, opened_weight_file
 from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked

@@ -1,4 +1,4 @@
-"""What an importer makes of a foreign model: a description, text files, and each tensor's place.
+"""Foreign model as an importer reads it: a description, text files, and each tensor's place.
 
 Owns the types between the importers, which know one format each, and the conversion, which writes
 checkpoints. An importer reads headers and small files at once; tensors it reads when they are asked
@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 from torch import Tensor
 
 from model.checkpoint.manifest import Licence
-from model.checkpoint.safetensors_file import QuantisedRows
+from model.checkpoint.tensors.safetensors_file import QuantisedRows
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, ModelConfig, SpecialTokens
 from model.shortlist import Shortlist
@@ -85,7 +85,7 @@ class ImportedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What a person may say of a model that its files do not.
+    """Options of an import: facts of a model that its files do not tell.
 
     Attributes:
         pairs: Source and target tags, canonical; empty takes what the files say.

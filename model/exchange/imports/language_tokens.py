@@ -37,7 +37,7 @@ _OPUS_NAME = re.compile(r"opus-mt-(?:tc-\w+-|tiny-)?([A-Za-z_]+)-([A-Za-z_]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFamily:
-    """Networks that are told languages by tokens of one form.
+    """Family of networks that are told languages by tokens of one form.
 
     Attributes:
         title: For people.

@@ -22,7 +22,7 @@ _NEVER = -10_000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenNames:
-    """What a foreign program calls its special tokens.
+    """Names of a foreign program's special tokens.
 
     Attributes:
         unk: Stands for pieces without an id.

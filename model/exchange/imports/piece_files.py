@@ -8,8 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.system.paths import is_file
 from model.text.subwords.bpe import MAX_MERGES_BYTES

@@ -1,4 +1,4 @@
-"""How networks of T5's kind are asked for a direction: by a tag, or in words.
+"""Prompts of networks of T5's kind, which ask for a direction by a tag or in words.
 
 Owns the words of T5's own training, and whether SentencePiece sees a space before a tag. The tags
 are `model.exchange.imports.language_tokens`'. Imports no torch.
@@ -18,7 +18,7 @@ _T5_NAMES: Mapping[str, str] = {"en": "English", "de": "German", "fr": "French",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompted:
-    """What a network of T5's kind can be asked for.
+    """Directions and prompts of a network of T5's kind.
 
     Attributes:
         pairs: Directions, with what asks for them.

@@ -1,4 +1,4 @@
-"""Folder of what was downloaded: where each model's files lie, and who may write there.
+"""Folder of downloads: the place of each model's files, and a lock for writing there.
 
 Owns the layout of the cache and its locks. What is in its files is `documents`', `pulling`'s and
 `licences`'.

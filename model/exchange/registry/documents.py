@@ -1,13 +1,13 @@
 """Registries' JSON documents: bounded, kept, asked for again by their validator.
 
-Owns what is done when a registry does not answer: the document that was kept stands in, and whoever
-asked is told. Does not own what a document says.
+Owns what is done when a registry does not answer: the document that was kept stands in, and the
+caller is told. Does not own what a document says.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model.checkpoint.strict_json import parse_json
+from model.checkpoint.description.strict_json import parse_json
 from model.errors import ConfigError, RegistryError, UnreachableError
 from model.exchange.registry.cache import Cache, write_whole
 from model.exchange.registry.retries import PassingError, Retries, check_status

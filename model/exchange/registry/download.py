@@ -36,7 +36,7 @@ def no_progress(num_bytes: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downloader:
-    """What every download shares.
+    """Downloader, with what all downloads share.
 
     Attributes:
         transport: Asks.

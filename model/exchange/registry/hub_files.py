@@ -1,4 +1,4 @@
-"""Which files of a hub's repository a conversion needs.
+"""Choice of the files of a hub's repository that a conversion needs.
 
 Owns the choice between several forms of the same weights, by the names alone: safetensors before
 pickles, the plain form before variants, nothing of other frameworks. Pure.

@@ -1,4 +1,4 @@
-"""Licences of weights that not everybody may use as they like, and who has accepted them.
+"""Licences of weights that want to be accepted, and those that were.
 
 Owns which licences want a word, and the file that remembers it. What a licence says is its own.
 """
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from types import MappingProxyType
 
-from model.checkpoint.strict_json import format_json, parse_json
+from model.checkpoint.description.strict_json import format_json, parse_json
 from model.errors import ConfigError
 from model.exchange.registry.cache import write_whole
 from model.system.paths import is_file

@@ -1,4 +1,4 @@
-"""What a registry says of one model, and what no listing may say.
+"""Listing of one model in a registry, and the refusal of what no listing may say.
 
 Owns the types, and the refusals that hold for every registry: names of files that leave the folder
 or hide in it, sizes without bound, addresses of another kind than the registry's own. Does not own

@@ -1,7 +1,7 @@
 """The files of one listing: all of them here and verified, or an error.
 
 Owns the order of it: the lock, the room on the disk, one file after the other. A second pull of the
-same version finds the files, verifies them and asks nobody.
+same version finds the files, verifies them and asks no server.
 """
 
 import shutil

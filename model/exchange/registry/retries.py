@@ -1,4 +1,4 @@
-"""Which failures of a download are tried again, and when.
+"""Retries of downloads: which failures are tried again, and when.
 
 Owns the statuses that pass, the waits between tries, and how often in a row nothing may be gained.
 Time is passed in. What is tried is the caller's.
@@ -102,7 +102,7 @@ def _asked_wait(value: str | None) -> float | None:
 
 
 def _wait(error: UnreachableError, failures: int) -> float | None:
-    """Seconds until the next try; None where the server wants more than anybody waits."""
+    """Seconds until the next try; None where the server wants more than is waited."""
     own = min(_FIRST_WAIT_SECONDS * 2.0 ** (failures - 1), _LONGEST_WAIT_SECONDS)
     asked = error.wait_seconds if isinstance(error, PassingError) else None
     if asked is None:

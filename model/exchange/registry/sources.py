@@ -1,4 +1,4 @@
-"""All registries together: where each is, and which one a name asks.
+"""Addresses of all registries, and the choice of the one that a name asks.
 
 Owns the settings of their addresses, mirrors included, and the token of the hub. Does not own any
 registry's layout.

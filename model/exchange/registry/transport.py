@@ -63,7 +63,7 @@ class Reply(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """A token, and the one origin that may know it."""
+    """Token, with the one origin that it is sent to."""
 
     origin: Origin
     token: str = field(repr=False)

@@ -36,7 +36,7 @@ _TWO_CODES = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """What a server says of a file before it sends it.
+    """Facts of a file that a server tells before it sends it.
 
     Attributes:
         size: In bytes; None if it does not say.

@@ -1,4 +1,4 @@
-"""Which worker does which block next, pure.
+"""Assignment of blocks to workers, pure.
 
 Owns the order: a worker goes on with the block behind its last one, so that it reads a file in one
 go; then it begins where no other reads; then it takes whatever is first. A block belongs to one

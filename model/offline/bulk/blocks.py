@@ -1,4 +1,4 @@
-"""What a bulk job consists of: input files, blocks of their rows, and what becomes of a block.
+"""Parts of a bulk job: input files, blocks of their rows, and what becomes of a block.
 
 Owns the types alone. A block is a range of one file that is the same whenever the job is begun
 anew; how files are divided is their format's.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
 MAX_ROW_BYTES = 2**26
-"""Of a line or record; a longer one would have to be held in memory whole."""
+"""Of a row; a longer one would have to be held in memory whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """What is translated of every row, and where it goes.
+    """Columns that are translated of every row, and those that translations go to.
 
     Attributes:
         names: Columns; empty where a row is a text (txt).
@@ -130,7 +130,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large blocks are.
+    """Sizes of blocks.
 
     Attributes:
         max_rows: Rows.
@@ -143,7 +143,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What the one look at a whole file finds.
+    """Findings of the one look at a whole file.
 
     Attributes:
         sha256: Of all of it.
@@ -196,8 +196,8 @@ class BadCell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What became of a block: written behind its part, and only then the block is finished.
+class Receipt:
+    """Receipt of a finished block: written behind its part, and only then the block is finished.
 
     Attributes:
         block: Its number.
@@ -234,14 +234,14 @@ class Totals:
     reasons: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
 
-    def add(self, record: Record) -> None:
+    def add(self, receipt: Receipt) -> None:
         """Count a block."""
         self.num_blocks += 1
-        self.num_rows += record.num_rows
-        self.num_bad_rows += record.num_bad_rows
-        self.num_characters += record.num_characters
-        self.reasons.update(_kind(cell.reason) for cell in record.bad)
-        self.checks.update(record.checks)
+        self.num_rows += receipt.num_rows
+        self.num_bad_rows += receipt.num_bad_rows
+        self.num_characters += receipt.num_characters
+        self.reasons.update(_kind(cell.reason) for cell in receipt.bad)
+        self.checks.update(receipt.checks)
 
 
 def _kind(reason: str) -> str:

@@ -5,14 +5,14 @@ Owns its loop alone; a worker of a cluster has the same `BlockWork`.
 
 from collections.abc import Iterable, Iterator
 
-from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.blocks import Block, Receipt
 from model.offline.bulk.output import OutputFolder
 from model.offline.bulk.task import Task, open_network
 from model.offline.bulk.work import BlockWork
 
 
-def run_here(task: Task, blocks: Iterable[Block], folder: OutputFolder) -> Iterator[Record]:
-    """Do blocks; each's record once it is written.
+def run_here(task: Task, blocks: Iterable[Block], folder: OutputFolder) -> Iterator[Receipt]:
+    """Do blocks; each's receipt once it is written.
 
     Args:
         task: What all of them have in common.

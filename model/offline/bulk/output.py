@@ -1,4 +1,4 @@
-"""The output folder of a bulk job: parts, their records, the side file, the end.
+"""The output folder of a bulk job: parts, their receipts, the side file, the end.
 
 Owns its layout and what makes a block finished:
 
@@ -6,12 +6,12 @@ Owns its layout and what makes a block finished:
     _bad_rows.jsonl         cells without a translation: file, row, column, reason (at the end)
     _SUCCESS                the sums, when every block is finished (at the end)
     _dragoman/job.json      the manifest: the first thing that is written
-    _dragoman/done/…json    a record of each finished block, written behind its part
+    _dragoman/done/…json    a receipt of each finished block, written behind its part
     _dragoman/writing/      what is being written
 
-A part gets its name when it is whole, and its record after that. So a block is finished if it has a
-record and a part with the record's digest; anything else is done again, and gives the same bytes.
-Readers of folders pass over names that begin with an underscore.
+A part gets its name when it is whole, and its receipt after that. So a block is finished if it has
+a receipt and a part with the receipt's digest; anything else is done again, and gives the same
+bytes. Readers of folders pass over names that begin with an underscore.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from dataclasses import asdict
 from typing import Any, BinaryIO, cast
 
 from model.errors import DataError
-from model.offline.bulk.blocks import BadCell, Block, Record, Totals
+from model.offline.bulk.blocks import BadCell, Block, Receipt, Totals
 from model.offline.bulk.job import Job, check_same_facts, check_same_inputs, decoded_job
 from model.offline.bulk.places import Place, place_of
 
@@ -92,23 +92,23 @@ class OutputFolder:
         """
         self._place.joined(SUCCESS).remove()
 
-    def finished(self, job: Job) -> Iterator[Record]:
-        """Records of the blocks that are finished, each verified by its part's digest."""
+    def finished(self, job: Job) -> Iterator[Receipt]:
+        """Receipts of the blocks that are finished, each verified by its part's digest."""
         done = {*self._place.joined(_OWN, "done").names()}
         parts = {*self._place.names()}
         for block in job.blocks:
             if _record_name(block) in done and part_name(job, block) in parts:
-                record = self._record(block)
-                if record is not None and self._is_whole(job, block, record):
-                    yield record
+                receipt = self._receipt(block)
+                if receipt is not None and self._is_whole(job, block, receipt):
+                    yield receipt
 
-    def commit(self, job: Job, block: Block, record: Record, content: "Content") -> Record:
-        """Write a block's part, then its record.
+    def commit(self, job: Job, block: Block, receipt: Receipt, content: "Content") -> Receipt:
+        """Write a block's part, then its receipt.
 
         Args:
             job: Of the block.
             block: It.
-            record: What became of it; size and digest are filled in.
+            receipt: What became of it; size and digest are filled in.
             content: Writes the part.
 
         Raises:
@@ -120,28 +120,28 @@ class OutputFolder:
             content(cast(BinaryIO, _Digesting(stream, digest)))
 
         self._write(self._place.joined(part_name(job, block)), write)
-        value = {**asdict(record), "size": digest.size, "sha256": digest.sha256.hexdigest()}
+        value = {**asdict(receipt), "size": digest.size, "sha256": digest.sha256.hexdigest()}
         data = json.dumps(value, ensure_ascii=False).encode()
         place = self._place.joined(_OWN, "done", _record_name(block))
         self._write(place, lambda stream: _write_all(stream, data))
-        return _decoded_record(value)
+        return _decoded_receipt(value)
 
     def complete(self, job: Job) -> Totals:
         """Write the side file and the sums; every block is finished.
 
         Raises:
-            DataError: They cannot be written, or a record is gone.
+            DataError: They cannot be written, or a receipt is gone.
         """
         totals, digest = Totals(), hashlib.sha256()
 
         def write_bad(stream: BinaryIO) -> None:
             for block in job.blocks:
-                record = self._record(block)
-                if record is None:
-                    raise DataError(f"{self.name}: the record of block {block.number} is gone")
-                totals.add(record)
-                digest.update(record.sha256.encode())
-                for cell in record.bad:
+                receipt = self._receipt(block)
+                if receipt is None:
+                    raise DataError(f"{self.name}: the receipt of block {block.number} is gone")
+                totals.add(receipt)
+                digest.update(receipt.sha256.encode())
+                for cell in receipt.bad:
                     value = {"file": job.inputs[block.file].name, **asdict(cell)}
                     stream.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
 
@@ -167,23 +167,23 @@ class OutputFolder:
         partial = self._place.joined(_OWN, "writing", f"{base}.{self._writer}")
         place.write(partial, content)
 
-    def _record(self, block: Block) -> Record | None:
-        """The record of a block; None if there is none that can be read."""
+    def _receipt(self, block: Block) -> Receipt | None:
+        """The receipt of a block; None if there is none that can be read."""
         place = self._place.joined(_OWN, "done", _record_name(block))
         try:
-            return _decoded_record(json.loads(_read(place)))
+            return _decoded_receipt(json.loads(_read(place)))
         except (DataError, ValueError, KeyError, TypeError):
             return None
 
-    def _is_whole(self, job: Job, block: Block, record: Record) -> bool:
+    def _is_whole(self, job: Job, block: Block, receipt: Receipt) -> bool:
         place = self._place.joined(part_name(job, block))
-        if place.facts().size != record.size:
+        if place.facts().size != receipt.size:
             return False
         digest = hashlib.sha256()
         with place.opened() as stream:
             while data := stream.read(_READ_BYTES):
                 digest.update(data)
-        return digest.hexdigest() == record.sha256
+        return digest.hexdigest() == receipt.sha256
 
 
 Content = Callable[[BinaryIO], None]
@@ -198,9 +198,9 @@ def _record_name(block: Block) -> str:
     return f"{block.number:06d}.json"
 
 
-def _decoded_record(value: Any) -> Record:
+def _decoded_receipt(value: Any) -> Receipt:
     bad = tuple(BadCell(**cell) for cell in value["bad"])
-    return Record(**{**value, "bad": bad})
+    return Receipt(**{**value, "bad": bad})
 
 
 def _read(place: Place) -> bytes:

@@ -35,7 +35,7 @@ _STAMPS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a file system says of a file.
+    """Facts of a file, by its file system.
 
     Attributes:
         name: Its path or URL.

@@ -27,7 +27,7 @@ _SAMPLE_ROWS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a command asks for.
+    """Options of a command that asks for a job.
 
     Attributes:
         files: What is read, in order.

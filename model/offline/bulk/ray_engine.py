@@ -15,7 +15,7 @@ from typing import Any
 
 from model.errors import BulkError, ConfigError
 from model.offline.bulk.assignment import Assignment
-from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.blocks import Block, Receipt
 from model.offline.bulk.places import reason_of
 from model.offline.bulk.ray_worker import BulkWorker, Failed, Started
 from model.offline.bulk.task import Task
@@ -24,14 +24,14 @@ from model.offline.bulk.work import MAX_OPEN_BLOCKS
 MAX_DEATHS = 10
 """Deaths of workers in succession, without a block that was finished meanwhile."""
 
-_OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but records crosses it
+_OBJECT_STORE_BYTES = 80 * 2**20  # of a cluster of our own; nothing but receipts crosses it
 _KNOCK_SECONDS = 10.0
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where workers run, and how many.
+    """Cluster that workers run on, and their number.
 
     Attributes:
         address: Of a cluster that is there; None begins one on this machine for as long as the job.
@@ -44,8 +44,8 @@ class Cluster:
     num_local_cores: int
 
 
-def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Record]:
-    """Do blocks; each's record once it is written.
+def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterator[Receipt]:
+    """Do blocks; each's receipt once it is written.
 
     Args:
         task: What all of them have in common.
@@ -60,7 +60,7 @@ def run_on_ray(task: Task, blocks: Iterable[Block], cluster: Cluster) -> Iterato
     with _connected(cluster) as ray:
         driver = _Driver(ray, task, Assignment(blocks))
         driver.begin(_num_workers(ray, task, cluster))
-        yield from driver.records()
+        yield from driver.receipts()
 
 
 @contextmanager
@@ -97,10 +97,10 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 
 def _knock(address: str | None) -> None:
-    """See whether anybody listens: Ray ends the process that finds nobody.
+    """Check that a cluster listens: Ray ends the process that finds none.
 
     Raises:
-        OSError: Nobody does.
+        OSError: None does.
     """
     host, colon, port = (address or "").rpartition(":")
     if colon and port.isdigit() and "/" not in host:
@@ -155,8 +155,8 @@ class _Driver:
         for _ in range(num_workers):
             self._begin_worker()
 
-    def records(self) -> Iterator[Record]:
-        """Records as they come, until every block is finished."""
+    def receipts(self) -> Iterator[Receipt]:
+        """Receipts as they come, until every block is finished."""
         while not self.assignment.is_done:
             self._hand_out()
             (call, *_), _ = self.ray.wait(list(self.calls), num_returns=1)
@@ -164,7 +164,7 @@ class _Driver:
             if number not in self.workers:
                 continue  # of a worker that is lost already
             try:
-                answer: Record | Started | Failed = self.ray.get(call)
+                answer: Receipt | Started | Failed = self.ray.get(call)
             except self.ray.exceptions.RayError as error:
                 self._lose(number, block, error)
                 continue

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from model.errors import DragomanError
-from model.offline.bulk.blocks import Block, Record
+from model.offline.bulk.blocks import Block, Receipt
 from model.offline.bulk.output import OutputFolder
 from model.offline.bulk.task import Task, open_network
 from model.offline.bulk.work import BlockWork
@@ -34,7 +34,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What was foreseen, and ends the job.
+    """Foreseen error that ends the job.
 
     Attributes:
         message: In words.
@@ -43,7 +43,7 @@ class Failed:
     message: str
 
 
-_Waiting = Future[Record | Failed]
+_Waiting = Future[Receipt | Failed]
 
 
 class BulkWorker:
@@ -58,8 +58,8 @@ class BulkWorker:
         threading.Thread(target=self._run, args=(task, started), daemon=True).start()
         return started.result()
 
-    def do(self, block: Block) -> Record | Failed:
-        """Do a block; its record once it is written."""
+    def do(self, block: Block) -> Receipt | Failed:
+        """Do a block; its receipt once it is written."""
         waiting: _Waiting = Future()
         self._inbox.put((block, waiting))
         return waiting.result()
@@ -80,8 +80,8 @@ class BulkWorker:
         try:
             while True:
                 self._take(work, waiting)
-                for record in work.step():
-                    waiting.pop(record.block).set_result(record)
+                for receipt in work.step():
+                    waiting.pop(receipt.block).set_result(receipt)
         except DragomanError as error:
             for one in waiting.values():
                 one.set_result(Failed(f"{error} (on {host})"))

@@ -1,7 +1,7 @@
-"""Tables with separated fields (CSV, TSV): records, quotes, a header with names.
+"""Tables with separated fields (CSV, TSV): rows, quotes, a header with names.
 
-Owns where a record ends (a field in quotes may have line feeds), what a field means, and how fields
-are appended: everything that a record had stays byte for byte. Every part has the header, so that
+Owns where a row ends (a field in quotes may have line feeds), what a field means, and how fields
+are appended: everything that a row had stays byte for byte. Every part has the header, so that
 each is a table by itself. Quotes are those of Python's `csv`: special where a field begins, doubled
 inside.
 """
@@ -50,9 +50,9 @@ class SeparatedFormat:
         separator = _separator(header, name, columns, _SEPARATORS[self.name])
         digest.update(header)
         ranges = Ranges(sizes, start=len(header))
-        for record in _records(stream, name, separator):
-            digest.update(record)
-            ranges.add(len(record))
+        for row in _rows(stream, name, separator):
+            digest.update(row)
+            ranges.add(len(row))
         return Survey(
             sha256=digest.hexdigest(),
             header=len(header),
@@ -100,7 +100,7 @@ def _names(header: bytes, separator: bytes) -> list[str]:
 
 
 class _SeparatedReader:
-    """Blocks of records."""
+    """Blocks of rows."""
 
     def __init__(self, stream: BinaryIO, file: InputFile, columns: Columns) -> None:
         self._stream = stream
@@ -112,16 +112,16 @@ class _SeparatedReader:
         """As of `Reader`."""
         self._stream.seek(block.start)
         separator = self._file.separator.encode()
-        records: list[bytes] = []
+        rows: list[bytes] = []
         left = block.end - block.start
-        for record in _records(self._stream, self._file.name, separator, block.first_row):
-            records.append(record)
-            left -= len(record)
+        for row in _rows(self._stream, self._file.name, separator, block.first_row):
+            rows.append(row)
+            left -= len(row)
             if left <= 0:
                 break
-        if left or len(records) != block.num_rows:
+        if left or len(rows) != block.num_rows:
             raise DataError(f"{self._file.name}: has other rows than when the job began")
-        return _SeparatedRows(self._header, records, separator, self._columns)
+        return _SeparatedRows(self._header, rows, separator, self._columns)
 
     def close(self) -> None:
         """Close the file."""
@@ -129,19 +129,19 @@ class _SeparatedReader:
 
 
 class _SeparatedRows:
-    """Records, as they were written."""
+    """Rows, as they were written."""
 
     def __init__(
-        self, header: bytes, records: list[bytes], separator: bytes, columns: Columns
+        self, header: bytes, rows: list[bytes], separator: bytes, columns: Columns
     ) -> None:
         self._header = header
-        self._records = records
+        self._rows = rows
         self._separator = separator
         self._columns = columns
         names = _names(header, separator)
         self._num_fields = len(names)
         self._places = [names.index(column) for column in columns.names]
-        fields = [_fields(body, separator) if (body := _body(record)) else [] for record in records]
+        fields = [_fields(body, separator) if (body := _body(row)) else [] for row in rows]
         self._missing = [max(0, self._num_fields - len(found)) for found in fields]
         self.cells = [self._cells_of(found) for found in fields]
 
@@ -157,12 +157,12 @@ class _SeparatedRows:
         names = [self._quoted(new) for new in self._columns.new]
         end = _end(self._header) or b"\n"
         stream.write(_body(self._header) + b"".join(self._separator + name for name in names) + end)
-        for record, missing, texts in zip(self._records, self._missing, found, strict=True):
-            if not _body(record):  # a blank line is no record, and stays one
-                stream.write(_end(record) or end)
+        for row, missing, texts in zip(self._rows, self._missing, found, strict=True):
+            if not _body(row):  # a blank line has no fields, and stays one
+                stream.write(_end(row) or end)
                 continue
             new = b"".join(self._separator + self._quoted(text or "") for text in texts)
-            stream.write(_body(record) + self._separator * missing + new + (_end(record) or end))
+            stream.write(_body(row) + self._separator * missing + new + (_end(row) or end))
 
     def _quoted(self, text: str) -> bytes:
         data = text.encode()
@@ -171,17 +171,17 @@ class _SeparatedRows:
         return data
 
 
-def _records(stream: BinaryIO, name: str, separator: bytes, first: int = 1) -> Iterator[bytes]:
-    """Records from where a stream is, each with its line end.
+def _rows(stream: BinaryIO, name: str, separator: bytes, first: int = 1) -> Iterator[bytes]:
+    """Rows from where a stream is, each with its line end.
 
     Raises:
-        DataError: A quote is not closed, or a record is too long to be held in memory.
+        DataError: A quote is not closed, or a row is too long to be held in memory.
     """
     number = first
-    while record := row_of(stream, f"{name}, row", number):
-        is_open = b'"' in record and _ends_open(record, separator, is_open=False)
-        lines = [record]
-        size = len(record)
+    while row := row_of(stream, f"{name}, row", number):
+        is_open = b'"' in row and _ends_open(row, separator, is_open=False)
+        lines = [row]
+        size = len(row)
         while is_open:
             line = row_of(stream, f"{name}, row", number)
             size += len(line)
@@ -209,7 +209,7 @@ def _ends_open(line: bytes, separator: bytes, *, is_open: bool) -> bool:
 
 
 def _fields(body: bytes, separator: bytes) -> list[bytes]:
-    """What the fields of a record mean."""
+    """What the fields of a row mean."""
     if b'"' not in body:
         return body.split(separator)
     pattern = _field_pattern(separator)
@@ -217,7 +217,7 @@ def _fields(body: bytes, separator: bytes) -> list[bytes]:
     place = 0
     while True:
         match = pattern.match(body, place)
-        assert match is not None  # a record's quotes are closed
+        assert match is not None  # a row's quotes are closed
         quoted, rest = match.groups()
         found.append(rest if quoted is None else quoted.replace(b'""', b'"') + rest)
         place = match.end() + 1
@@ -241,12 +241,12 @@ def _field_pattern(separator: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'(?:"((?:[^"]|"")*+)")?+([^%b]*+)' % end)
 
 
-def _end(record: bytes) -> bytes:
-    """How a record ends: CR LF, LF, or nothing at the end of a file."""
-    if record.endswith(b"\r\n"):
+def _end(row: bytes) -> bytes:
+    """How a row ends: CR LF, LF, or nothing at the end of a file."""
+    if row.endswith(b"\r\n"):
         return b"\r\n"
-    return b"\n" if record.endswith(b"\n") else b""
+    return b"\n" if row.endswith(b"\n") else b""
 
 
-def _body(record: bytes) -> bytes:
-    return record.removesuffix(_end(record)) if _end(record) else record
+def _body(row: bytes) -> bytes:
+    return row.removesuffix(_end(row)) if _end(row) else row

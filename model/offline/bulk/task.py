@@ -1,4 +1,4 @@
-"""What a worker needs to do blocks of a job: how texts are translated, and where parts are written.
+"""Task of the workers of a job: how texts are translated, and where parts are written.
 
 Owns the description, which is the same for this process and for one on another machine; what of it
 the output depends on; and the opening of the network that it names. Nothing of it is a tensor or an
@@ -9,8 +9,9 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.checksums import fingerprint, unreplaced
-from model.config import ComputeType, SearchConfig
+from model.arithmetic import ComputeType
+from model.checkpoint.files.checksums import fingerprint, unreplaced
+from model.config import SearchConfig
 from model.errors import CheckpointError
 from model.loading import load_for_decoding
 from model.offline.bulk.job import Fact, Job
@@ -22,7 +23,7 @@ from model.text.languages.tags import LanguagePair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """How every text of a job is translated.
+    """Method by which every text of a job is translated.
 
     Attributes:
         checkpoint: Its folder, the same path on every machine.
@@ -72,7 +73,7 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What all workers of a job have in common.
+    """Task that all workers of a job have in common.
 
     Attributes:
         job: It; a worker is told its blocks one by one, so they may be left out.

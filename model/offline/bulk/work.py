@@ -17,7 +17,7 @@ from model.offline.bulk.blocks import (
     Cell,
     InputFile,
     Reader,
-    Record,
+    Receipt,
     Rows,
     too_long,
 )
@@ -94,8 +94,8 @@ class BlockWork:
         else:
             self._whole.append(one)
 
-    def step(self) -> list[Record]:
-        """One step of the session; records of the blocks that are whole by it, and written.
+    def step(self) -> list[Receipt]:
+        """One step of the session; receipts of the blocks that are whole by it, and written.
 
         Raises:
             DataError: A block cannot be written.
@@ -162,8 +162,8 @@ class BlockWork:
             )
         )
 
-    def _committed(self, one: _OpenBlock) -> Record:
-        record = Record(
+    def _committed(self, one: _OpenBlock) -> Receipt:
+        receipt = Receipt(
             block=one.block.number,
             num_rows=len(one.found),
             size=0,
@@ -173,5 +173,5 @@ class BlockWork:
             checks=dict(one.checks),
         )
         return self._folder.commit(
-            self._task.job, one.block, record, lambda stream: one.rows.write(stream, one.found)
+            self._task.job, one.block, receipt, lambda stream: one.rows.write(stream, one.found)
         )

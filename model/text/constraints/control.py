@@ -1,4 +1,4 @@
-"""What a caller wants of a translation beside its languages: its beginning, and its terms.
+"""Control of a translation beside its languages: its beginning, and its terms.
 
 Owns the types, and how a beginning that the caller has written and the network's words behind
 it become one text. What a network is fed of a beginning are tokens, which may spell it in another
@@ -28,7 +28,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beginning:
-    """What the translation of a segment begins with.
+    """Beginning of the translation of a segment.
 
     Attributes:
         text: As it was written.

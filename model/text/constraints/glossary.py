@@ -19,7 +19,7 @@ MAX_TERM_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a term has to be translated as.
+    """Entry of a glossary: a term, and what it has to be translated as.
 
     Attributes:
         source: The term; not empty, without space at its ends.

@@ -31,7 +31,7 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """What is known of a translated segment.
+    """Quality of a translated segment.
 
     Attributes:
         checked: What was looked at; nothing of a segment that was copied.

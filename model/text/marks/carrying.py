@@ -34,7 +34,7 @@ _CLOSING = ".,;:!?)]}»”’。，、；：！？）】」』"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
-    """What the network reads instead of a mark.
+    """Stand-in that the network reads instead of a mark.
 
     Attributes:
         name: The stand-in.
@@ -77,7 +77,7 @@ class Loose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
-    """What the network reads instead of a text.
+    """Text that the network reads, with stand-ins for marks.
 
     Attributes:
         shown: That.

@@ -3,7 +3,7 @@
 Owns which characters those are: the private-use characters of Unicode's last plane, a quarter for
 each class. A document's tags, and what it says is not translated, go through the text path as such
 characters, which are marks to it (`model.text.marks.finding`) and come back where they belong. What
-a code stands for is known only to whoever made it (`model.documents.template`).
+a code stands for is known only where it was made (`model.documents.notation.template`).
 """
 
 import re

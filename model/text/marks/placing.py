@@ -43,7 +43,7 @@ class _Element:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Region:
-    """What is between two marks.
+    """Region between two marks.
 
     Attributes:
         owner: The element that it is directly in, and the last mark there that stays.

@@ -22,7 +22,7 @@ _LANGUAGE = re.compile("[a-z]{2,3}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MosesBpe:
-    """How text becomes pieces without SentencePiece: Moses' words, then byte pair encoding.
+    """Pieces without SentencePiece: Moses' words, then byte pair encoding.
 
     Attributes:
         source_language: Two or three small letters, by which Moses chooses its rules; a language

@@ -19,7 +19,7 @@ _BLOCK = 4096
 
 
 class Pieces(Protocol):
-    """What cuts the text of one side into pieces, and joins them again."""
+    """Protocol of what cuts the text of one side into pieces, and joins them again."""
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text."""

@@ -24,7 +24,7 @@ _BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSpans:
-    """Where the tokens of a segment are, in characters of its texts.
+    """Spans of the tokens of a segment, in characters of its texts.
 
     Attributes:
         source: For every source token its beginning and end; None of one that stands for no text.

@@ -7,7 +7,7 @@ Owns its shape and the checks of its values. Does not own reading the file
 from dataclasses import dataclass, field
 from typing import Literal
 
-from model.checkpoint.names import name_problem
+from model.checkpoint.description.names import name_problem
 from model.errors import ConfigError, InputError
 from model.text.languages.tags import canonical_tag, primary_language
 from model.train.config.filters import FilterConfig, script_names

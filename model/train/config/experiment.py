@@ -8,7 +8,7 @@ part is a file beside this one. Does not own how YAML becomes dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from model.checkpoint.names import name_problem
+from model.checkpoint.description.names import name_problem
 from model.errors import ConfigError
 from model.text.languages.tags import LanguagePair
 from model.train.config.data import DataConfig, DirectionConfig, tag_piece

@@ -8,7 +8,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar
 
-from model.checkpoint.consistency import MAX_LAYERS, MAX_WIDTH
+from model.checkpoint.description.consistency import MAX_LAYERS, MAX_WIDTH
 from model.config import (
     Activation,
     DecoderCell,

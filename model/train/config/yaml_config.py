@@ -60,7 +60,7 @@ def read_section(path: Path, name: str, kind: type[T]) -> T:
 
 
 class _Loader(yaml.SafeLoader):
-    """Says where a value stands that looks like a date or a number and is none."""
+    """Loader that says where a value stands that looks like a date or a number and is none."""
 
     def construct_object(  # type: ignore[no-untyped-def]  # PyYAML has no types here
         self,

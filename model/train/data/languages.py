@@ -139,12 +139,12 @@ def learn_languages(
     symbols = _common_letters(sample)
     profiles = _fit(sample, symbols)
     for _ in range(_NUM_REFITS):
-        native = {}
+        own = {}
         for language, lines in sample.items():
             raise_if_stopped(should_stop)
-            is_native = ~profiles.are_foreign(lines, language, margin)
-            native[language] = tuple(compress(lines, is_native))
-        profiles = _fit(native, symbols)
+            is_own = ~profiles.are_foreign(lines, language, margin)
+            own[language] = tuple(compress(lines, is_own))
+        profiles = _fit(own, symbols)
     return profiles
 
 

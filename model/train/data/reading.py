@@ -1,4 +1,4 @@
-"""Everything a run reads: training text, vocabulary, held-out text.
+"""Reading of all text of a run: training text, vocabulary, held-out text.
 
 Owns the order in which they are prepared, so that every error in them is raised before anything is
 trained. Does not own files' formats.
@@ -65,7 +65,7 @@ class ReportText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunText:
-    """Everything a run reads, tokenised.
+    """Text of a run, tokenised.
 
     Attributes:
         vocabularies: Trained on the training split only.

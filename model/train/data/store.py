@@ -297,7 +297,7 @@ def _open_sound(folder: Path, key: str, should_stop: ShouldStop) -> StoredPairs 
             return open_store(folder, key, should_stop)
         except DamagedStoreError as error:
             if _is_named(handle, folder):
-                _LOGGER.warning("%s; it is damaged and made again", error)
+                _LOGGER.warning("store_made_again", extra={"fields": {"reason": str(error)}})
                 _remove_damaged(folder)
                 return None
     return _open_sound(folder, key, should_stop)
@@ -341,7 +341,8 @@ def _remove_left(cache: Path) -> None:
             if is_ours:
                 shutil.rmtree(partial, ignore_errors=True)
                 if not partial.exists():
-                    _LOGGER.info("%s: removed; a run that was killed had left it", partial)
+                    fields = {"path": str(partial), "reason": "a run that was killed had left it"}
+                    _LOGGER.info("unfinished_store_removed", extra={"fields": fields})
 
 
 def _build(

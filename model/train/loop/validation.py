@@ -172,7 +172,8 @@ class Validator:
                 found = self._translated(served.translator(), dev, search, should_stop).scores
             except DecodingError as error:  # weights that training may yet skip or leave behind
                 served.forget()
-                _LOGGER.warning("dev/%s: not scored: %s", name, error)
+                fields = {"corpus": name, "reason": str(error)}
+                _LOGGER.warning("dev_not_scored", extra={"fields": fields})
                 return DevScore(loss=loss, bleu=math.nan, chrf=math.nan)
         return DevScore(loss=loss, bleu=found.bleu.value, chrf=found.chrf.value)
 

@@ -136,7 +136,12 @@ def read_journal(folder: Path) -> list[JournalEntry]:
     for number, line in enumerate(lines, start=1):
         entry = _parse(line)
         if entry is None:
-            _LOGGER.warning("%s:%d: not a whole entry; left out, with what follows", path, number)
+            fields = {
+                "path": str(path),
+                "line": number,
+                "reason": "it is no whole entry; it is left out, with what follows",
+            }
+            _LOGGER.warning("journal_damaged", extra={"fields": fields})
             break
         entries.append(entry)
     return entries

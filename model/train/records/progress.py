@@ -91,30 +91,24 @@ class ProgressReporter:
             "seconds_left": round(self._time_left.seconds(progress, fraction)),
             "next_evaluation_seconds": round(self._time_left.seconds_to_evaluation(progress)),
         }
-        line = f"{self._brief(progress, fraction)} epoch {self._window.epoch + 1}"
-        line += f" rate {self._window.learning_rate:.2e} norm {self._window.gradient_norm:.2f}"
-        if progress.num_skipped_updates:
-            line += f" skipped {progress.num_skipped_updates}"
         self._last = progress
         self._window = _Window()
         if self._bar is None:
-            self.say(line, event="progress", fields={"update": progress.update, **fields})
+            told = finite({"update": progress.update, **fields})
+            _LOGGER.info("progress", extra={"fields": told})
         return fields
 
-    def say(
-        self, line: str, *, event: str = "note", fields: Mapping[str, Value] | None = None
-    ) -> None:
-        """A line of its own, above the bar if there is one.
+    def say(self, line: str, *, event: str, fields: Mapping[str, Value]) -> None:
+        """A line of its own above the bar, or an event of the log where there is none.
 
         Args:
             line: As on a terminal.
-            event: Name of the event, for JSON.
-            fields: Of the event, for JSON; None repeats the line. Numbers that are
-                not finite, which JSON does not have, become None.
+            event: Its name in the log.
+            fields: Of the event; numbers that are not finite, which JSON does not have, become
+                None.
         """
         if self._bar is None:
-            known = {"text": line} if fields is None else finite(fields)
-            _LOGGER.info("%s", line, extra={"event": event, "fields": known})
+            _LOGGER.info(event, extra={"fields": finite(fields)})
         else:
             self._bar.write(line, file=self._bar.fp)
 

@@ -86,7 +86,7 @@ class RunRecorder:
             try:
                 self._events.write(entry)
             except OSError as error:  # no reason to end a run: the journal has the figures
-                _LOGGER.warning("no more TensorBoard events are written: %s", reason_of(error))
+                _LOGGER.warning("tensorboard_ended", extra={"fields": {"reason": reason_of(error)}})
                 self._close_events()
 
     def draw_if_due(self) -> None:
@@ -102,7 +102,7 @@ class RunRecorder:
         try:
             return self._draw_curves(self.entries, self._folder)
         except TrainingError as error:  # likewise
-            _LOGGER.warning("the curves cannot be drawn: %s", error)
+            _LOGGER.warning("curves_not_drawn", extra={"fields": {"reason": str(error)}})
             return False
 
     def _close_events(self) -> None:
@@ -111,7 +111,8 @@ class RunRecorder:
         try:
             self._open_events.close()
         except OSError as error:
-            _LOGGER.warning("the last TensorBoard events are not written: %s", reason_of(error))
+            fields = {"reason": reason_of(error)}
+            _LOGGER.warning("tensorboard_cut_short", extra={"fields": fields})
 
     def _open_drawings(self, stack: ExitStack) -> None:
         missing = []
@@ -124,7 +125,7 @@ class RunRecorder:
         except ImportError:
             missing.append("tensorboard (live events)")
         except OSError as error:
-            _LOGGER.warning("no TensorBoard events are written: %s", error)
+            _LOGGER.warning("tensorboard_off", extra={"fields": {"reason": str(error)}})
         try:
             from model.train.records.curves import draw_curves  # noqa: PLC0415  # an extra
 
@@ -132,8 +133,9 @@ class RunRecorder:
         except ImportError:
             missing.append("matplotlib (curves.png)")
         if missing:
-            _LOGGER.warning(
-                "not installed: %s; figures are in metrics.jsonl all the same;"
+            fields = {
+                "missing": ", ".join(missing),
+                "reason": f"figures are in {JOURNAL_FILE} all the same;"
                 " pip install -e '.[train]' adds what is missing",
-                ", ".join(missing),
-            )
+            }
+            _LOGGER.warning("packages_missing", extra={"fields": fields})

@@ -133,11 +133,8 @@ class RunFiles:
         for path in (*later, *_begun(self._folder)):
             remove(path)
         if later:
-            _LOGGER.info(
-                "resuming at update %d: %d later snapshots removed, to be made again",
-                progress.update,
-                len(later),
-            )
+            fields = {"update": progress.update, "num_snapshots": len(later)}
+            _LOGGER.info("later_snapshots_removed", extra={"fields": fields})
 
     def has_snapshot(self, update: int) -> bool:
         """Whether the snapshot of an update, and its average, are there and can be read.
@@ -153,7 +150,7 @@ class RunFiles:
             for path in paths:
                 load_snapshot(path)
         except TrainingError as error:
-            _LOGGER.warning("%s; it is made again", error)
+            _LOGGER.warning("snapshot_made_again", extra={"fields": {"reason": str(error)}})
             return False
         return True
 

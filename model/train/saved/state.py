@@ -221,7 +221,8 @@ def best_update_before(folder: Path) -> int | None:
             state = torch.load(name, map_location="cpu", mmap=True, weights_only=True)
         found: int | None = state["progress"]["best_update"]
     except (*_UNREADABLE, LookupError) as error:
-        _LOGGER.warning("%s: cannot be read: %s", path, reason_of(error))
+        fields = {"path": str(path), "reason": reason_of(error)}
+        _LOGGER.warning("state_unreadable", extra={"fields": fields})
         return None
     return found
 
@@ -236,7 +237,8 @@ def _read_latest(folder: Path, device: torch.device) -> tuple[Path, dict[str, An
             raise
         state = _read_state(previous, device)
         update = state["progress"]["update"]
-        _LOGGER.warning("%s; going on from %s, of update %d", error, previous.name, update)
+        fields = {"path": str(previous), "update": update, "reason": str(error)}
+        _LOGGER.warning("previous_state_taken", extra={"fields": fields})
         return previous, state
 
 

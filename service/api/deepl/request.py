@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from model.text.pipeline import without_surrogates
 from service.api.checks import MAX_TAG_NAMES, search_beam
 from service.api.deepl.languages import find_source, find_target

@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from model.config import ComputeReason
+from model.arithmetic import ComputeReason
 from service.access.access import DOCUMENTED, Access
 from service.front import Front
 from service.http.replies import JsonReply, error_responses

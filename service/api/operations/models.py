@@ -11,7 +11,7 @@ from typing import Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from model.config import ComputeReason
+from model.arithmetic import ComputeReason
 from service.api.operations.health import FaultReply, faults_of
 from service.engine.messages import LoadedCheckpoint
 from service.errors import no_such_model

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
-from model.checkpoint.names import MAX_NAME_CHARACTERS
+from model.checkpoint.description.names import MAX_NAME_CHARACTERS
 from model.config import LengthLimits
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from service.api.checks import MAX_ALTERNATIVES, MAX_TAG_NAMES, check_number, search_beam
 from service.api.languages import NO_ALIASES, ChosenRoute, choose_route
 from service.api.v1.control import ControlFields, Text, clean
@@ -153,6 +153,23 @@ class Asked:
     has_confidence: bool
     has_glossary: bool
     unsupported: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DragomanWire:
+    """Wire of all requests for translation; see `service.api.admission.Wire`.
+
+    Attributes:
+        front: What is loaded, and the settings.
+    """
+
+    front: Front
+    takes_forms: bool = False
+    key_name: str | None = None
+
+    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
+        """The request's values, checked."""
+        return parse(values, self.front)
 
 
 def parse(values: Mapping[str, object], front: Front) -> tuple[TranslationRequest, Asked]:

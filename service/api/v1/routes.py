@@ -4,7 +4,7 @@ Owns their paths. Fields are `service.api.v1.request`, answers `service.api.v1.r
 `service.api.v1.stream`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -13,30 +13,17 @@ from starlette.responses import Response
 from service.access.access import DOCUMENTED
 from service.api.admission import Admission
 from service.api.v1.reply import TRANSLATE_RESPONSES, reply_content
-from service.api.v1.request import Asked, parse, request_body
+from service.api.v1.request import Asked, DragomanWire, request_body
 from service.api.v1.stream import STREAM_RESPONSES, DragomanStream
-from service.front import Front
 from service.http.direct import DirectRoute
 from service.http.events import EventStream
 from service.http.replies import JsonReply
-from service.models.requests.translation import TranslatedText, TranslationRequest
+from service.models.requests.translation import TranslatedText
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DragomanV1:
-    """Wire of `POST /v1/translate`; see `service.api.admission.Contract`.
-
-    Attributes:
-        front: What is loaded, and the settings.
-    """
-
-    front: Front
-    takes_forms: bool = False
-    key_name: str | None = None
-
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
-        """The request's values, checked."""
-        return parse(values, self.front)
+class DragomanV1(DragomanWire):
+    """Wire of `POST /v1/translate`; see `service.api.admission.Contract`."""
 
     def reply(self, results: Sequence[TranslatedText], asked: Asked) -> Response:
         """A `TranslateReply`."""

@@ -3,17 +3,16 @@
 Owns both. Requests are those of `POST /v1/translate`, and the last event is its reply.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from model.text.drafts.checks import Quality
 from service.api.v1.reply import quality_content, reply_content
-from service.api.v1.request import Asked, parse
-from service.front import Front
+from service.api.v1.request import Asked, DragomanWire
 from service.http.events import Event
 from service.http.replies import error_responses
-from service.models.requests.translation import DoneSegment, TranslatedText, TranslationRequest
+from service.models.requests.translation import DoneSegment, TranslatedText
 
 _DESCRIPTION = (
     "Events. `segment`: a sentence as soon as it is done, in any order: `text_index` and `index`"
@@ -41,20 +40,8 @@ STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DragomanStream:
-    """Wire of `POST /v1/translate/stream`; see `service.api.admission.StreamContract`.
-
-    Attributes:
-        front: What is loaded, and the settings.
-    """
-
-    front: Front
-    takes_forms: bool = False
-    key_name: str | None = None
-
-    def parse(self, values: Mapping[str, object]) -> tuple[TranslationRequest, Asked]:
-        """The request's values, checked."""
-        return parse(values, self.front)
+class DragomanStream(DragomanWire):
+    """Wire of `POST /v1/translate/stream`; see `service.api.admission.StreamContract`."""
 
     def segment(self, done: DoneSegment) -> Event:
         """A sentence that is done."""

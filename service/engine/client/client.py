@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from types import TracebackType
 from typing import Literal, Self
 
+from service.engine.client.interface import Engine
 from service.engine.client.pending import Pending, PendingSegments, fail_all
 from service.engine.client.process import EngineLink, start_engine
 from service.engine.client.segment_room import SegmentRoom
@@ -43,20 +43,20 @@ from service.engine.messages import (
     StartFailed,
     Submit,
 )
-from service.priority import Priority
 
 _LOGGER = logging.getLogger(__name__)
 
 _GONE = "the engine is gone"
+_CLOSED = "the engine was closed"
 
 LossReason = Literal["exit", "hang", "protocol"]
 """How an engine was lost: its process ended, it made no progress, or it sent no valid message."""
 
 
-class EngineClient:
+class EngineClient(Engine):
     """One engine process, as the front sees it.
 
-    Made by `start`; an async context manager that closes on leaving.
+    Made by `start`.
 
     Attributes:
         ready: The engine's Ready message.
@@ -94,7 +94,6 @@ class EngineClient:
         self._loss_reason: LossReason | None = None
         self._heard_at = clock()
         self._watchdog = Watchdog(hang_seconds=hang_seconds, now=self._heard_at)
-        self._is_draining = False
         self._is_closing = False
         self._listener = asyncio.create_task(self._listen(), name="engine-listener")
         self._watcher = asyncio.create_task(self._watch(), name="engine-watcher")
@@ -142,23 +141,10 @@ class EngineClient:
             start_seconds=clock() - started,
         )
 
-    async def __aenter__(self) -> Self:
-        """The client itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
     def __repr__(self) -> str:
-        state = "draining" if self._is_draining else "ready"
+        state = "ready" if self.is_ready else "closing" if self.is_alive else "lost"
         return (
-            f"<EngineClient pid={self.process_id} {state if self.is_alive else 'lost'}"
+            f"<EngineClient pid={self.process_id} {state}"
             f" pending={self.num_pending} of {self._room!r}>"
         )
 
@@ -178,18 +164,13 @@ class EngineClient:
         return self._loss_reason
 
     @property
-    def is_draining(self) -> bool:
-        """Whether no more segments are accepted."""
-        return self._is_draining
-
-    @property
     def is_ready(self) -> bool:
-        """Whether segments are accepted."""
-        return self.is_alive and not self._is_draining
+        """As of `Engine`: until it is lost or closed."""
+        return self.is_alive and not self._is_closing
 
     @property
     def num_pending(self) -> int:
-        """Segments accepted that the engine has not answered for good."""
+        """As of `Engine`."""
         return len(self._pending)
 
     @property
@@ -207,29 +188,8 @@ class EngineClient:
         """Time since the engine was last heard of."""
         return self._clock() - self._heard_at
 
-    @property
-    def max_request_segments(self) -> int:
-        """How many segments may be of one class, and so of one request."""
-        return self._room.class_limit
-
-    def check_open(
-        self, priority: Priority | None = None, *, checkpoint: int | None = None
-    ) -> None:
-        """As of `SegmentRoom.check_open`."""
-        self._room.check_open(priority, checkpoint=checkpoint)
-
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
-        """Accept all of `jobs`, or none; never waits.
-
-        Args:
-            jobs: The segments of one request, all of one class and one checkpoint.
-            client: Whose they are, as a number that says nothing of them.
-
-        Raises:
-            EngineUnavailableError: The engine is gone, draining or closed.
-            InputError: A job could never run, or there are more than may ever be pending.
-            QueueFullError: Too much is pending now.
-        """
+        """As of `Engine`, by this process."""
         self.check_jobs(jobs)
         numbered = {next(self._numbers): job for job in jobs}
         return SegmentBatch(self.accept(numbered, client=client), cancel=self.cancel)
@@ -242,7 +202,7 @@ class EngineClient:
             InputError: Likewise.
         """
         if not self.is_ready:
-            raise EngineUnavailableError("the engine is draining" if self.is_alive else _GONE)
+            raise EngineUnavailableError(_CLOSED if self.is_alive else _GONE)
         for job in jobs:
             check_fits(job, self.ready)
         self._room.check(jobs)
@@ -267,20 +227,10 @@ class EngineClient:
             for segments in submits(numbered, client=client, submission=next(self._submissions)):
                 self._link.send(Submit(segments=segments))
 
-    async def drain(self, *, timeout_seconds: float) -> bool:
-        """Accept nothing more and wait for what is pending; True when all of it is answered."""
-        self._is_draining = True
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                await self._pending.wait_empty()
-        except TimeoutError:
-            return False
-        return True
-
     async def close(self, *, grace_seconds: float = 5.0) -> None:
         """End the engine, by force after a while; pending segments fail. Harmless when repeated."""
-        self._is_draining = self._is_closing = True
-        fail_all(self._pending.take_all().values(), "the engine was closed")
+        self._is_closing = True
+        fail_all(self._pending.take_all().values(), _CLOSED)
         with suppress(EngineUnavailableError):
             self._link.send(Shutdown())
         try:
@@ -300,7 +250,7 @@ class EngineClient:
         await self._lost.wait()
 
     def cancel(self, segment_ids: Iterable[int]) -> None:
-        """Tell the engine which of its segments nobody waits for any more."""
+        """Cancel those of these segments that the engine has and has not answered."""
         still_pending = tuple(number for number in segment_ids if number in self._pending)
         if still_pending:
             with suppress(EngineUnavailableError):

@@ -56,8 +56,6 @@ class PendingSegments:
         self._room = room
         self._observer = observer
         self._by_id: dict[int, Pending] = {}
-        self._is_empty = asyncio.Event()
-        self._is_empty.set()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -91,16 +89,12 @@ class PendingSegments:
             self.num_rows += pending.job.request.search.beam_size
             self.num_row_steps += row_steps_of(pending.job)
         self._by_id.update(segments)
-        if segments:
-            self._is_empty.clear()
 
     def settle(self, word: LastWord) -> None:
         """Take a segment off the list, by the engine's final answer, and answer its future."""
         self._observe(word)
         pending = self._by_id.pop(word.segment_id, None)
         self._room.answered()
-        if not self._by_id:
-            self._is_empty.set()
         if pending is None:
             return
         self._leave(pending)
@@ -115,14 +109,9 @@ class PendingSegments:
         """Take all segments off the list, unanswered, by their numbers; their places are free."""
         all_pending = dict(self._by_id)
         self._by_id.clear()
-        self._is_empty.set()
         for pending in all_pending.values():
             self._leave(pending)
         return all_pending
-
-    async def wait_empty(self) -> None:
-        """Return once nothing is pending."""
-        await self._is_empty.wait()
 
     def _leave(self, pending: Pending) -> None:
         self._room.leave(pending.job)

@@ -53,10 +53,6 @@ class Room:
         """Places taken."""
         return sum(self._num.values())
 
-    def num_of(self, priority: Priority) -> int:
-        """Places taken by a class."""
-        return self._num[priority]
-
     def excess(
         self,
         number: int,

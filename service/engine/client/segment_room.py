@@ -112,7 +112,7 @@ class SegmentRoom:
 
     def answered(self) -> None:
         """An engine has said its last word on a segment."""
-        self._throughput.record(self._clock())
+        self._throughput.answered(self._clock())
 
     def _owner(self, job: SegmentJob) -> int | None:
         return job.checkpoint if self._is_shared else None

@@ -8,10 +8,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 from typing import Literal, Self
 
 from service.engine.client.client import EngineClient, LossReason
+from service.engine.client.interface import Engine
 from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.counters import only_totals, summed
 from service.engine.errors import EngineStartError
@@ -62,11 +62,11 @@ class RestartBudget:
         return min(_FIRST_DELAY_SECONDS * 2.0 ** (num_before - 1), _MAX_DELAY_SECONDS)
 
 
-class Supervisor:
-    """Supervisor of one engine at a time, with the interface of its client.
+class Supervisor(Engine):
+    """Supervisor of one engine at a time.
 
-    Made by `start`; an async context manager that closes on leaving. Work is accepted while an
-    engine is warm and refused at once between two of them.
+    Made by `start`. Work is accepted while an engine is warm and refused at once between two of
+    them.
 
     Args:
         engine: The first engine.
@@ -129,19 +129,6 @@ class Supervisor:
             on_outdated=on_outdated,
         )
 
-    async def __aenter__(self) -> Self:
-        """The supervisor itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
     def __repr__(self) -> str:
         state = "exhausted" if self._is_exhausted else "retired" if self._is_retired else "keeping"
         return f"<Supervisor {state} {self._engine!r}>"
@@ -153,7 +140,7 @@ class Supervisor:
 
     @property
     def is_ready(self) -> bool:
-        """Whether segments are accepted."""
+        """As of `Engine`."""
         return self._engine.is_ready
 
     @property
@@ -178,7 +165,7 @@ class Supervisor:
 
     @property
     def num_pending(self) -> int:
-        """Segments accepted and not answered."""
+        """As of `Engine`; of those before the latest one nothing is pending."""
         return self._engine.num_pending
 
     @property
@@ -188,13 +175,7 @@ class Supervisor:
         return summed([self._past, latest if self._engine.is_alive else only_totals(latest)])
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
-        """Accept all of a client's `jobs`, or none; never waits.
-
-        Raises:
-            EngineUnavailableError: There is no engine now, or it is closed.
-            InputError: A job could never run, or there are more than may ever be pending.
-            QueueFullError: Too much is pending now.
-        """
+        """As of `Engine`, by the latest one."""
         return self._engine.submit(jobs, client=client)
 
     def retire(self) -> None:
@@ -202,7 +183,7 @@ class Supervisor:
         self._is_retired = True
 
     async def close(self) -> None:
-        """End the engine; pending segments fail. A second call is harmless."""
+        """As of `Engine`."""
         self._is_retired = True
         self._keeper.cancel()
         await asyncio.wait([self._keeper])

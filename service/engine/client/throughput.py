@@ -15,7 +15,7 @@ class Throughput:
     def __init__(self, *, window: int = 256) -> None:
         self._departures: deque[float] = deque(maxlen=window)
 
-    def record(self, now: float) -> None:
+    def answered(self, now: float) -> None:
         """A segment has left at `now` seconds."""
         self._departures.append(now)
 

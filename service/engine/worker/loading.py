@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from model.checkpoint.checksums import fingerprint
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
 from model.decode.footprint import check_footprint, session_limits
@@ -175,7 +175,7 @@ def _open_lane(
         pacing=Pacing(is_launched=device == "cuda"),
     )
     try:
-        for requests in _warmup_batches(checkpoint, limits, records=device == "cuda"):
+        for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
             runner.warm_up(requests)
     except DecodingError as error:
         weights = directory / checkpoint.manifest.files.weights
@@ -211,12 +211,12 @@ def _described(checkpoint: Runnable) -> LoadedCheckpoint:
 
 
 def _warmup_batches(
-    checkpoint: Runnable, limits: SessionLimits, *, records: bool
+    checkpoint: Runnable, limits: SessionLimits, *, is_recorded: bool
 ) -> Iterator[list[DecodeRequest]]:
     """As many beams as there is room for, one beam, one greedy sentence; every prefix, briefly.
 
-    Where steps are recorded for numbers of sentences, `records`, beams of all of these, the largest
-    first: what is recorded later then finds its memory among what was recorded before.
+    Where steps are recorded for numbers of sentences, `is_recorded`, beams of all of these, the
+    largest first: what is recorded later then finds its memory among what was recorded before.
     """
     max_target_length = checkpoint.manifest.limits.max_target_length
     beam_size = min(_WARMUP_BEAM, limits.max_rows)
@@ -232,7 +232,7 @@ def _warmup_batches(
     first, *others = _pairs_with_every_prefix(checkpoint.manifest.pairs)
     beam = request(first, beam_size=beam_size, max_length=_WARMUP_LENGTH)
     most = min(limits.max_slots, limits.max_rows // beam_size)
-    for count in recorded_counts(most) if records else (most, 1):
+    for count in recorded_counts(most) if is_recorded else (most, 1):
         yield [beam] * count
     yield [request(first, beam_size=1, max_length=_WARMUP_LENGTH)]
     at_once = min(limits.max_slots, limits.max_rows)

@@ -1,4 +1,4 @@
-"""Runs numbered segments through a decoding session.
+"""Runner of numbered segments through a decoding session.
 
 Owns which segment is in which slot, what a segment's time went into, and what becomes of segments
 when the network fails: they are tried again in halves, so that one that breaks it fails alone. The

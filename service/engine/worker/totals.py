@@ -4,33 +4,14 @@ Owns the totals; the gauges are passed in by the lane, which holds the queue and
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field, fields
-from typing import Any
 
-from service.engine.messages import ROWS_BUCKETS, EngineCounters
+from msgspec.structs import asdict
+
+from service.engine.messages import ROWS_BUCKETS, EngineCounters, EngineTotals
 
 
-@dataclass(slots=True, kw_only=True)
-class Totals:
-    """Counts since the start, each of the name and meaning that it has in `EngineCounters`.
-
-    None of them ever goes down.
-    """
-
-    num_received: int = 0
-    num_admitted: int = 0
-    num_finished: int = 0
-    num_cancelled: int = 0
-    num_failed: int = 0
-    num_admissions: int = 0
-    admit_seconds: float = 0.0
-    num_steps: int = 0
-    step_seconds: float = 0.0
-    num_row_steps: int = 0
-    rows_per_step: list[int] = field(default_factory=lambda: [0] * (len(ROWS_BUCKETS) + 1))
-    num_source_tokens: int = 0
-    num_padded_source_tokens: int = 0
-    num_target_tokens: int = 0
+class Totals(EngineTotals, kw_only=True):
+    """Totals that are counted here, each of the name and meaning that it is reported with."""
 
     def count_admission(
         self, source_lengths: list[int], *, num_encoded_tokens: int, seconds: float
@@ -53,7 +34,9 @@ class Totals:
         self.num_steps += 1
         self.step_seconds += seconds
         self.num_row_steps += num_rows
-        self.rows_per_step[bisect_left(ROWS_BUCKETS, num_rows)] += 1
+        place = bisect_left(ROWS_BUCKETS, num_rows)
+        counts = self.rows_per_step
+        self.rows_per_step = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
 
     def counters(
         self,
@@ -66,10 +49,8 @@ class Totals:
         max_slots: int,
     ) -> EngineCounters:
         """The totals with these gauges."""
-        counts: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        counts["rows_per_step"] = tuple(self.rows_per_step)
         return EngineCounters(
-            **counts,
+            **asdict(self),
             num_waiting=num_waiting,
             num_waiting_bulk=num_waiting_bulk,
             num_running=num_slots,

@@ -1,4 +1,4 @@
-"""Catalogue of the models: what people are told of each checkpoint, loaded or not.
+"""Catalogue of the models: the public facts of each checkpoint, loaded or not.
 
 Owns the entries, which are made once a load: a checkpoint may have tens of thousands of pairs.
 Which are loaded is `service.models.deployments.registry`; how an entry is answered
@@ -19,7 +19,7 @@ _BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "int8": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEntry:
-    """What a checkpoint says of itself.
+    """Entry of one checkpoint.
 
     Attributes:
         name: Of the checkpoint.

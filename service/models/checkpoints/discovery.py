@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from model.checkpoint.checksums import fingerprint
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
@@ -123,7 +123,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderContents:
-    """What is at a path.
+    """Contents of a path.
 
     Attributes:
         path: Where; links are followed.

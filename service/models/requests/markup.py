@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
-from model.documents.html import html_template
-from model.documents.limits import DocumentLimits
-from model.documents.template import Template
-from model.documents.xml import xml_template
+from model.documents.markup.html import html_template
+from model.documents.markup.xml import xml_template
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template
 from model.errors import DocumentError
 from model.text.drafts.segments import TranslatedSegment, Translation
 from model.text.marks.inline_codes import without_codes

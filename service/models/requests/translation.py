@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Self
 
 from model.config import Sampling, SearchConfig, StoppingRule
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from model.request import Hypothesis
 from model.text.constraints.control import Control
 from model.text.constraints.glossary import Glossary
@@ -137,7 +137,7 @@ class TranslationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a text came from.
+    """Origin of a text.
 
     Attributes:
         route: From its language to the target.
@@ -150,7 +150,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Between:
-    """What a segment was in the pivot language, between two hops.
+    """Segment in the pivot language, between two hops.
 
     Attributes:
         text: Its translation there.

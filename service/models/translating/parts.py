@@ -1,4 +1,4 @@
-"""Sentences of a request's texts, each on its way by itself, to be told as they are done.
+"""Sentences of a request's texts, each translated by itself and reported as it is done.
 
 Owns which sentences there are, where they stand, and how they become texts again. What is done to
 a sentence is `service.models.translating.translator`. Pure but for what it calls.
@@ -114,7 +114,7 @@ class Parts:
 
 
 class WholeTexts:
-    """Texts, told once when all their sentences are done.
+    """Texts, each reported once when all its sentences are done.
 
     Args:
         on_done: Called with which text it is, and the text.

@@ -21,7 +21,7 @@ LookedUp = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """Engine as far as a search needs it: an `EngineClient`, or its supervisor."""
+    """Engine as far as a search needs it: the pool of a deployment."""
 
     @property
     def max_request_segments(self) -> int:
@@ -33,7 +33,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lookup:
-    """What was kept of some segments.
+    """Earlier results of some segments.
 
     Attributes:
         keys: Of every segment; empty where none are kept.

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from model.checkpoint import verification
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files import verification
 from model.checkpoint.manifest import CONFIG_FILE
 from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import MAX_MESSAGE_CHARACTERS, CheckpointError

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
-from model.checkpoint.config_file import read_manifest
-from model.checkpoint.consistency import manifest_problems
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.description.consistency import manifest_problems
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, ShortlistEntry
 from model.checkpoint.shortlist import add_shortlist, read_shortlist
 from model.errors import CheckpointError, ConfigError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint
 from model.config import SpecialTokens

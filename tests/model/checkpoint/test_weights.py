@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from model.checkpoint.checksums import CHECKSUMS_FILE, format_checksums
+from model.checkpoint.files.checksums import CHECKSUMS_FILE, format_checksums
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.checkpoint.weights import TokenizerParts, load_checkpoint, save_checkpoint

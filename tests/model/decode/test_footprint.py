@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.decode.backends.eager.cache import CrossCache, RowCache
 from model.decode.footprint import cache_bytes, check_footprint, table_bytes

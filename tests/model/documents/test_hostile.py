@@ -9,7 +9,7 @@ from io import BytesIO
 import pytest
 
 from model.documents.formats import open_document
-from model.documents.limits import DocumentLimits
+from model.documents.notation.limits import DocumentLimits
 from model.errors import DocumentError
 from support.made_documents import archive, docx, epub, members_of
 

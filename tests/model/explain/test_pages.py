@@ -17,6 +17,7 @@ from model.explain.pages import attention_kinds, write_pages
 from model.explain.sentence import ExplainedSentence, Piece
 from model.nn.transformer import Transformer
 from model.train.config.schedule import ScheduleConfig, ScheduleKind, learning_rate
+from support.logged import events_of
 from support.tiny_checkpoint import tiny_network, tiny_transformer
 
 OWN = Fonts([installed_fonts().default])
@@ -107,8 +108,9 @@ def test_characters_without_a_font_are_said_once_and_drawn_as_numbers(
     )
     with caplog.at_level(logging.WARNING):
         write_pages(chinese, transformer(), tmp_path, fonts=OWN)  # a box would be a warning: error
-    (message,) = caplog.messages
-    assert "no installed font shows 1 characters of these pieces (U+732B)" in message
+    [(event, fields)] = events_of(caplog)
+    assert event == "characters_not_shown"
+    assert (fields["num_characters"], fields["characters"]) == (1, "U+732B")
     kinds = attention_kinds(chinese, OWN)
     assert [label.text for label in kinds["cross"].rows] == ["#7", "</s>"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model.checkpoint.shapes import tensor_shapes
+from model.checkpoint.tensors.shapes import tensor_shapes
 from model.config import ModelConfig
 from model.native import kernels
 from model.native.layout import Floats, Quanta

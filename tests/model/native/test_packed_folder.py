@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.checksums import fingerprint
+from model.checkpoint.files.checksums import fingerprint
 from model.loading import Runnable, load_for_decoding
 from model.native import kernels, packed_folder
 from model.native.packed_folder import PackedFolder

@@ -3,7 +3,6 @@
 import torch
 
 from model.nn.masks import (
-    causal_key_mask,
     causal_mask,
     key_mask,
     lengths_mask,
@@ -41,13 +40,6 @@ def test_padding_is_put_on_keys_and_never_on_query_rows() -> None:
     assert mask[0, 0].tolist() == [[True, True, False]] * 3
 
 
-def test_the_decoder_mask_is_causal_and_padding_together() -> None:
-    mask = causal_key_mask(torch.tensor([[True, False, True]]))
-    expected = [[True, False, False], [True, False, False], [True, False, True]]
-    assert mask.shape == (1, 1, 3, 3)
-    assert mask[0, 0].tolist() == expected
-
-
 def test_every_mask_is_bool_and_lives_where_its_tensor_lives() -> None:
     ids = torch.zeros(2, 3, dtype=torch.int64, device="meta")
     real = padding_mask(ids, PAD)
@@ -57,6 +49,5 @@ def test_every_mask_is_bool_and_lives_where_its_tensor_lives() -> None:
         lengths_mask(ids[:, 0], 4),
         key_mask(real),
         causal_mask(3, ids.device),
-        causal_key_mask(real),
     )
     assert all(mask.dtype is torch.bool and mask.device.type == "meta" for mask in masks)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.system.cores import usable_cores
-from model.system.shares import Core, Share, divide, read_cores, shares_of_this_process
+from model.system.shares import Core, Share, divide, read_cores
 
 
 def machine(*cores_of_node: int, threads: int = 1) -> list[Core]:
@@ -121,7 +121,7 @@ def test_what_belongs_together_is_read(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_this_machine_can_be_divided():
     number = usable_cores()
-    shares = shares_of_this_process(number)
+    shares = divide(read_cores(), number, num_usable=number)
     assert len(shares) == number
     for share in shares:
         assert set(share.processors or ()) <= os.sched_getaffinity(0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits

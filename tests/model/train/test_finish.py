@@ -16,6 +16,7 @@ from model.train.data.parallel import TokenisedPairs
 from model.train.loop.validation import DevScore, Validator
 from model.train.saved.averaging import average_snapshots
 from model.train.saved.state import STATE_FILE, list_snapshots, snapshot_path, update_of
+from support.logged import fields_of
 from support.tiny_runs import EXPERIMENT, run
 
 LOSS = replace(
@@ -77,11 +78,9 @@ def test_candidates_with_a_damaged_snapshot_are_left_out_and_the_log_names_them(
     set_progress(folder, best_update=12)
     damage(snapshot_path(folder, 8))
     assert finish(data_folder, folder) == "the snapshot of update 12"
-    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert len(warnings) == 2
-    for warning, count in zip(warnings, (2, 3), strict=True):
-        assert "snapshot-00000008.safetensors: not a snapshot" in warning
-        assert f"left out of the choice: the average of the last {count} snapshots" in warning
+    for fields, count in zip(fields_of(caplog, "candidate_left_out"), (2, 3), strict=True):
+        assert "snapshot-00000008.safetensors: not a snapshot" in str(fields["reason"])
+        assert fields["candidate"] == f"the average of the last {count} snapshots"
 
 
 def test_what_was_stored_is_scored_on_the_device_of_the_network(
@@ -104,7 +103,8 @@ def test_a_damaged_snapshot_of_the_last_update_is_made_again_from_the_state(
     path = snapshot_path(folder, 12)
     damage(path)
     finish(data_folder, folder)
-    assert "snapshot-00000012.safetensors: not a snapshot" in caplog.text
+    [fields] = fields_of(caplog, "snapshot_made_again")
+    assert "snapshot-00000012.safetensors: not a snapshot" in str(fields["reason"])
     for name in (path.name, "checkpoint/model.safetensors"):
         assert (folder / name).read_bytes() == (whole_run / name).read_bytes()
 
@@ -214,4 +214,5 @@ def test_a_candidate_that_translates_into_nothing_loses(
 
     monkeypatch.setattr("model.train.finish._dev_losses", losses)
     assert finish(data_folder, folder) == "the average of the last 2 snapshots"
-    assert "the network gave no finite score for a segment" in caplog.text
+    [fields] = fields_of(caplog, "candidate_not_scored")
+    assert fields["reason"] == "the network gave no finite score for a segment"

@@ -13,6 +13,7 @@ from model.loading import load_for_decoding
 from model.offline.translator import Translator
 from model.train.config.experiment import Experiment, read_experiment
 from model.train.records.report import write_experiment
+from support.logged import fields_of
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, run
 
@@ -72,7 +73,7 @@ def test_a_run_says_at_its_start_whether_its_network_decodes_slowly(
     network = replace(SHORT.network, position=position)
     with caplog.at_level(logging.INFO):
         run(data_folder, tmp_path, experiment=replace(SHORT, network=network), num_updates=3)
-    told = [line for line in caplog.messages if line.startswith("slow decoding: ")]
-    assert any("update 2" in line for line in caplog.messages)  # dev text was scored
+    told = [str(fields["reason"]) for fields in fields_of(caplog, "slow_decoding")]
+    assert 2 in [fields["update"] for fields in fields_of(caplog, "evaluation")]
     assert len(told) == (position == "rope")
-    assert all(f"network.position is '{position}'" in line for line in told)
+    assert all(f"network.position is '{position}'" in reason for reason in told)

@@ -17,6 +17,7 @@ from model.train.observer import comparable
 from model.train.records.journal import read_journal
 from model.train.saved.retention import RunFiles
 from model.train.saved.state import STATE_FILE, Progress, list_snapshots, snapshot_path
+from support.logged import events_of, fields_of
 from support.same_states import assert_same_state
 from support.tiny_runs import EXPERIMENT, StopInScores, run
 
@@ -248,7 +249,10 @@ def test_a_best_score_that_was_measured_in_another_way_is_forgotten_with_a_warni
     assert found == replace(BEST, scoring="loss b", best_score=None, num_snapshots_since_best=0)
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert f"-2.0000 at update 8, was measured with ({scoring})" in record.getMessage()
+    [(event, fields)] = events_of(caplog)
+    assert event == "best_score_forgotten"
+    assert (fields["best_score"], fields["best_update"]) == (-2.0, 8)
+    assert (fields["measured_with"], fields["now_measured_with"]) == (scoring, "loss b")
     assert comparable(found, scoring="loss b") == found
     assert len(caplog.records) == 1  # it is told once
 
@@ -284,10 +288,12 @@ def test_a_run_resumed_with_other_dev_text_has_patience_again_and_another_best(
     assert [progress[name] for name in ("update", "best_update", "best_score")] == [12, 4, -1.0]
     assert run(data_folder, output, experiment=patient, resume=True)  # alike: nothing to do
     assert saved_progress(output) == progress
-    assert "is forgotten" not in caplog.text
+    assert not fields_of(caplog, "best_score_forgotten")
     other = other_dev_text(data_folder, tmp_path)
     assert run(other, output, experiment=patient, resume=True)
-    assert caplog.text.count("-1.0000 at update 4, was measured with (loss ") == 1
+    [fields] = fields_of(caplog, "best_score_forgotten")
+    assert (fields["best_score"], fields["best_update"]) == (-1.0, 4)
+    assert str(fields["measured_with"]).startswith("loss ")
     progress = saved_progress(output)
     assert [progress[name] for name in ("update", "best_update", "best_score")] == [28, 20, -2.0]
 

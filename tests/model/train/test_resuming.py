@@ -125,7 +125,7 @@ def test_a_run_killed_while_its_checkpoint_was_written_is_resumed(
 
     with monkeypatch.context() as patch:
         patch.setattr("model.checkpoint.weights.format_checksums", die)
-        patch.setattr("model.checkpoint.replacement.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("model.checkpoint.files.replacement.shutil.rmtree", lambda *_, **__: None)
         with pytest.raises(Kill):
             run(data_folder, tmp_path)
     assert [path.is_dir() for path in tmp_path.glob(".checkpoint.*.partial")] == [True]

@@ -1,6 +1,5 @@
 """Whole runs on generated text: to the end, stopped and resumed, refused."""
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +9,15 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from model.checkpoint.weights import load_checkpoint
-from model.errors import ConfigError, DataError, TrainingError
+from model.errors import TrainingError
 from model.offline.translator import Translator
 from model.train.config.data import DataConfig
-from model.train.config.experiment import read_experiment, read_placed_experiment
+from model.train.config.experiment import read_experiment
 from model.train.config.optimiser import OptimiserConfig
 from model.train.config.regularisation import RegularisationConfig
 from model.train.config.run import Metric
 from model.train.config.schedule import ScheduleConfig
 from model.train.records.journal import Journal, read_journal
-from model.train.records.report import format_experiment
 from model.train.saved.state import (
     STATE_FILE,
     has_state,
@@ -27,6 +25,7 @@ from model.train.saved.state import (
     load_snapshot,
     snapshot_path,
 )
+from support.logged import events_of, fields_of
 from support.tiny_checkpoint import EN_ZH
 from support.tiny_runs import EXPERIMENT, run
 
@@ -247,13 +246,13 @@ def test_the_moving_average_is_scored_and_competes_at_the_end(
     caplog.set_level("INFO")
     averaged = replace(EXPERIMENT, optimiser=OptimiserConfig(ema_decay=0.9))
     assert run(data_folder, tmp_path, experiment=averaged)
-    best = {line.partition(": dev")[0] for line in caplog.messages if ": dev/held-out" in line}
+    best = {str(fields["candidate"]) for fields in fields_of(caplog, "candidate_scored")}
     assert "the average of the last 2 snapshots" in best
     assert "the moving average at update 12" in best
     assert not any("the snapshot of" in name for name in best)
 
 
-@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2"), ("loss", "loss")])
+@pytest.mark.parametrize(("metric", "shown"), [("chrf", "chrF2 "), ("loss", "")])
 def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     data_folder: Path,
     tmp_path: Path,
@@ -266,9 +265,9 @@ def test_the_metric_chooses_the_best_snapshot_and_the_weights(
     assert run(data_folder, tmp_path, experiment=changed)
     progress = torch.load(tmp_path / STATE_FILE, weights_only=True)["progress"]
     assert progress["scoring"].split()[0] == metric
-    chosen_by = [line for line in caplog.messages if ": dev/held-out " in line]
-    assert len(chosen_by) == 3
-    assert all(f"dev/held-out {shown} " in line for line in chosen_by)
+    chosen_by = fields_of(caplog, "candidate_scored")
+    assert [fields["corpus"] for fields in chosen_by] == ["dev/held-out"] * 3
+    assert all(str(fields[metric]).startswith(shown) for fields in chosen_by)
 
 
 def test_text_that_is_tokenised_already_is_scored_as_it_stands(
@@ -318,68 +317,6 @@ def test_a_run_can_be_resumed_from_its_first_moment(data_folder: Path, tmp_path:
     assert run(data_folder, tmp_path, resume=True)
 
 
-def test_a_folder_with_a_run_is_not_overwritten(data_folder: Path, whole_run: Path) -> None:
-    with pytest.raises(TrainingError, match="holds a run already"):
-        run(data_folder, whole_run)
-
-
-def test_missing_text_is_named_before_anything_is_trained(
-    data_folder: Path, tmp_path: Path
-) -> None:
-    data = replace(EXPERIMENT.data, report=("test/elsewhere",))
-    with pytest.raises(DataError, match=r"test/elsewhere\.en: no such file"):
-        run(data_folder, tmp_path, experiment=replace(EXPERIMENT, data=data))
-    assert not (tmp_path / "joint.spm").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_one_error(data_folder: Path, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("not a folder")
-    for output in (file, file / "run"):
-        with pytest.raises(TrainingError, match=rf"^{re.escape(str(output))}: cannot be used: "):
-            run(data_folder, output)
-
-
-def test_a_tokenizer_that_is_not_installed_is_named_before_any_work(
-    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(**_: object) -> None:
-        raise RuntimeError("Please install the package.\n\nIt is not there.")
-
-    monkeypatch.setattr("model.offline.evaluate.BLEU", fail)
-    with pytest.raises(ConfigError, match=r"^run\.bleu_tokenizer: tokenizer 'zh' cannot be used"):
-        run(data_folder, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_compiler_that_is_missing_is_named_with_its_line_before_any_work(
-    data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "tiny.yaml"
-    compiled = replace(EXPERIMENT, run=replace(EXPERIMENT.run, compile=True))
-    text = format_experiment(compiled)
-    path.write_text(text, encoding="utf-8")
-    line = text.splitlines().index("  compile: true") + 1
-    experiment, places = read_placed_experiment(path)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CXX", raising=False)
-    message = rf"tiny\.yaml:{line}: run\.compile is true, but there is no C\+\+ compiler"
-    with pytest.raises(ConfigError, match=message):
-        run(data_folder, tmp_path / "run", experiment=experiment, places=places)
-    assert not (tmp_path / "run").exists()
-
-
-def test_what_stands_where_the_checkpoint_goes_is_named_before_any_work(
-    data_folder: Path, tmp_path: Path
-) -> None:
-    place = tmp_path / "checkpoint"
-    place.mkdir()
-    message = rf"^{re.escape(str(place))}: exists and is not a checkpoint"
-    with pytest.raises(TrainingError, match=message):
-        run(data_folder, tmp_path)
-    assert list(tmp_path.iterdir()) == [place]
-
-
 def test_what_the_dev_loss_leaves_out_is_said(
     data_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -391,10 +328,9 @@ def test_what_the_dev_loss_leaves_out_is_said(
         odd = [" ".join(lines * 9), "\u200b"]  # too long; nothing that a vocabulary keeps
         path.write_text("\n".join([*odd, *lines]) + "\n", encoding="utf-8")
     assert not run(folder, tmp_path / "run", num_updates=0)
-    assert (
-        "held-out: the dev loss leaves out 2 of 5 pairs, with a side that is empty when normalised,"
-        " or of more tokens than data.max_length (128)"
-    ) in caplog.messages
+    [fields] = fields_of(caplog, "dev_pairs_left_out")
+    assert (fields["corpus"], fields["num_left_out"], fields["num_pairs"]) == ("held-out", 2, 5)
+    assert "data.max_length (128)" in str(fields["reason"])
 
 
 @pytest.mark.parametrize(
@@ -419,5 +355,6 @@ def test_a_run_that_diverges_is_told_as_one_and_leaves_no_checkpoint(
     )
     with pytest.raises(TrainingError, match=message):
         run(data_folder, tmp_path / "run", experiment=experiment)
-    assert "the network gave no finite score for a segment" in caplog.text
+    reasons = [str(fields.get("reason")) for _, fields in events_of(caplog)]
+    assert any("the network gave no finite score for a segment" in reason for reason in reasons)
     assert not (tmp_path / "run" / "checkpoint").exists()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from model.checkpoint.checksums import CHECKSUMS_FILE
+from model.checkpoint.files.checksums import CHECKSUMS_FILE
 from model.errors import TrainingError
 from model.train.config.experiment import Experiment
 from model.train.records.journal import read_journal

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from model.errors import ConfigError
-from service.cli import serve
 from service.cli.main import build_parser, main
+from service.cli.server import serve
 from service.cli.signals import leaving_at_once
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 

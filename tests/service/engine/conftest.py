@@ -48,9 +48,15 @@ def run() -> Iterator[Run]:
 
 
 @pytest.fixture(scope="session")
-def engine(run: Run, configure: Configure) -> Iterator[EngineClient]:
+def room() -> SegmentRoom:
+    """The places of segments of `engine`."""
+    return SegmentRoom(200)
+
+
+@pytest.fixture(scope="session")
+def engine(run: Run, configure: Configure, room: SegmentRoom) -> Iterator[EngineClient]:
     """One engine for every test that leaves it as it was: idle."""
-    client = run(EngineClient.start(configure, room=SegmentRoom(200)))
+    client = run(EngineClient.start(configure, room=room))
     yield client
     run(client.close())
 

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from model.config import ComputeReason
+from model.arithmetic import ComputeReason
 from service.engine.messages import ROWS_BUCKETS, EngineCounters, LoadedCheckpoint, Ready
 from service.labels import MAX_GONE, Served
 from service.telemetry.buckets import COARSEST_SECONDS, FINEST_SECONDS, SECONDS

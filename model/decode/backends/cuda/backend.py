@@ -2,23 +2,20 @@
 
 Owns which grid a sentence is in. Grids are made when they are first needed, and stay: a service
 whose requests all have one beam size has one, and one whose requests alternate records nothing
-twice.
+twice. All of a step counts as "search": the device does not tell its parts.
 """
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 
 from model.config import SpecialTokens
-from model.decode.attention import FloatArray
 from model.decode.backends.cuda.grid import Grid
 from model.decode.backends.cuda.kernels.opening import open_kernels
 from model.decode.backends.cuda.network import GridNetwork
 from model.decode.backends.cuda.recording import Recorder
-from model.decode.forced_attention import forced_attention
-from model.decode.timing import StepPart, Stopwatch
+from model.decode.backends.torch_backend import TorchBackend
 from model.decode.token_checks import check_tokens
 from model.nn.transformer import Transformer
 from model.request import DecodeRequest, FinishedSentence, SessionLimits
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from model.decode.backends.cuda.kernels.launching import Launcher
 
 
-class GridBackend:
+class GridBackend(TorchBackend):
     """Grids over one network."""
 
     def __init__(
@@ -51,16 +48,12 @@ class GridBackend:
         Raises:
             UnsupportedVariantError: If the network has positions inside attention.
         """
-        self._transformer = transformer
+        super().__init__(transformer, tokens=tokens, limits=limits)
         kernels = None if launcher is None else open_kernels(transformer, launcher)
         self._network = GridNetwork(transformer, kernels)
-        self._tokens = tokens
-        self._limits = limits
         self._recorder = recorder
         self._grids: dict[int, Grid] = {}
         self._widths: dict[int, int] = {}  # of running sentences, by slot id
-        self._num_encoded_tokens = 0
-        self._watch = Stopwatch(time.perf_counter)
 
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
@@ -112,18 +105,6 @@ class GridBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._grids[self._widths.pop(slot_id)].release(slot_id)
-
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
-        return forced_attention(self._transformer, request, token_ids)
-
-    def num_encoded_tokens(self) -> int:
-        """Source tokens encoded so far: sources of like lengths share a bucket's length."""
-        return self._num_encoded_tokens
-
-    def step_seconds(self) -> dict[StepPart, float]:
-        """Seconds that steps took the host, as "search": the device does not tell its parts."""
-        return dict(self._watch.seconds)
 
     def check_integrity(self) -> None:
         """Assert that grids and slots agree."""

@@ -1,4 +1,4 @@
-"""All sentences of one beam width: admitted in packed chunks, stepped by recordings, read late.
+"""Grid of all sentences of one beam width: admitted in packed chunks, stepped by recordings.
 
 Owns the order of work between host and device. The host launches a step, then reads what the step
 before it did, while the device works; nothing in the loop waits for the device but that reading.
@@ -162,7 +162,7 @@ class Grid:
         self._tables.clear(int(slot))  # whether it is finite is not known
 
     def launch(self) -> None:
-        """Start the next step of everybody, and the copy of what it does, if anybody needs one."""
+        """Start the next step of all sentences, and the copy of its report, if one needs it."""
         self._is_last = not self._ledger.has_steps_left()
         if self._is_last:
             return

@@ -76,7 +76,7 @@ class Ledger:
         return int(np.flatnonzero(self._slot_ids != EMPTY)[-1]) + 1
 
     def has_steps_left(self) -> bool:
-        """Whether anybody has not yet been launched up to the cap."""
+        """Whether a sentence has not yet been launched up to its cap."""
         return bool((self._positions < self._searches.ends_at).any())
 
     def longest_past(self) -> int:

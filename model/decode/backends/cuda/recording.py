@@ -1,4 +1,4 @@
-"""How a step that has been written once is run many times.
+"""Recorders of steps: a step that is written once and run many times, as a CUDA graph on a device.
 
 Owns the protocol, CUDA graphs, running it anew each time, and how many are kept. What is recorded
 reads and writes tensors that stay where they are, and takes nothing from the host.
@@ -18,7 +18,7 @@ MAX_RECORDINGS = 128
 
 
 class Recorder(Protocol):
-    """Turns a step into one that is cheap to repeat."""
+    """Protocol of recorders, which turn a step into one that is cheap to repeat."""
 
     def record(self, step: Step) -> Step:
         """What does the same as `step` and returns the same tensor each time.
@@ -29,7 +29,7 @@ class Recorder(Protocol):
 
 
 class Rerun:
-    """Runs the step itself, each time: devices without graphs."""
+    """Recorder for devices without CUDA graphs: the step itself runs each time."""
 
     def record(self, step: Step) -> Step:
         """Return `step`."""
@@ -70,7 +70,7 @@ class CudaGraphs:
 
 
 class Recordings:
-    """Steps by what they are for, at most so many; the one that was not asked for longest goes.
+    """Recorded steps by their buckets, at most so many; the least recently used one goes.
 
     A step is recorded when it is asked for again: its first run is as written, and warms it up.
     """

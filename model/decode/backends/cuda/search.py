@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one step did, on the host: S slots, K rows, C candidates.
+    """Report of one step, on the host: S slots, K rows, C candidates.
 
     Attributes:
         tokens: (S, K) the token each row added.
@@ -38,7 +38,7 @@ class Report:
         sources: (S, K) the source position each row had attended to most; zeros if not asked for.
         log_probs: (S, K) the token's log probability.
         best: (S, G) sum of log probabilities of the best running hypothesis of each group of beams,
-            of which there is one where nobody's are divided; −inf when none is.
+            of which there is one where none are divided; −inf when none runs.
         ends: (S, C) candidates that are finished hypotheses.
         end_rows: (S, C) the row each candidate extends.
         end_scores: (S, C) sums of log probabilities.

@@ -20,7 +20,7 @@ from model.request import DecodeRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOptions:
-    """What a step has to do, for all running sentences together.
+    """Options of a step, for all running sentences together.
 
     Attributes:
         num_candidates: The most continuations that a sentence considers.
@@ -177,7 +177,7 @@ class Ends:
             positions: (N,) of the step.
             report: The step's.
             beam_sizes: (N,).
-            group_sizes: (N,); None where nobody's beams are divided.
+            group_sizes: (N,); None where no sentence's beams are divided.
 
         Returns:
             (N, K) scores that are kept.

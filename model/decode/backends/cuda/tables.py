@@ -1,4 +1,4 @@
-"""What a grid keeps on the device: caches, the state of the search, the requests.
+"""Tables of a grid on the device: caches, the state of the search, the requests.
 
 Owns shapes and the writing of newcomers. Tables grow to what sentences have needed so far, by
 doubling, and never shrink: what a checkpoint allows at the most may be more than a device has, and
@@ -37,7 +37,7 @@ _ALIGNMENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """How much of the tables a step covers; a recorded step is for one of these.
+    """Part of the tables that a step covers; a recorded step is for one of these.
 
     Attributes:
         num_slots: Slots, from the first.
@@ -48,7 +48,7 @@ class Bucket:
         with_suppressed: Some sentence has tokens that it may not choose.
         with_sampling: Some sentence is drawn.
         num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
-        num_groups: That the beams of a sentence are divided into, at most; 1: nobody's are.
+        num_groups: That the beams of a sentence are divided into, at most; 1: none are.
         by_kernels: What Triton's programs cover they do; torch's operators do all else.
     """
 
@@ -76,7 +76,7 @@ _ONES = (
     "prefix_lengths",
     "source_lengths",
 )
-"""Tables with a number of each slot, 1 where nobody has been."""
+"""Tables with a number of each slot, 1 where no sentence has been."""
 
 
 def _capacity(needed: int, present: int, *, maximum: int) -> int:
@@ -341,7 +341,7 @@ class GridTables:
         return plan[: len(request.prefix_ids) + request.search.max_length]  # the cap goes first
 
     def _write_penalties(self, index: Tensor, penalties: Sequence[float]) -> None:
-        """Of whoever joins with groups; what stands where nobody has groups is not looked at."""
+        """Of the sentences that join; where none has groups, what stands there is not read."""
         if any(penalties):
             values = torch.tensor(penalties, dtype=self.penalties.dtype)
             self.penalties.index_copy_(0, index, self._sent(values))

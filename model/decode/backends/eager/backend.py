@@ -6,7 +6,6 @@ with its caches is `cached`.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -17,17 +16,15 @@ from torch import Tensor
 
 from model.config import SpecialTokens
 from model.decode import beam_search
-from model.decode.attention import FloatArray
 from model.decode.backends.eager.cache import History
 from model.decode.backends.eager.cached import CachedNetwork, Layout
 from model.decode.backends.eager.slots import Slot, SlotTable
+from model.decode.backends.torch_backend import TorchBackend
 from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token
-from model.decode.forced_attention import forced_attention
 from model.decode.lexical import Automata, LexicalStep, automata_of
 from model.decode.sampling import RowSampling, row_sampling, sample
 from model.decode.scoring import hypothesis_score
-from model.decode.timing import StepPart, Stopwatch
 from model.decode.token_checks import check_tokens
 from model.nn.transformer import Transformer
 from model.phrases import num_missed
@@ -35,7 +32,7 @@ from model.request import DecodeRequest, FinishedSentence, Hypothesis, SessionLi
 from model.shortlist import Shortlist, tokens_of_request
 
 
-class EagerBackend:
+class EagerBackend(TorchBackend):
     """Running sentences as dense rows of tensors."""
 
     def __init__(
@@ -51,18 +48,16 @@ class EagerBackend:
         Raises:
             UnsupportedVariantError: If the fast path does not run this network.
         """
-        self._transformer = transformer
-        self._tokens = tokens
+        super().__init__(transformer, tokens=tokens, limits=limits)
         self._shortlist = shortlist
         self._network = CachedNetwork(
             transformer, limits=limits, suppressed_ids=tokens.suppressed_ids
         )
-        self._device = self._network.device
         self._history = History(
             max_rows=limits.max_rows,
             max_length=limits.max_target_length,
             device=self._device,
-            dtype=self._network.score_dtype,
+            dtype=self._score_dtype,
         )
         self._table = SlotTable(max_rows=limits.max_rows, max_slots=limits.max_slots)
         self._scores = torch.zeros_like(self._history.log_probs[:, 0])
@@ -70,11 +65,6 @@ class EagerBackend:
         self._phrases: Tensor | None = None  # (rows, 2), nodes and phrases met, once there are any
         self._layout: Layout | None = None
         self._step = 0
-        self._num_encoded_tokens = 0
-        self._watch = Stopwatch(time.perf_counter)
-
-    def _ids(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self._device)
 
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
@@ -111,18 +101,6 @@ class EagerBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         self._remove(self._table.get(slot_id))
-
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
-        return forced_attention(self._transformer, request, token_ids)
-
-    def num_encoded_tokens(self) -> int:
-        """Source tokens encoded so far: each batch is as wide as its longest source."""
-        return self._num_encoded_tokens
-
-    def step_seconds(self) -> dict[StepPart, float]:
-        """Seconds spent in the parts of all steps so far."""
-        return dict(self._watch.seconds)
 
     def check_integrity(self) -> None:
         """Assert that slots and rows agree."""
@@ -206,7 +184,7 @@ class EagerBackend:
             diversity=diversity_of(
                 [slot.search for slot in slots],
                 device=self._device,
-                dtype=self._network.score_dtype,
+                dtype=self._score_dtype,
             ),
         )
 
@@ -300,23 +278,13 @@ class EagerBackend:
         self, candidates: beam_search.Candidates, decision: beam_search.Decision, layout: Layout
     ) -> None:
         """Keep the hypotheses that just ended, before their rows are given away."""
-        ended = decision.ends.nonzero()
-        if not len(ended):
-            return
-        at = ended.unbind(1)
-        for index, beam_index, log_prob_sum, log_prob in zip(
-            ended[:, 0].tolist(),
-            candidates.beams[at].tolist(),
-            candidates.scores[at].tolist(),
-            candidates.log_probs[at].tolist(),
-            strict=True,
-        ):
-            slot = layout.slots[index]
+        for end in beam_search.ends_of(candidates, decision):
+            slot = layout.slots[end.sentence]
             length = slot.num_generated(self._step) + 1
-            score = hypothesis_score(log_prob_sum, length, slot.search.length_penalty)
-            if slot.finished.can_keep(score, beam=beam_index):
-                found = self._hypothesis(slot, slot.rows[beam_index], score, log_prob)
-                slot.finished.keep(found, beam=beam_index)
+            score = hypothesis_score(end.log_prob_sum, length, slot.search.length_penalty)
+            if slot.finished.can_keep(score, beam=end.beam):
+                found = self._hypothesis(slot, slot.rows[end.beam], score, end.log_prob)
+                slot.finished.keep(found, beam=end.beam)
 
     def _hypothesis(self, slot: Slot, row: int, score: float, log_prob: float) -> Hypothesis:
         num_generated = slot.num_generated(self._step)

@@ -1,4 +1,4 @@
-"""What running sentences keep, allocated once: keys, values, and what they have generated.
+"""Caches of running sentences, allocated once: keys, values, and what was generated.
 
 Owns where it lies. Two facts make the layout of keys and values:
 
@@ -31,7 +31,7 @@ def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) 
 
 
 class History:
-    """What each row has generated, by the position of the token that was fed for it.
+    """Generated tokens of each row, by the position of the token that was fed for each.
 
     Attributes:
         tokens: (R, T) int64.
@@ -55,8 +55,8 @@ class History:
 
     def copy_rows(self, sources: Tensor, destinations: Tensor, num_past: int) -> None:
         """Give `destinations` the first `num_past` positions of `sources`, (N,) int64 each."""
-        for record in (self.tokens, self.log_probs, self.sources):
-            record[destinations, :num_past] = record[sources, :num_past]
+        for column in (self.tokens, self.log_probs, self.sources):
+            column[destinations, :num_past] = column[sources, :num_past]
 
 
 class RowCache:

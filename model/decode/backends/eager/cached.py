@@ -28,7 +28,7 @@ from model.request import SessionLimits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """What changes only when sentences join, leave or move.
+    """Layout of the rows, which changes only when sentences join, leave or move.
 
     Attributes:
         slots: Running sentences by slot index.
@@ -96,19 +96,9 @@ class CachedNetwork:
         self._outside: Tensor | None = None  # (R, V), with a shortlist
 
     @property
-    def device(self) -> torch.device:
-        """The network's."""
-        return self._device
-
-    @property
     def vocab_size(self) -> int:
         """Target tokens."""
         return self._vocab_size
-
-    @property
-    def score_dtype(self) -> torch.dtype:
-        """float64 for a float64 network, float32 for any other."""
-        return self._score_dtype
 
     def _ids(self, values: Sequence[int]) -> Tensor:
         return torch.tensor(values, dtype=torch.int64, device=self._device)

@@ -44,7 +44,7 @@ EAGER_FIELDS = HonouredFields(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
-    """How the rows of one step lie; the same for all layers.
+    """Places of the rows of one step; the same for all layers.
 
     Attributes:
         slot_rows: (N, K) int64, the row of each beam of each slot, 0 where there is none.

@@ -1,4 +1,4 @@
-"""Which sentence lives where: slots and rows, kept dense so that a step works on slices.
+"""Slots and rows of sentences, kept dense so that a step works on slices.
 
 Owns the bookkeeping only; no tensor. A sentence that leaves makes holes. New sentences fill
 them; what is still a hole when the next step begins is filled from the end (`compact`), and the
@@ -52,7 +52,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """What changed places, as (from, to, tokens of past or source to carry)."""
+    """Changes of places, as (from, to, tokens of past or source to carry)."""
 
     rows: list[tuple[int, int, int]]
     slots: list[tuple[int, int, int]]

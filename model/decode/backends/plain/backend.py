@@ -1,11 +1,11 @@
 """The backend without caches: the plain network over whole targets at every step.
 
-Owns the order of work within a step, and who runs. It runs every `ModelConfig` that
-`model.nn` runs, at O(t²) a step: slow, for networks that no other backend runs, and an oracle of
-those that do. The choice among hypotheses is `choice`, when to stop is `finished`.
+Owns the order of work within a step, and who runs. It runs every `ModelConfig` that `model.nn`
+runs, at O(t²) a step: slow, for networks that no other backend runs, and an oracle of those that
+do. The whole network's time counts as "output", the rest as "search". The choice among hypotheses
+is `choice`, when to stop is `finished`.
 """
 
-import time
 from collections.abc import Sequence
 from itertools import chain
 
@@ -15,17 +15,15 @@ from torch.nn.utils.rnn import pad_sequence
 
 from model.config import SpecialTokens
 from model.decode import beam_search
-from model.decode.attention import FloatArray
 from model.decode.backends.plain.network import next_logits
 from model.decode.backends.plain.sentence import RunningSentence
+from model.decode.backends.torch_backend import TorchBackend
 from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token, outside_mask, restrict, suppressed_mask
 from model.decode.finished import FinishedHypotheses
-from model.decode.forced_attention import forced_attention
 from model.decode.lexical import LexicalStep, automata_of
 from model.decode.sampling import row_sampling, sample
 from model.decode.scoring import hypothesis_score
-from model.decode.timing import StepPart, Stopwatch
 from model.decode.token_checks import check_tokens
 from model.nn.masks import lengths_mask
 from model.nn.transformer import Transformer
@@ -33,7 +31,7 @@ from model.request import DecodeRequest, FinishedSentence, SessionLimits
 from model.shortlist import Shortlist, tokens_of_request
 
 
-class PlainBackend:
+class PlainBackend(TorchBackend):
     """Running sentences over a `Transformer` as it is."""
 
     def __init__(
@@ -52,20 +50,10 @@ class PlainBackend:
             limits: What the session lets run at once.
             shortlist: What every sentence may choose by its source tokens; None: all tokens.
         """
-        weight = transformer.target_embedding.weight
-        self._transformer = transformer
-        self._tokens = tokens
+        super().__init__(transformer, tokens=tokens, limits=limits)
         self._shortlist = shortlist
-        self._limits = limits
-        self._device = weight.device
-        self._score_dtype = torch.float64 if weight.dtype == torch.float64 else torch.float32
         self._suppressed = self._ids(tokens.suppressed_ids) if tokens.suppressed_ids else None
         self._sentences: dict[int, RunningSentence] = {}
-        self._num_encoded_tokens = 0
-        self._watch = Stopwatch(time.perf_counter)
-
-    def _ids(self, values: Sequence[int]) -> Tensor:
-        return torch.tensor(values, dtype=torch.int64, device=self._device)
 
     @torch.inference_mode()
     def admit(self, slot_ids: Sequence[int], requests: Sequence[DecodeRequest]) -> None:
@@ -104,18 +92,6 @@ class PlainBackend:
     def release(self, slot_id: int) -> None:
         """Drop a running sentence."""
         del self._sentences[slot_id]
-
-    def attention(self, request: DecodeRequest, token_ids: Sequence[int]) -> FloatArray:
-        """Weights (T, S) by a pass of the plain network; see `Backend.attention`."""
-        return forced_attention(self._transformer, request, token_ids)
-
-    def num_encoded_tokens(self) -> int:
-        """Source tokens encoded so far: each batch is as wide as its longest source."""
-        return self._num_encoded_tokens
-
-    def step_seconds(self) -> dict[StepPart, float]:
-        """Seconds so far: the whole network's as "output", the rest as "search"."""
-        return dict(self._watch.seconds)
 
     def check_integrity(self) -> None:
         """Assert that every sentence has as many beams as it asked for, all equally long."""
@@ -242,20 +218,12 @@ class PlainBackend:
         decision: beam_search.Decision,
     ) -> None:
         """Keep the hypotheses that just ended."""
-        ended = decision.ends.nonzero()
-        at = ended.unbind(1)
-        for index, beam, log_prob_sum, log_prob in zip(
-            ended[:, 0].tolist(),
-            candidates.beams[at].tolist(),
-            candidates.scores[at].tolist(),
-            candidates.log_probs[at].tolist(),
-            strict=True,
-        ):
-            sentence = sentences[index]
+        for end in beam_search.ends_of(candidates, decision):
+            sentence = sentences[end.sentence]
             length = sentence.num_generated + 1
-            score = hypothesis_score(log_prob_sum, length, sentence.search.length_penalty)
-            found = sentence.hypothesis(beam, score, log_prob)
-            sentence.finished.keep(found, beam=beam)
+            score = hypothesis_score(end.log_prob_sum, length, sentence.search.length_penalty)
+            found = sentence.hypothesis(end.beam, score, end.log_prob)
+            sentence.finished.keep(found, beam=end.beam)
 
     @staticmethod
     def _extend(

@@ -1,4 +1,4 @@
-"""What exports of networks of BART's build share: Marian, M2M100, mBART and FSMT.
+"""Common part of exports of networks of BART's build: Marian, M2M100, mBART and FSMT.
 
 Owns the fields that all of them are told, the part of config.json that they have in common, and the
 order of their tensors. Names are those that imports go by

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
-from model.checkpoint.strict_json import format_json
+from model.checkpoint.description.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import ModelConfig
 from model.exchange.export.huggingface.family import Family, generation

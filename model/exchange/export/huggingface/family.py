@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from torch import Tensor
 
+from model.checkpoint.description.strict_json import format_json
 from model.checkpoint.manifest import Manifest
-from model.checkpoint.strict_json import format_json
 from model.checkpoint.weights import Checkpoint
 from model.config import SearchConfig, SpecialTokens
 from model.honoured import HonouredFields
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 @dataclass(slots=True, kw_only=True)
 class TokenizerFiles:
-    """What `AutoTokenizer` reads.
+    """Files that `AutoTokenizer` reads.
 
     Attributes:
         contents: Files by their names.

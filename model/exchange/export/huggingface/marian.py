@@ -34,7 +34,6 @@ from model.exchange.imports.huggingface.bart import (
     FINAL_BIAS,
     HEAD,
     SHARED,
-    bart_modules,
 )
 from model.honoured import HonouredFields
 from model.nn.transformer import Transformer
@@ -73,22 +72,14 @@ def marian_config(
 def marian_tensors(transformer: Transformer) -> Iterator[tuple[str, Tensor]]:
     """Names and float32 weights of `MarianMTModel`; those it ties or computes are left out."""
     network = transformer.config
-    yield from bart_tensors(transformer, _tables(network))
+    yield from bart_tensors(transformer, marian_tables(network))
     bias = transformer.output_bias
     size = network.output_size
     yield FINAL_BIAS, torch.zeros(1, size) if bias is None else bias.float()[None]
 
 
-def marian_name(name: str, network: ModelConfig) -> str:
-    """Marian's name for one of our weights, the output bias (of one more dimension) included."""
-    tables = {ours: names[0] for ours, names in _tables(network).items()}
-    if name in tables or name == "output_bias":
-        return tables.get(name, FINAL_BIAS)
-    module, _, kind = name.rpartition(".")
-    return f"{dict(bart_modules(network))[module]}.{kind}"
-
-
-def _tables(network: ModelConfig) -> dict[str, tuple[str, ...]]:
+def marian_tables(network: ModelConfig) -> dict[str, tuple[str, ...]]:
+    """Names of `MarianMTModel`'s tables by ours; some stand under several."""
     head = {} if network.tie_output else {"output_projection.weight": (HEAD,)}
     if one_table(network):
         return {"source_embedding.weight": (SHARED,)}

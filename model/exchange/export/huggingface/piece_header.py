@@ -1,4 +1,4 @@
-"""What a SentencePiece file says of itself and its own library does not tell.
+"""Header of a SentencePiece file: what its own library does not tell of it.
 
 Owns the reading of a few values (sentencepiece_model.proto): which kind of pieces it has, and how
 it normalises text before it is cut. Only bytes that SentencePiece itself has written are read.
@@ -20,7 +20,7 @@ _VARINT, _EIGHT_BYTES, _BYTES = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceHeader:
-    """What is asked of a file.
+    """Facts of a file.
 
     Attributes:
         kind: Of its pieces.

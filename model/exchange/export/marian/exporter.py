@@ -36,7 +36,7 @@ the probability that the network gives them goes to all others.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Which rows of the tables Marian has, and which of its tokens it must not write.
+    """Rows of the tables that Marian has, and its tokens that it must not write.
 
     Attributes:
         source: Number of rows.

@@ -26,7 +26,7 @@ Kind = Literal["spm", "yml"]
 
 @dataclass(slots=True)
 class Vocabularies:
-    """What an export writes of the text side.
+    """Files that an export writes of the text side.
 
     Attributes:
         kind: SentencePiece files, or tables beside them.

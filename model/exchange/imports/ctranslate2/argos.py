@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, InputError, shown
 from model.exchange.imports.ctranslate2.directions import (
     Directions,

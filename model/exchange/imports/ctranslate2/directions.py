@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.imported import ImportOptions
 from model.exchange.imports.language_tokens import (
@@ -50,7 +50,7 @@ _FEWEST_TOKENS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known of a directory before its directions are.
+    """Facts of a directory that are known before its directions.
 
     Attributes:
         directory: With model.bin.
@@ -71,7 +71,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directions:
-    """What a directory translates, and how it is asked.
+    """Directions that a directory translates, and the prompts that ask for them.
 
     Attributes:
         pairs: Directions.

@@ -1,4 +1,4 @@
-"""What lies beside model.bin in a CTranslate2 directory: config.json and the vocabularies.
+"""Files beside model.bin in a CTranslate2 directory: config.json and the vocabularies.
 
 Owns which files there are, their forms, and the special tokens that they name; older directories
 have text files, and name the tokens in model.bin. It does not own ids (`model.exchange.imports.
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.ctranslate2.file import VariableFile
 from model.system.paths import is_file
@@ -33,7 +33,7 @@ class Vocabularies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the engine reads of config.json, or of the variables of older files.
+    """Settings that the engine reads in config.json, or in the variables of older files.
 
     Attributes:
         start: First decoder input; None where a caller gives it.

@@ -23,7 +23,7 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from model.checkpoint.consistency import MAX_DIMENSIONS, MAX_TENSORS
+from model.checkpoint.description.consistency import MAX_DIMENSIONS, MAX_TENSORS
 from model.errors import ForeignModelError, shown
 from model.exchange.imports.imported import QuantisedRows
 from model.system.paths import is_file
@@ -41,7 +41,7 @@ _MAX_TEXT = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """Where one variable of a file is.
+    """Place of one variable of a file.
 
     Attributes:
         shape: () for a single value.
@@ -224,7 +224,7 @@ def _variable(reader: "_Reader", name: str, version: int) -> Variable:
 
 
 class _Reader:
-    """What is read of the file in order, never past its end."""
+    """Reader of the file, in order and never past its end."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path

@@ -157,7 +157,7 @@ def read_directory(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Parts:
-    """What lies beside model.bin, and the one thing in it that says how to read that."""
+    """Files beside model.bin, and the one number in it that says how to read them."""
 
     settings: Settings
     vocabularies: Vocabularies

@@ -27,7 +27,7 @@ LAYER = "{}/layer_{}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShape:
-    """What all layers of a file have in common.
+    """Shape that all layers of a file have in common.
 
     Attributes:
         width: Of the network.

@@ -7,7 +7,7 @@ and of the embedding tables, which are one, two or three. What differs is a fami
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from model.checkpoint.consistency import size_problems
+from model.checkpoint.description.consistency import size_problems
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.exchange.imports.huggingface.folder import MAX_TRAINED_LENGTH, HuggingFaceFolder
 from model.exchange.imports.huggingface.weights import HuggingFaceWeights, TensorMap

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.consistency import MAX_LAYERS, MAX_WIDTH
+from model.checkpoint.description.consistency import MAX_LAYERS, MAX_WIDTH
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.checkpoint.manifest import Licence
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES, MAX_VOCABULARY_BYTES
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.text.subwords.pieces import PieceModel
 

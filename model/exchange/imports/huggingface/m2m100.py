@@ -44,7 +44,7 @@ _NOTES = ("Tags of languages in a text are text; transformers takes them for tok
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Vocabulary:
-    """What one family makes of its files.
+    """Vocabulary of one family, from its files.
 
     Attributes:
         family: For people.

@@ -7,7 +7,7 @@ Owns what their config.json means and where their tensors go. How they are asked
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from model.checkpoint.verification import MAX_VOCABULARY_BYTES
+from model.checkpoint.files.verification import MAX_VOCABULARY_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import Activation, LengthLimits, ModelConfig, SpecialTokens
 from model.errors import shown

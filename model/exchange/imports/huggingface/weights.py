@@ -15,8 +15,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.checkpoint.checksums import read_limited
-from model.checkpoint.strict_json import parse_json
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
@@ -175,7 +175,7 @@ def opened_weights(folder: HuggingFaceFolder) -> HuggingFaceWeights | None:
 
 
 class TensorMap:
-    """Which tensor of a folder is which of the network; what is missing, and what is left.
+    """Map from a folder's tensors to those of the network; what is missing, and what is left.
 
     Attributes:
         tensors: By the names of the network's `state_dict`.

@@ -1,8 +1,8 @@
-"""Marian's `.bin`: a header of records, then the tensors' bytes, back to back.
+"""Marian's `.bin`: a header of entries, then the tensors' bytes, back to back.
 
-Owns that format, version 1: u64 version, u64 count; a record of four u64 a tensor (length of its
+Owns that format, version 1: u64 version, u64 count; an entry of four u64 a tensor (length of its
 name, type, rank, bytes); all names; all int32 shapes; u64 gap and as many bytes; the tensors. Where
-each begins follows from the records alone. Owns too how int8 matrices are arranged in it
+each begins follows from the entries alone. Owns too how int8 matrices are arranged in it
 (marian-dev, `src/common/binary.cpp`, `src/common/types.h`; intgemm's `PrepareB`).
 """
 
@@ -47,7 +47,7 @@ _MAX_PADDING = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kind:
-    """How one type's values stand in the file.
+    """Form in which one type's values stand in the file.
 
     Attributes:
         dtype: Of the elements.
@@ -82,7 +82,7 @@ _AGAIN = "convert the .npz again with --gemm-type intgemm8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
+class _Entry:
     """One tensor's place: its name, type and shape, and its bytes from `offset` on."""
 
     name: str
@@ -95,10 +95,10 @@ class _Record:
 def is_bin(path: Path) -> bool:
     """Whether a file begins as Marian's do and has its options; false where it cannot be read.
 
-    One that is cut short behind its header is Marian's still: whoever opens it is told.
+    One that is cut short behind its header is Marian's still: opening it says so.
     """
     try:
-        return any(record.name == OPTIONS_TENSOR for record in _listed(_Content(path))[0])
+        return any(entry.name == OPTIONS_TENSOR for entry in _listed(_Content(path))[0])
     except ForeignModelError:
         return False
 
@@ -110,25 +110,25 @@ def open_bin(path: Path) -> MarianFile:
         ForeignModelError: It is damaged, or has types that are not read; all of them are listed.
     """
     content = _Content(path)
-    records = _records(content)
-    problems = [problem for record in records for problem in _problems(record)]
-    counts = Counter(record.name for record in records)
+    entries = _entries(content)
+    problems = [problem for entry in entries for problem in _problems(entry)]
+    counts = Counter(entry.name for entry in entries)
     problems += [f"{shown(name)} is there twice" for name, count in counts.items() if count > 1]
     if problems:
         raise ForeignModelError(path, problems)
     options: dict[str, object] = {}
     tensors = {}
-    for record in records:
-        if record.name == OPTIONS_TENSOR:
-            if record.num_bytes > MAX_OPTIONS_BYTES:
+    for entry in entries:
+        if entry.name == OPTIONS_TENSOR:
+            if entry.num_bytes > MAX_OPTIONS_BYTES:
                 limit = f"at most {MAX_OPTIONS_BYTES} are read"
-                raise refused(path, f"has {record.num_bytes} bytes of options; {limit}")
-            options = parse_options(path, bytes(content.part(record)))
+                raise refused(path, f"has {entry.num_bytes} bytes of options; {limit}")
+            options = parse_options(path, bytes(content.part(entry)))
             continue
-        tensors[record.name] = MarianTensor(
-            shape=record.shape,
-            has_output_rows=_has_output_rows(record),
-            read=partial(_read, content, record),
+        tensors[entry.name] = MarianTensor(
+            shape=entry.shape,
+            has_output_rows=_has_output_rows(entry),
+            read=partial(_read, content, entry),
         )
     return MarianFile(path=path, options=options, tensors=tensors)
 
@@ -151,31 +151,31 @@ class _Content:
         with reading(self.path) as file:
             yield file
 
-    def part(self, record: _Record) -> bytearray:
+    def part(self, entry: _Entry) -> bytearray:
         """The bytes of one tensor."""
         with self.opened() as file:
-            file.seek(record.offset)
-            data = bytearray(file.read(record.num_bytes))
-        if len(data) < record.num_bytes:
-            raise refused(self.path, f"is cut short inside {shown(record.name)}")
+            file.seek(entry.offset)
+            data = bytearray(file.read(entry.num_bytes))
+        if len(data) < entry.num_bytes:
+            raise refused(self.path, f"is cut short inside {shown(entry.name)}")
         return data
 
 
-def _records(content: _Content) -> list[_Record]:
+def _entries(content: _Content) -> list[_Entry]:
     """What the header lists.
 
     Raises:
         ForeignModelError: The header is damaged, or says more than the file has.
     """
-    records, size = _listed(content)
-    needed = max((record.offset + record.num_bytes for record in records), default=0)
+    entries, size = _listed(content)
+    needed = max((entry.offset + entry.num_bytes for entry in entries), default=0)
     if needed > size:
         problem = f"is cut short: it has {size} bytes, its header needs {needed}"
         raise refused(content.path, problem)
-    return records
+    return entries
 
 
-def _listed(content: _Content) -> tuple[list[_Record], int]:
+def _listed(content: _Content) -> tuple[list[_Entry], int]:
     """What the header lists, whether it is there or not, and the bytes that there are.
 
     Raises:
@@ -196,13 +196,13 @@ def _listed(content: _Content) -> tuple[list[_Record], int]:
         shapes = [header.shape(rank) for _, _, rank, _ in fields]
         (gap,) = header.unsigned(1)
         offset = file.tell() + gap
-    records = []
+    entries = []
     for name, shape, (_, code, _, num_bytes) in zip(names, shapes, fields, strict=True):
-        records.append(
-            _Record(name=name, code=code, shape=shape, offset=offset, num_bytes=num_bytes)
+        entries.append(
+            _Entry(name=name, code=code, shape=shape, offset=offset, num_bytes=num_bytes)
         )
         offset += num_bytes
-    return records, size
+    return entries, size
 
 
 class _Header:
@@ -239,19 +239,19 @@ class _Header:
         return struct.unpack(f"<{rank}i", self._bytes(4 * rank))
 
 
-def _problems(record: _Record) -> list[str]:
-    """What is wrong with one record."""
-    name, shape = shown(record.name), record.shape
-    kind = _KINDS.get(record.code)
+def _problems(entry: _Entry) -> list[str]:
+    """What is wrong with one entry."""
+    name, shape = shown(entry.name), entry.shape
+    kind = _KINDS.get(entry.code)
     if kind is None:
-        what = _REFUSED.get(record.code, "which is not known")
-        return [f"{name} is of type {record.code:#x}, {what}; {_AGAIN}"]
+        what = _REFUSED.get(entry.code, "which is not known")
+        return [f"{name} is of type {entry.code:#x}, {what}; {_AGAIN}"]
     if any(size < 1 for size in shape):
         return [f"{name} has shape {shape}; sizes start at 1"]
     elements = math.prod(shape) * kind.dtype.itemsize
     least = elements + (_MULTIPLIER_BYTES if kind.is_quantised else 0)
-    if not least <= record.num_bytes <= least + _MAX_PADDING:
-        return [f"{name} of shape {shape} needs {least} bytes; it has {record.num_bytes}"]
+    if not least <= entry.num_bytes <= least + _MAX_PADDING:
+        return [f"{name} of shape {shape} needs {least} bytes; it has {entry.num_bytes}"]
     if kind.block_rows is None:
         return []
     if len(shape) != 2 or shape[0] % kind.block_rows or shape[1] % _COLUMNS_OF_BLOCK:
@@ -260,25 +260,25 @@ def _problems(record: _Record) -> list[str]:
     return []
 
 
-def _has_output_rows(record: _Record) -> bool:
+def _has_output_rows(entry: _Entry) -> bool:
     """Whether the elements stand transposed: products' matrices do, tables of embeddings do not."""
-    kind = _KINDS[record.code]
-    return kind.is_quantised and len(record.shape) == 2 and "Wemb" not in record.name
+    kind = _KINDS[entry.code]
+    return kind.is_quantised and len(entry.shape) == 2 and "Wemb" not in entry.name
 
 
-def _read(content: _Content, record: _Record) -> Tensor | QuantisedRows:
-    kind = _KINDS[record.code]
-    data = content.part(record)
-    count = math.prod(record.shape)
+def _read(content: _Content, entry: _Entry) -> Tensor | QuantisedRows:
+    kind = _KINDS[entry.code]
+    data = content.part(entry)
+    count = math.prod(entry.shape)
     values = torch.frombuffer(data, dtype=kind.dtype, count=count)
     if not kind.is_quantised:
-        return values.reshape(record.shape)
+        return values.reshape(entry.shape)
     (multiplier,) = struct.unpack_from("<f", data, count * kind.dtype.itemsize)
     if not (math.isfinite(multiplier) and multiplier > 0):
-        raise refused(content.path, f"{shown(record.name)} has the multiplier {multiplier}")
-    shape = record.shape[::-1] if _has_output_rows(record) else record.shape
+        raise refused(content.path, f"{shown(entry.name)} has the multiplier {multiplier}")
+    shape = entry.shape[::-1] if _has_output_rows(entry) else entry.shape
     if kind.block_rows is not None:
-        values = _from_blocks(values, rows=record.shape[0], block_rows=kind.block_rows)
+        values = _from_blocks(values, rows=entry.shape[0], block_rows=kind.block_rows)
     return _widened(values.reshape(shape), multiplier)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.strict_json import parse_json
+from model.checkpoint.description.strict_json import parse_json
 from model.config import LengthLimits
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.imported import ImportedModel, ImportOptions

@@ -1,14 +1,14 @@
 """A model of Marian's put together: network, vocabularies and special tokens.
 
-Owns what all releases of Marian models have in common, once somebody has said which files they are:
+Owns what all releases of Marian models have in common, once it is known which files they are:
 `importer.py`, `opus_mt.py`, `firefox.py`.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.manifest import Licence
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES
 from model.checkpoint.weights import TokenizerParts
 from model.config import LengthLimits, SpecialTokens
 from model.errors import ConfigError, ForeignModelError
@@ -58,7 +58,7 @@ class MarianSources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarianFacts:
-    """What is known of a model besides its files.
+    """Facts of a model besides its files.
 
     Attributes:
         format: Of the release, for people.

@@ -44,7 +44,7 @@ def is_npz(path: Path) -> bool:
     """Whether a file is an archive of arrays with Marian's options; false if it cannot be read.
 
     One that begins as an archive and is none, as a download that broke off, counts by its name:
-    whoever opens it is told.
+    opening it says so.
     """
     try:
         with zipfile.ZipFile(path) as archive:

@@ -54,7 +54,7 @@ _DEFAULTS = frozenset({("transformer-attention-mask", "default")})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarianShape:
-    """What options say of a network.
+    """Shape of a network by its options.
 
     Attributes:
         embeddings_shared: One table for source and target.

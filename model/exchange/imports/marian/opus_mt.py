@@ -44,7 +44,7 @@ _TOKEN_REQUIRED = "language token is required"  # noqa: S105  # a sentence of RE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Readme:
-    """What README.md says of its last release.
+    """Last release of a model by its README.md.
 
     Attributes:
         name: Of the release.

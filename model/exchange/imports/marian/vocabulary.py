@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from model.checkpoint.strict_json import parse_json
-from model.checkpoint.verification import MAX_TOKENIZER_BYTES
+from model.checkpoint.description.strict_json import parse_json
+from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
 from model.errors import ConfigError, ForeignModelError, shown
 from model.exchange.imports.marian.files import read_small, refused
 from model.text.subwords.pieces import OwnTable, PieceModel

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a replica has to do.
+    """Load of a replica.
 
     Attributes:
         num_rows: Beam rows of its segments, running or waiting.

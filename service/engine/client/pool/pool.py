@@ -1,4 +1,4 @@
-"""Pool of replicas: many engines with the same checkpoints, with the interface of one.
+"""Pool of replicas: many engines with the same checkpoints behind the interface of one.
 
 Owns who gets a segment (by `service.engine.client.pool.choice`), and what becomes of those that a
 lost engine had: another one translates them. An engine that is lost is replaced by the supervisor
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from types import TracebackType
 from typing import Self
 
+from service.engine.client.interface import Engine
 from service.engine.client.pending import Pending, fail_all
 from service.engine.client.pool.choice import Load, assign, candidates
 from service.engine.client.pool.replica import Keeping, Replica
@@ -36,7 +36,7 @@ _GONE = "the engine is gone"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """How replicas share segments.
+    """Rules by which replicas share segments.
 
     Attributes:
         fill_rows: Rows up to which one replica is filled before the next gets any.
@@ -49,11 +49,10 @@ class Sharing:
     on_moved: Callable[[int], None] = lambda _: None
 
 
-class Pool:
+class Pool(Engine):
     """Replicas of one deployment.
 
-    Made by `start`; an async context manager that closes on leaving. Work is accepted while one of
-    them is warm.
+    Made by `start`. Work is accepted while one of them is warm.
 
     Args:
         starts: What starts an engine in each place.
@@ -131,19 +130,6 @@ class Pool:
         for replica in self.replicas[1:]:
             await replica.start()
 
-    async def __aenter__(self) -> Self:
-        """The pool itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        error_type: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
     def __repr__(self) -> str:
         return f"<Pool {self.num_ready} of {len(self.replicas)} {self._room!r}>"
 
@@ -154,7 +140,7 @@ class Pool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether segments are accepted."""
+        """As of `Engine`."""
         return any(replica.is_ready for replica in self.replicas)
 
     @property
@@ -169,7 +155,7 @@ class Pool:
 
     @property
     def num_pending(self) -> int:
-        """Segments accepted and not answered."""
+        """As of `Engine`, by all of them together."""
         return self._room.num_taken
 
     @property
@@ -193,17 +179,7 @@ class Pool:
         self._room.check_open(priority, checkpoint=checkpoint)
 
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
-        """Accept all of a client's `jobs`, or none; never waits.
-
-        Args:
-            jobs: The segments of one request, all of one class, one checkpoint and one beam.
-            client: Whose they are, as a number that says nothing of them.
-
-        Raises:
-            EngineUnavailableError: There is no engine now, or they are closed.
-            InputError: A job could never run, or there are more than may ever be pending.
-            QueueFullError: Too much is pending now.
-        """
+        """As of `Engine`, by as few of them as have room."""
         if len(self.replicas) == 1:
             return self.replicas[0].supervisor.submit(jobs, client=client)
         loads = self._loads()
@@ -227,7 +203,7 @@ class Pool:
             replica.retire()
 
     async def close(self) -> None:
-        """End the engines; pending segments fail. A second call is harmless."""
+        """As of `Engine`."""
         self.retire()
         if self._filling:
             await asyncio.wait(self._filling)
@@ -255,7 +231,7 @@ class Pool:
         return parts
 
     def _cancel(self, segment_ids: Sequence[int]) -> None:
-        """Tell whoever has these segments now that nobody waits for them any more."""
+        """Cancel segments, in whichever replicas they are now."""
         for replica in self.replicas:
             if (engine := replica.engine) is not None:
                 engine.cancel(segment_ids)

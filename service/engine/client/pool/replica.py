@@ -22,7 +22,7 @@ _ABSENT = Load(is_ready=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """How the engines of a pool are kept running.
+    """Rules by which the engines of a pool are kept running.
 
     Attributes:
         make_budget: Makes a replica's budget of restarts.
@@ -39,7 +39,7 @@ class Keeping:
 
 
 class Replica:
-    """One engine of a pool, and those that follow it in its place.
+    """Place of a pool: one engine, and after it the next ones.
 
     Args:
         place: Which of the pool's it is.

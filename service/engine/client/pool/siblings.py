@@ -1,4 +1,4 @@
-"""What the clients of a pool's engines have in common, and how an engine of it is started.
+"""Common part of the clients of a pool's engines, and the type of what starts one.
 
 Owns the types alone. Which replicas there are is `service.engine.client.pool.pool`.
 """
@@ -13,7 +13,7 @@ from service.engine.client.segment_room import SegmentRoom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Siblings:
-    """What clients share that take over each other's segments.
+    """Common part of clients that take over each other's segments.
 
     Attributes:
         room: Places of segments: their limit is one for all.

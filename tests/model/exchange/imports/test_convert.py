@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.weights import load_checkpoint
 from model.config import LengthLimits
 from model.errors import CheckpointError, ForeignModelError

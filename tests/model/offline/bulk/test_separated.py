@@ -1,4 +1,4 @@
-"""CSV and TSV against Python's `csv`: records, cells, and what was there kept byte for byte."""
+"""CSV and TSV against Python's `csv`: rows, cells, and what was there kept byte for byte."""
 
 import csv
 import io

@@ -11,7 +11,7 @@ import pytest
 from model.config import SearchConfig
 from model.errors import CheckpointError, DataError
 from model.offline.bulk import places
-from model.offline.bulk.blocks import Record
+from model.offline.bulk.blocks import Receipt
 from model.offline.bulk.job import Job
 from model.offline.bulk.local_engine import run_here
 from model.offline.bulk.output import BAD_ROWS, SUCCESS, OutputFolder
@@ -51,29 +51,29 @@ def job(tmp_path: Path) -> Job:
     return job_of(str(write_json_lines(tmp_path / "in.jsonl", rows)), names=["text"])
 
 
-def _done(job: Job, method: Method, output: str) -> list[Record]:
+def _done(job: Job, method: Method, output: str) -> list[Receipt]:
     """Do what is missing of a job, and end it."""
     folder = OutputFolder(output, writer="test")
     kept = folder.kept_job()
     assert kept in (None, job)
     with folder.begun(job):
-        finished = {record.block for record in folder.finished(job)}
+        finished = {receipt.block for receipt in folder.finished(job)}
         missing = [block for block in job.blocks if block.number not in finished]
-        records = list(run_here(task_of(job, output, method), missing, folder))
+        receipts = list(run_here(task_of(job, output, method), missing, folder))
         folder.complete(job)
-    return records
+    return receipts
 
 
 def test_rows_get_what_the_translator_says_in_order(
     job: Job, method: Method, tmp_path: Path
 ) -> None:
-    records = _done(job, method, str(tmp_path / "out"))
+    receipts = _done(job, method, str(tmp_path / "out"))
     expected = open_network(method).translate(TEXTS, EN_ZH, method.search)
     assert rows_of(tmp_path / "out") == [
         {"n": number, "text": text, "text_zh": found.text}
         for number, (text, found) in enumerate(zip(TEXTS, expected, strict=True))
     ]
-    assert sorted(record.block for record in records) == [0, 1, 2, 3, 4, 5]
+    assert sorted(receipt.block for receipt in receipts) == [0, 1, 2, 3, 4, 5]
     success = json.loads((tmp_path / "out" / SUCCESS).read_bytes())
     assert (success["rows"], success["blocks"], success["bad_rows"]) == (22, 6, 0)
     assert success["characters"] == sum(map(len, TEXTS))
@@ -94,8 +94,8 @@ def test_a_job_goes_on_where_it_stopped_and_does_broken_blocks_again(
     _write(place.joined(parts[2]), whole[parts[2]][:-2] + b"!\n")
     _write(place.joined("_dragoman", "done", "000003.json"), b'{"block": 3')
     again = _done(job, method, output)
-    assert sorted(record.block for record in first) == [0, 1, 2, 3]
-    assert sorted(record.block for record in again) == [1, 2, 3, 4, 5]
+    assert sorted(receipt.block for receipt in first) == [0, 1, 2, 3]
+    assert sorted(receipt.block for receipt in again) == [1, 2, 3, 4, 5]
     assert {name: _read(place.joined(name)) for name in parts} == whole
     assert _done(job, method, output) == []
 
@@ -139,7 +139,7 @@ def test_a_long_row_holds_back_its_own_block_alone(method: Method, tmp_path: Pat
     folder = OutputFolder(str(tmp_path / "out"), writer="test")
     with folder.begun(job):
         task = task_of(job, folder.name, replace(method, max_rows=4, max_characters=100_000))
-        order = [record.block for record in run_here(task, job.blocks, folder)]
+        order = [receipt.block for receipt in run_here(task, job.blocks, folder)]
     assert order[-1] == 0
     assert sorted(order) == [0, 1, 2, 3, 4, 5]
 
@@ -241,8 +241,8 @@ def test_a_worker_of_a_cluster_does_blocks_that_are_handed_over_together(
     with folder.begun(job), ThreadPoolExecutor(MAX_OPEN_BLOCKS) as calls:
         worker = BulkWorker()
         assert isinstance(worker.start(task_of(job, output, method)), Started)
-        records = list(calls.map(worker.do, job.blocks))
-        assert all(isinstance(record, Record) for record in records)
+        receipts = list(calls.map(worker.do, job.blocks))
+        assert all(isinstance(receipt, Receipt) for receipt in receipts)
         folder.complete(job)
     _done(job, method, str(tmp_path / "here"))
     for name in (BAD_ROWS, SUCCESS):

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.phrases import MAX_PHRASE_TOKENS, MAX_PHRASES
 from model.text.constraints.glossary import Term

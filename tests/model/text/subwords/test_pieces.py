@@ -1,6 +1,6 @@
 import pytest
 
-from model.checkpoint.strict_json import format_json
+from model.checkpoint.description.strict_json import format_json
 from model.errors import ConfigError
 from model.text.subwords.pieces import OwnTable, PieceModel, is_own_table, parse_pieces
 from support.tiny_checkpoint import tiny_spm

@@ -27,6 +27,7 @@ from model.train.data.store import (
 )
 from model.train.stopping import StoppedError
 from support.forked import Forked, Send
+from support.logged import events_of
 from support.tiny_runs import StopAfter
 
 INGREDIENTS = {"text": "one", "vocabulary": "two"}
@@ -111,8 +112,9 @@ def test_a_damaged_store_is_made_again_with_a_message(
     with caplog.at_level(logging.WARNING, logger="dragoman.train"):
         check(build(tmp_path, fill))
     assert fill.num_calls == 2
-    assert f"{path}" in caplog.text
-    assert "it is damaged and made again" in caplog.text
+    [(event, fields)] = events_of(caplog)
+    assert event == "store_made_again"
+    assert f"{path}" in str(fields["reason"])
     check(build(tmp_path, fill))
     assert fill.num_calls == 2
 

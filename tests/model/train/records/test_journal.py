@@ -14,6 +14,7 @@ from model.train.records.journal import (
     read_journal,
     scalars,
 )
+from support.logged import events_of
 
 
 def write(folder: Path, *updates: int, event: str = "progress") -> None:
@@ -94,8 +95,9 @@ def test_a_damaged_line_and_what_follows_are_left_out_with_a_warning(
         assert [record.update for record in journal.entries] == [1, 2]
         journal.append("progress", update=10, time=0.5, fields={})
     assert [record.update for record in read_journal(tmp_path)] == [1, 2, 10]
-    (warning,) = caplog.messages
-    assert f"{JOURNAL_FILE}:3: not a whole entry" in warning
+    [(event, fields)] = events_of(caplog)
+    assert event == "journal_damaged"
+    assert (fields["path"], fields["line"]) == (str(path), 3)
 
 
 def test_numbers_that_are_not_finite_are_null(tmp_path: Path) -> None:

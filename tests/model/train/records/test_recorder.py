@@ -13,6 +13,7 @@ from model.errors import TrainingError
 from model.train.records.events import EventWriter
 from model.train.records.journal import read_journal
 from model.train.records.recorder import RunRecorder
+from support.logged import events_of
 
 
 class Minutes:
@@ -58,9 +59,10 @@ def test_without_the_extra_a_run_is_recorded_and_what_is_missing_is_said_once(
         recorder.draw_if_due()
         assert not recorder.draw()
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
-    (warning,) = caplog.messages
-    assert "tensorboard (live events), matplotlib (curves.png)" in warning
-    assert "pip install -e '.[train]'" in warning
+    [(event, fields)] = events_of(caplog)
+    assert event == "packages_missing"
+    assert fields["missing"] == "tensorboard (live events), matplotlib (curves.png)"
+    assert "pip install -e '.[train]'" in str(fields["reason"])
 
 
 def test_a_picture_that_cannot_be_written_does_not_end_a_run(
@@ -75,8 +77,7 @@ def test_a_picture_that_cannot_be_written_does_not_end_a_run(
         recorder.note("progress", update=1, fields={"loss": 2.0})
         assert not recorder.draw()
     assert len(read_journal(tmp_path)) == 1
-    assert "no TensorBoard events are written" in caplog.messages[0]
-    assert "the curves cannot be drawn" in caplog.messages[1]
+    assert [event for event, _ in events_of(caplog)] == ["tensorboard_off", "curves_not_drawn"]
 
 
 def test_events_that_cannot_be_written_are_warned_of_once_and_do_not_end_a_run(
@@ -90,7 +91,7 @@ def test_events_that_cannot_be_written_are_warned_of_once_and_do_not_end_a_run(
         for update in (1, 2, 3):
             recorder.note("progress", update=update, fields={"loss": 2.0})
     assert len(read_journal(tmp_path)) == 3
-    assert caplog.messages == ["no more TensorBoard events are written: No space left on device"]
+    assert events_of(caplog) == [("tensorboard_ended", {"reason": "No space left on device"})]
 
 
 def test_events_that_cannot_be_closed_do_not_end_a_run(
@@ -105,9 +106,7 @@ def test_events_that_cannot_be_closed_do_not_end_a_run(
     monkeypatch.setattr(EventWriter, "__exit__", full)
     with RunRecorder(tmp_path, update=0, is_resumed=False, clock=Minutes()) as recorder:
         recorder.note("progress", update=1, fields={"loss": 2.0})
-    assert caplog.messages == [
-        "the last TensorBoard events are not written: No space left on device"
-    ]
+    assert events_of(caplog) == [("tensorboard_cut_short", {"reason": "No space left on device"})]
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from model.train.saved.state import (
     snapshot_path,
     update_of,
 )
+from support.logged import fields_of
 from support.training import network
 
 
@@ -182,7 +183,8 @@ def test_a_snapshot_that_cannot_be_read_is_as_good_as_none(
     path = average_path(tmp_path, 3)
     path.write_bytes(path.read_bytes()[:500])
     assert not files.has_snapshot(3)
-    assert "ema-00000003.safetensors: not a snapshot" in caplog.text
+    [fields] = fields_of(caplog, "snapshot_made_again")
+    assert "ema-00000003.safetensors: not a snapshot" in str(fields["reason"])
     path.unlink()
     assert not files.has_snapshot(3)
 
@@ -231,7 +233,8 @@ def test_a_state_before_the_latest_that_cannot_be_read_is_warned_of(
         files.save(Progress(update=update))
     (tmp_path / PREVIOUS_STATE_FILE).write_bytes(b"damaged")
     assert files_of(tmp_path).restore().update == 2
-    assert "state-previous.pt: cannot be read" in caplog.text
+    [fields] = fields_of(caplog, "state_unreadable")
+    assert fields["path"] == str(tmp_path / PREVIOUS_STATE_FILE)
 
 
 def test_a_run_goes_on_with_the_average_it_had(tmp_path: Path) -> None:

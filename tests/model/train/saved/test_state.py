@@ -25,6 +25,7 @@ from model.train.saved.state import (
     snapshot_path,
     update_of,
 )
+from support.logged import fields_of
 
 PROGRESS = Progress(
     update=7,
@@ -160,8 +161,9 @@ def test_the_state_before_a_damaged_one_is_taken_and_the_log_says_so(
     other, other_optimiser = parts()
     assert load(tmp_path, other, other_optimiser) == PROGRESS
     assert torch.equal(other.weight, before)
-    assert "state.pt: no state to resume from" in caplog.text
-    assert "going on from state-previous.pt, of update 7" in caplog.text
+    [fields] = fields_of(caplog, "previous_state_taken")
+    assert "state.pt: no state to resume from" in str(fields["reason"])
+    assert (fields["path"], fields["update"]) == (str(tmp_path / PREVIOUS_STATE_FILE), 7)
     damage(tmp_path / PREVIOUS_STATE_FILE)
     with pytest.raises(TrainingError, match="no state to resume from"):
         load(tmp_path, other, other_optimiser)

@@ -284,17 +284,16 @@ def test_a_class_that_has_filled_its_part_of_the_queue_leaves_room_for_the_other
         return [dataclasses.replace(job(max_length=1), priority=priority)] * number
 
     async def scenario() -> None:
-        async with await EngineClient.start(
-            configure, room=SegmentRoom(40, reserved_share=0.25)
-        ) as engine:
+        room = SegmentRoom(40, reserved_share=0.25)
+        async with await EngineClient.start(configure, room=room) as engine:
             with stopped(engine):
                 bulk = engine.submit(jobs(30, "bulk"), client=1)
                 with pytest.raises(QueueFullError) as refusal:
                     engine.submit(jobs(1, "bulk"), client=1)
                 assert (refusal.value.value, refusal.value.limit) == (31, 30)
                 with pytest.raises(QueueFullError):
-                    engine.check_open("bulk")
-                engine.check_open("interactive")
+                    room.check_open("bulk")
+                room.check_open("interactive")
                 interactive = engine.submit(jobs(10, "interactive"), client=2)
                 with pytest.raises(QueueFullError) as refusal:
                     engine.submit(jobs(1, "interactive"), client=2)
@@ -302,12 +301,12 @@ def test_a_class_that_has_filled_its_part_of_the_queue_leaves_room_for_the_other
             with pytest.raises(InputError, match="31 segments; the limit is 30"):
                 engine.submit(jobs(31, "interactive"))
             assert len(await bulk.results()) + len(await interactive.results()) == 40
-            engine.check_open("bulk")
+            room.check_open("bulk")
 
     run(scenario())
 
 
-def test_a_full_queue_refuses_all_or_nothing_and_says_when_to_come_back(run, engine):
+def test_a_full_queue_refuses_all_or_nothing_and_says_when_to_come_back(run, engine, room):
     async def scenario() -> None:
         with stopped(engine):
             first = engine.submit([job(max_length=1)] * 190)
@@ -317,12 +316,12 @@ def test_a_full_queue_refuses_all_or_nothing_and_says_when_to_come_back(run, eng
             assert 1.0 <= refusal.value.retry_after_seconds <= 30.0
             assert engine.num_pending == 190
             with pytest.raises(QueueFullError) as refusal:
-                engine.check_open()  # the rest is for those who are let in already
+                room.check_open()  # the rest is for those who are let in already
             assert (refusal.value.value, refusal.value.limit) == (191, 190)
             second = engine.submit([job(max_length=1)] * 10)
         assert len(await first.results()) == 190
         assert len(await second.results()) == 10
-        engine.check_open()
+        room.check_open()
 
     run(scenario())
     assert_idle(engine)

@@ -52,7 +52,7 @@ def test_a_place_is_given_back_whatever_happens_meanwhile() -> None:
         assert (room.num, repr(room)) == (1, "<Room interactive=0 bulk=1 of 1>")
     assert room.num == 0
     with pytest.raises(ZeroDivisionError), room.holding(1, "bulk"):
-        1 / room.num_of("interactive")
+        1 / (room.num - 1)
     assert room.num == 0
 
 

@@ -6,7 +6,7 @@ from service.engine.client.throughput import MAX_WAIT_SECONDS, MIN_WAIT_SECONDS,
 def departures(*times: float, window: int = 256) -> Throughput:
     throughput = Throughput(window=window)
     for time in times:
-        throughput.record(time)
+        throughput.answered(time)
     return throughput
 
 
@@ -44,9 +44,9 @@ def test_two_departures_are_experience():
 def test_by_default_256_departures_count():
     throughput = Throughput()
     for time in (-1000.0, *range(255)):
-        throughput.record(time)
+        throughput.answered(time)
     assert throughput.wait_seconds(2, now=254.0) == pytest.approx(2 * 1254 / 255)
-    throughput.record(255.0)
+    throughput.answered(255.0)
     assert throughput.wait_seconds(2, now=255.0) == pytest.approx(2.0)
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 from safetensors.torch import load_file, save_file
 
-from model.checkpoint.checksums import fingerprint
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.shortlist import add_shortlist
 from model.config import LengthLimits
 from model.decode.backends.cuda.tables import rounded_up

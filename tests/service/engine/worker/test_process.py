@@ -1,149 +1,21 @@
-"""The loop itself, turned by hand: both ends of the socket are in this thread."""
+"""The loop of a warm engine, turned by hand."""
 
 import itertools
-import logging
-import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import msgspec
 import pytest
-import torch
 
-from model.config import SearchConfig
-from model.request import DecodeRequest
 from service.engine.errors import FrontGoneError, ProtocolError
 from service.engine.messages import (
     MAX_FRAME_BYTES,
-    PROTOCOL_VERSION,
     Cancel,
     Cancelled,
-    Configure,
     EngineCounters,
-    EngineMessage,
     Failed,
     Finished,
-    FrontMessage,
-    Ready,
     Shutdown,
-    StartFailed,
-    Submit,
-    SubmitSegment,
-    encode_frame,
-    engine_messages,
 )
-from service.engine.worker.channel import EngineChannel
-from service.engine.worker.process import Engine, serve, start
-from service.engine.worker.scheduler import Priority
-
-
-class Front:
-    """The other end of an engine's socket, spoken to by hand."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.connection = connection
-        self._reader = engine_messages()
-
-    def say(self, *messages: FrontMessage) -> None:
-        self.connection.sendall(b"".join(map(encode_frame, messages)))
-
-    def hear(self) -> list[EngineMessage]:
-        """What has been said by now."""
-        try:
-            return self._reader.feed(self.connection.recv(1 << 20, socket.MSG_DONTWAIT))
-        except BlockingIOError:
-            return []
-
-
-class Clock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@dataclass
-class Pair:
-    """A warm engine and its front."""
-
-    front: Front
-    engine: Engine
-    clock: Clock
-
-    def turn(self, *messages: FrontMessage) -> list[EngineMessage]:
-        """Say something, let the engine take one turn, and hear what it says."""
-        self.front.say(*messages)
-        self.engine.turn()
-        return self.front.hear()
-
-    def run_out(self) -> list[EngineMessage]:
-        """All that the engine says until it has nothing left to do."""
-        heard: list[EngineMessage] = []
-        while not (heard and is_idle(heard)):
-            self.engine.turn()
-            heard += self.front.hear()
-        return heard
-
-
-def is_idle(messages: list[EngineMessage]) -> bool:
-    counters = [message for message in messages if isinstance(message, EngineCounters)]
-    return bool(counters) and counters[-1].num_waiting + counters[-1].num_running == 0
-
-
-@pytest.fixture
-def ends() -> Iterator[tuple[Front, EngineChannel]]:
-    root = logging.getLogger()
-    level = root.level  # an engine sets it for its whole process
-    ours, theirs = socket.socketpair()
-    with ours, EngineChannel(theirs) as channel:
-        yield Front(ours), channel
-    root.setLevel(level)
-
-
-def warm_pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
-    front, channel = ends
-    clock = Clock()
-    front.say(configure)
-    engine = start(channel, clock=clock)
-    [ready] = front.hear()
-    assert isinstance(ready, Ready)
-    return Pair(front, engine, clock)
-
-
-@pytest.fixture
-def pair(ends: tuple[Front, EngineChannel], configure: Configure) -> Pair:
-    """With counters at every turn."""
-    return warm_pair(ends, configure)
-
-
-def of(kind: type, messages: list[EngineMessage]) -> list[EngineMessage]:
-    return [message for message in messages if isinstance(message, kind)]
-
-
-def segment(
-    segment_id: int,
-    *,
-    beam_size: int = 2,
-    max_length: int = 5,
-    priority: Priority = "interactive",
-    source_ids: tuple[int, ...] | None = None,
-) -> SubmitSegment:
-    return SubmitSegment(
-        segment_id=segment_id,
-        request=DecodeRequest(
-            source_ids=source_ids or (*range(10, 15 + segment_id % 7), 1),
-            prefix_ids=(0,),
-            search=SearchConfig(beam_size=beam_size, max_length=max_length),
-        ),
-        priority=priority,
-    )
-
-
-def submit(*segments: SubmitSegment) -> Submit:
-    return Submit(segments=segments)
+from support.engine_by_hand import Pair, is_idle, of, segment, submit, warm_pair
 
 
 def test_every_segment_gets_one_last_word(pair):
@@ -338,11 +210,6 @@ def test_a_segment_for_a_checkpoint_that_is_not_there_is_a_protocol_error(pair, 
         pair.turn(submit(msgspec.structs.replace(segment(1), checkpoint=number)))
 
 
-def test_without_a_checkpoint_there_is_nothing_to_serve(ends, configure):
-    none = msgspec.structs.replace(configure, checkpoint_paths=())
-    assert "must name at least 1" in start_failure(ends, none)
-
-
 def test_shutdown_ends_the_loop_whatever_runs(pair):
     pair.front.say(submit(segment(1, max_length=60)), Shutdown())
     pair.engine.run()
@@ -373,77 +240,3 @@ def test_what_is_no_message_is_a_protocol_error(pair, data):
     pair.front.connection.sendall(data)
     with pytest.raises(ProtocolError):
         pair.engine.run()
-
-
-def test_a_front_that_goes_before_the_engine_is_warm_ends_it_in_order(ends, configure):
-    front, channel = ends
-    front.say(configure)
-    front.connection.close()
-    assert serve(channel, clock=Clock()) == 0
-
-
-def test_a_front_that_goes_without_a_word_ends_the_engine_in_order(ends):
-    front, channel = ends
-    front.connection.close()
-    assert serve(channel, clock=Clock()) == 0
-
-
-def start_failure(ends: tuple[Front, EngineChannel], *messages: FrontMessage) -> str:
-    front, channel = ends
-    front.say(*messages)
-    assert serve(channel, clock=Clock()) == 1
-    [failure] = front.hear()
-    assert isinstance(failure, StartFailed)
-    return failure.message
-
-
-def test_a_front_of_another_version_is_told_so(ends, configure):
-    newer = msgspec.structs.replace(configure, protocol_version=PROTOCOL_VERSION + 1)
-    assert start_failure(ends, newer) == (
-        f"the front speaks protocol {PROTOCOL_VERSION + 1}; the engine speaks {PROTOCOL_VERSION}"
-    )
-
-
-def test_the_first_message_must_be_the_configuration(ends, configure):
-    assert "must be Configure" in start_failure(ends, Cancel(segment_ids=(1,)))
-
-
-def test_nothing_may_follow_the_configuration_before_its_answer(ends, configure):
-    assert "must be Configure" in start_failure(ends, configure, submit(segment(1)))
-
-
-def test_a_first_message_that_cannot_be_read_is_explained(ends):
-    payload = msgspec.msgpack.encode({"type": "configure", "checkpoint_paths": ["x"]})
-    ends[0].connection.sendall(len(payload).to_bytes(4, "big") + payload)
-    assert "num_threads" in start_failure(ends)
-
-
-def test_a_checkpoint_that_is_not_there_is_named_in_the_answer(ends, configure, tmp_path):
-    missing = tmp_path / "no-such-checkpoint"
-    lost = msgspec.structs.replace(configure, checkpoint_paths=(str(missing),))
-    assert start_failure(ends, lost) == f"{missing}: no such checkpoint directory"
-
-
-def test_the_engine_logs_from_the_level_it_is_told(ends, configure):
-    warm_pair(ends, msgspec.structs.replace(configure, log_level="debug"))
-    assert logging.getLogger().level == logging.DEBUG
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_a_device_that_is_not_there_is_named_in_the_answer(ends, configure):
-    elsewhere = msgspec.structs.replace(configure, device="cuda")
-    message = start_failure(ends, elsewhere)
-    assert message == "device is 'cuda', but torch finds no CUDA device"
-
-
-@pytest.mark.parametrize("name", ["num_threads", "max_rows", "max_slots", "admit_token_budget"])
-def test_a_limit_that_allows_nothing_is_named_in_the_answer(ends, configure, name):
-    nothing = msgspec.structs.replace(configure, **{name: 0})
-    assert start_failure(ends, nothing) == f"{name} is 0; it must be at least 1"
-
-
-@pytest.mark.parametrize("share", [-0.25, 1.0, float("nan")])
-def test_a_reserve_that_leaves_bulk_nothing_is_named_in_the_answer(ends, configure, share):
-    strange = msgspec.structs.replace(configure, reserved_share=share)
-    expected = f"reserved_share is {share:g}; it must be at least 0 and below 1"
-    assert start_failure(ends, strange) == expected

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from safetensors import safe_open
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.text.languages.tags import LanguagePair
 from service.models.checkpoints.catalogue import MAX_PAIRS_TOLD, entry_of, num_weight_bytes
 from support.tiny_checkpoint import EN_ZH, ZH_EN, write_tiny_checkpoint

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from service.models.checkpoints import residency
 from service.models.checkpoints.catalogue import num_weight_bytes
 from support.served_front import Served

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from model.documents.document import DocumentOptions
+from model.documents.notation.document import DocumentOptions
 from service.errors import RequestError
 from service.models.requests.markup import Pages, PageWork
 from service.models.requests.translation import Markup, TranslatedText

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.request import Hypothesis
 from model.text.pipeline import TextPipeline

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
 from model.config import LengthLimits, Sampling
 from model.text.constraints.glossary import Entry, Glossary

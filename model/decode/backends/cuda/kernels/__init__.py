@@ -1,1 +1,1 @@
-"""Kernels of a step in Triton, how they are launched without a C compiler, and who calls them."""
+"""Kernels of a step in Triton, their launches without a C compiler, and their callers."""

@@ -1,4 +1,4 @@
-"""Which steps Triton's programs search.
+"""Choice of the steps that Triton's programs search.
 
 Owns the bounds of their search. It knows no Triton, so that the search in torch can ask.
 """

@@ -41,7 +41,7 @@ class _Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LayerWeights:
-    """What the programs read of a layer; `norms` stand at cell, cross-attention, feed-forward."""
+    """Weights of a layer for the programs; `norms` stand at cell, cross-attention, feed-forward."""
 
     norms: tuple[NormWeights, NormWeights, NormWeights]
     projections: Linear

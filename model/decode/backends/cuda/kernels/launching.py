@@ -1,4 +1,4 @@
-"""How a Triton program is run: compiled and launched on a device, or interpreted on a CPU.
+"""Launchers of Triton programs: compiled and launched on a device, or interpreted on a CPU.
 
 Owns the choice of types, compilation and the order of arguments. Triton's own launcher is a C
 extension that it compiles at the first launch, for which a machine needs a C compiler and Python's
@@ -38,7 +38,7 @@ _ALIGNED = 16
 
 
 class Launcher(Protocol):
-    """Runs programs."""
+    """Protocol of launchers, which run programs."""
 
     def launch(
         self,
@@ -62,7 +62,7 @@ class Launcher(Protocol):
 
 
 class InterpretedLauncher:
-    """Runs programs in NumPy, where TRITON_INTERPRET was set before Triton was imported."""
+    """Launcher in NumPy, where TRITON_INTERPRET was set before Triton was imported."""
 
     def launch(
         self,
@@ -98,7 +98,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What a program is compiled for."""
+    """Key of a compiled program: its name, types and constants."""
 
     name: str
     kinds: tuple[str, ...]
@@ -236,8 +236,11 @@ class CompiledLauncher:
 
     def _failure(self, key: _Key, error: Exception) -> KernelError:
         """Take note of a program that cannot be had."""
-        told = f"{key.name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        _LOGGER.warning("steps that need this kernel run as torch's operators: %s", told)
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        _LOGGER.warning(
+            "kernel_replaced_by_torch", extra={"fields": {"kernel": key.name, "reason": reason}}
+        )
+        told = f"{key.name}: {reason}"
         self._failed[key] = told
         self._loaded.pop(key, None)
         return KernelError(told)

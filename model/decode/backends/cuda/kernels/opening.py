@@ -1,4 +1,4 @@
-"""Which form a grid's steps have: Triton's programs where they can be run, torch's operators else.
+"""Choice of the form of a grid's steps: Triton's programs where they run, else torch's operators.
 
 Owns the decision, and the line in the log that says it. Nothing else outside this room imports
 Triton, which a machine without a GPU need not have.
@@ -27,7 +27,7 @@ _MIN_CAPABILITY = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """What the programs do of a network's steps.
+    """Parts of a network's steps that the programs run.
 
     Attributes:
         decoder: Its layers; None where the programs do not know them.
@@ -62,7 +62,7 @@ def open_kernels(transformer: Transformer, launcher: "Launcher") -> Kernels:
 
     reason = unsupported_reason(transformer)
     if reason is not None:
-        _LOGGER.info("the layers of a step are torch's operators: %s", reason)
+        _LOGGER.info("layers_run_by_torch", extra={"fields": {"reason": reason}})
     decoder = None if reason is not None else KernelDecoder(transformer, KernelOps(launcher))
     return Kernels(decoder=decoder, choice=ChoiceOps(launcher))
 
@@ -79,14 +79,13 @@ def device_launcher(device: torch.device, dtype: torch.dtype) -> "Launcher | Non
     try:
         launcher = _tried_launcher(device, dtype)
     except Exception as error:  # of Triton, its assembler, ctypes or the driver: torch serves
-        _LOGGER.warning(
-            "steps on %s run as torch's operators, some five times as many launches: %s: %s",
-            device,
-            type(error).__name__,
-            str(error).partition("\n")[0],
-        )
+        fields = {
+            "device": str(device),
+            "reason": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+        }
+        _LOGGER.warning("steps_run_by_torch", extra={"fields": fields})  # five times the launches
         return None
-    _LOGGER.info("steps on %s run as Triton's kernels", device)
+    _LOGGER.info("steps_run_by_kernels", extra={"fields": {"device": str(device)}})
     return launcher
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from transformers import M2M100Tokenizer, NllbTokenizer, PreTrainedTokenizerBase
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.errors import ForeignModelError
 from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
 from model.exchange.imports.imported import ImportedModel, ImportOptions

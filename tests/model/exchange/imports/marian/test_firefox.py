@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.shortlist import read_shortlist
 from model.checkpoint.weights import load_checkpoint
 from model.errors import ForeignModelError

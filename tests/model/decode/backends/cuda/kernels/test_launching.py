@@ -12,6 +12,7 @@ import pytest
 
 from model.decode.backends.cuda.kernels.driver import Function, _value, packed
 from model.errors import DeviceError, KernelError
+from support.logged import events_of
 
 
 def test_every_program_compiles_for_sm_90_without_a_device_or_a_c_compiler(tmp_path: Path) -> None:
@@ -86,7 +87,9 @@ def test_a_program_that_the_driver_refuses_is_tried_and_told_once(
             with pytest.raises(KernelError, match=f"_value: DeviceError: .*{code}"):
                 launcher.launch(_value, (1,), (), {"K": 2})
     assert len(compiled) == 1
-    assert len(caplog.records) == 1
+    [(event, fields)] = events_of(caplog)
+    assert (event, fields["kernel"]) == ("kernel_replaced_by_torch", "_value")
+    assert "DeviceError" in str(fields["reason"])
 
 
 def test_arguments_are_addresses_of_numbers_and_two_null_pointers_come_last() -> None:

@@ -7,6 +7,7 @@ import torch
 
 from model.decode.backends.cuda.kernels import opening
 from model.decode.backends.cuda.kernels.opening import device_launcher
+from support.logged import fields_of
 
 
 def test_torch_serves_and_the_log_says_why_where_a_kernel_cannot_be_run(
@@ -21,10 +22,12 @@ def test_torch_serves_and_the_log_says_why_where_a_kernel_cannot_be_run(
         monkeypatch.setattr("model.decode.backends.cuda.kernels.driver.ctypes.CDLL", _no_driver)
         assert device_launcher(device, torch.bfloat16) is None
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 3
-    messages = [record.getMessage() for record in caplog.records]
-    assert "sm_75" in messages[0]
-    assert "torch.float64" in messages[1]
-    assert "libcuda.so.1" in messages[2] or "triton" in messages[2]
+    told = fields_of(caplog, "steps_run_by_torch")
+    assert [fields["device"] for fields in told] == ["cuda:0"] * 3
+    reasons = [str(fields["reason"]) for fields in told]
+    assert "sm_75" in reasons[0]
+    assert "torch.float64" in reasons[1]
+    assert "libcuda.so.1" in reasons[2] or "triton" in reasons[2]
 
 
 def _no_driver(name: str) -> None:

@@ -1,0 +1,1 @@
+"""A checkpoint's config.json: its schemas, strict reading, and checks between its parts."""

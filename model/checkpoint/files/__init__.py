@@ -1,0 +1,1 @@
+"""Files of a checkpoint: checksums, sizes, and a directory that takes the place of another."""

@@ -1,0 +1,56 @@
+"""Replacement of a checkpoint's directory: the old one, or the new one, never half of one.
+
+Owns the moves on the disk. Does not own what is in a directory. Imports no torch.
+"""
+
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from model.checkpoint.manifest import CONFIG_FILE
+from model.errors import CheckpointError
+from model.system.paths import exists, flush, is_file
+
+
+@contextmanager
+def replaced_directory(directory: Path) -> Iterator[Path]:
+    """A directory to fill, which becomes `directory` when the block ends without an error."""
+    directory = directory.absolute()
+    is_checkpoint = is_file(directory / CONFIG_FILE, CheckpointError) and not directory.is_symlink()
+    if exists(directory, CheckpointError) and not is_checkpoint:
+        raise CheckpointError(directory, "exists and is not a checkpoint; it is not replaced")
+    partial = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        publish(partial, directory)
+    except OSError as error:
+        raise CheckpointError(directory, f"cannot be written: {error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def publish(partial: Path, directory: Path) -> None:
+    """Flush a filled folder to the disk and move it into place, beside which it stands.
+
+    Raises:
+        OSError: It cannot be flushed or moved; `directory` is then what it was.
+    """
+    retired = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}.old")
+    try:
+        for path in [*partial.iterdir(), partial]:
+            flush(path)
+        if directory.exists():
+            directory.rename(retired)
+        try:
+            partial.rename(directory)
+        except BaseException:
+            if retired.exists():
+                retired.rename(directory)
+            raise
+        flush(directory.parent)
+    finally:
+        if directory.exists():
+            shutil.rmtree(retired, ignore_errors=True)

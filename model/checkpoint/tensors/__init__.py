@@ -1,0 +1,1 @@
+"""Tensors of a checkpoint: names, shapes, int8 rows, and the file that holds them."""

@@ -1,0 +1,1 @@
+"""Formats that are a zip archive of XML or of pages."""

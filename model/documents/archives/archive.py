@@ -1,0 +1,141 @@
+"""Documents that are zip archives: bounded reading of members, and archives with some replaced.
+
+Owns what is refused of an archive: too many or too large members by what its directory declares
+(no more is ever unpacked), encryption, names that come twice, damage. Members that are not replaced
+are copied. What is in a member is for the formats to say.
+"""
+
+import copy
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from model.documents.notation.document import Document
+from model.documents.notation.encoding import Encoded, decoded_markup
+from model.documents.notation.limits import DocumentLimits, check_read
+from model.documents.notation.template import Template, check_number
+from model.errors import DocumentError, shown
+
+_COMPOUND_FILE = bytes.fromhex("d0cf11e0a1b11ae1")
+_IS_ENCRYPTED = 0x1
+_DAMAGES = (
+    BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, OSError, ValueError,
+)  # fmt: skip
+
+
+class Archive:
+    """An archive in memory.
+
+    Args:
+        kind: Of the document, for its errors.
+        data: The file.
+        limits: On members and their sizes.
+
+    Raises:
+        DocumentError: It is no archive, encrypted, or beyond the limits.
+    """
+
+    def __init__(self, kind: str, data: bytes, limits: DocumentLimits) -> None:
+        if data.startswith(_COMPOUND_FILE):
+            raise DocumentError(kind, "is encrypted, or of an older format than its name says")
+        self._kind = kind
+        try:
+            self._zip = ZipFile(io.BytesIO(data))
+        except _DAMAGES as error:
+            raise DocumentError(kind, f"is no zip archive: {error}") from error
+        members = self._zip.infolist()
+        if len(members) > limits.max_members:
+            raise DocumentError(
+                kind, f"has {len(members)} members; at most {limits.max_members} are read"
+            )
+        size = sum(member.file_size for member in members)
+        if size > limits.max_unpacked_bytes:
+            raise DocumentError(
+                kind, f"unpacks to {size} bytes; at most {limits.max_unpacked_bytes} are read"
+            )
+        if any(member.flag_bits & _IS_ENCRYPTED for member in members):
+            raise DocumentError(kind, "is encrypted")
+        self._members = {member.filename: member for member in members}
+        if len(self._members) < len(members):
+            raise DocumentError(kind, "has two members of one name")
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the members, in order."""
+        return list(self._members)
+
+    def size(self, names: Sequence[str]) -> int:
+        """Bytes of some members together."""
+        return sum(self._members[name].file_size for name in names if name in self._members)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a member.
+
+        Raises:
+            DocumentError: There is none, or it is damaged.
+        """
+        if name not in self._members:
+            raise DocumentError(self._kind, f"has no member {shown(name)}")
+        return self._read(self._members[name])
+
+    def text(self, name: str) -> Encoded:
+        """A member that is XML or HTML; errors as of `read`, and of its encoding."""
+        return decoded_markup(self._kind, self.read(name))
+
+    def rebuilt(self, replaced: Mapping[str, bytes]) -> bytes:
+        """The archive with other bytes for some members."""
+        output = io.BytesIO()
+        with ZipFile(output, "w") as archive:
+            for name, member in self._members.items():
+                new = copy.copy(member)
+                new.extra = b""
+                archive.writestr(new, replaced[name] if name in replaced else self._read(member))
+        return output.getvalue()
+
+    def _read(self, member: ZipInfo) -> bytes:
+        try:
+            with self._zip.open(member) as file:
+                return file.read(member.file_size)  # without a size it would unpack first, then cut
+        except _DAMAGES as error:
+            raise DocumentError(
+                self._kind, f"has a damaged member {shown(member.filename)}: {error}"
+            ) from error
+
+
+def archived_document(
+    kind: str,
+    archive: Archive,
+    names: Sequence[str],
+    limits: DocumentLimits,
+    read: Callable[[str, str], Template],
+) -> Document:
+    """A document whose texts are in some members of an archive.
+
+    Args:
+        kind: Its kind.
+        archive: It.
+        names: Those members, in the order of reading.
+        limits: On the number of texts.
+        read: From a member's name and text to its template.
+    """
+    check_read(kind, archive.size(names), limits)
+    encoded = {name: archive.text(name) for name in names}
+    templates = {name: read(name, member.text) for name, member in encoded.items()}
+    texts = tuple(text for template in templates.values() for text in template.texts)
+    if len(texts) > limits.max_texts:
+        raise DocumentError(kind, f"has {len(texts)} texts; at most {limits.max_texts} are read")
+
+    def rebuild(translations: Sequence[str]) -> bytes:
+        check_number(texts, translations)
+        replaced: dict[str, bytes] = {}
+        done = 0
+        for name, template in templates.items():
+            own = translations[done : done + len(template.texts)]
+            done += len(template.texts)
+            if template.texts:
+                replaced[name] = encoded[name].encoded(template.rebuilt(own))
+        return archive.rebuilt(replaced)
+
+    return Document(kind=kind, texts=texts, rebuild=rebuild)

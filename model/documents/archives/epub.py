@@ -1,0 +1,102 @@
+"""EPUB: the pages that the package lists, read as HTML is, its table of contents and its title.
+
+Owns where these are. Pages are XML, so Expat finds their tags; which of them are inside a sentence
+is what HTML says (`model.documents.markup.html`).
+"""
+
+import posixpath
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.html import read_page
+from model.documents.markup.html_elements import BLOCK_ELEMENTS, VOID_ELEMENTS
+from model.documents.markup.html_events import Event as PageEvent
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
+from model.errors import DocumentError
+
+_CONTAINER = "META-INF/container.xml"
+_ENCRYPTION = "META-INF/encryption.xml"
+_PAGE = "application/xhtml+xml"
+_CONTENTS = "application/x-dtbncx+xml"
+_TITLES = frozenset({"dc:title", "dc:description"})
+
+
+def open_epub(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A book.
+
+    Raises:
+        DocumentError: It is no archive, encrypted, damaged, no EPUB, or beyond a limit.
+    """
+    archive = Archive("epub", data, limits)
+    package = _package(archive, limits)
+    kinds = dict(_members(archive, package, limits))
+    names = [package, *(name for name in kinds if name in archive.names and name != package)]
+    if not _encrypted(archive, limits).isdisjoint(names):
+        raise DocumentError("epub", "is encrypted")
+
+    def read(name: str, text: str) -> Template:
+        events = xml_events(text, "epub", limits)
+        if kinds.get(name) == _PAGE:
+            page = (_page_event(event) for event in events if event.raw)
+            return read_page(page, "epub", options, limits)
+        found = list(events)
+        builder = TemplateBuilder(kind="epub", limits=limits)
+        read_xml(found, _roles(found), builder, is_prose=False)
+        return builder.template()
+
+    return archived_document("epub", archive, names, limits, read)
+
+
+def _package(archive: Archive, limits: DocumentLimits) -> str:
+    """The name of the member that lists all others."""
+    for event in xml_events(archive.text(_CONTAINER).text, "epub", limits):
+        if event.kind == "start" and event.local_name == "rootfile":
+            return event.attributes.get("full-path", "")
+    raise DocumentError("epub", f"names no package in {_CONTAINER}")
+
+
+def _encrypted(archive: Archive, limits: DocumentLimits) -> frozenset[str]:
+    """Names of members that cannot be read; of many books only fonts are."""
+    if _ENCRYPTION not in archive.names:
+        return frozenset()
+    return frozenset(
+        unquote(event.attributes.get("URI", ""))
+        for event in xml_events(archive.text(_ENCRYPTION).text, "epub", limits)
+        if event.kind == "start" and event.local_name == "CipherReference"
+    )
+
+
+def _members(archive: Archive, package: str, limits: DocumentLimits) -> Iterator[tuple[str, str]]:
+    """Names of pages and tables of contents, with their media types."""
+    folder = posixpath.dirname(package)
+    for event in xml_events(archive.text(package).text, "epub", limits):
+        media_type = event.attributes.get("media-type", "")
+        if event.local_name == "item" and media_type in (_PAGE, _CONTENTS):
+            href = unquote(event.attributes.get("href", "").partition("#")[0])
+            yield posixpath.normpath(posixpath.join(folder, href)), media_type
+
+
+def _roles(events: list[Event]) -> Iterator[Role]:
+    """Of a package the title is text, of a table of contents whatever it calls text."""
+    for event in events:
+        if event.kind == "start":
+            is_text = event.name in _TITLES or event.local_name == "text"
+            yield "prose" if is_text else "border"
+
+
+def _page_event(event: Event) -> PageEvent:
+    """An event of XML as one of a page.
+
+    An element that closes itself is what it is in XML: it has no content.
+    """
+    name = event.local_name.lower()
+    attributes = tuple((key.lower(), value) for key, value in event.attributes.items())
+    is_empty = event.kind == "start" and event.raw.endswith("/>")
+    if is_empty and name not in VOID_ELEMENTS:
+        return PageEvent(kind="other" if name in BLOCK_ELEMENTS else "comment", raw=event.raw)
+    return PageEvent(kind=event.kind, raw=event.raw, name=name, attributes=attributes)

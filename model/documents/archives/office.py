@@ -1,0 +1,201 @@
+"""Office Open XML (.docx, .pptx, .xlsx): text of paragraphs, whose runs have their formatting.
+
+Owns where text is in these formats: in `t` elements, which stand in runs, which stand in paragraphs
+or, in a workbook, in strings. What lies between two stretches of a paragraph's text, the end of one
+run and the beginning of the next with its formatting, is one inline code; where the formatting is
+the same, as editors leave it by the dozen, it is none. Fields, deleted text, formulas and phonetic
+readings stay. Names of a table's columns stay too, because a workbook has them twice.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.assembly import Assembler, Token
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
+from model.errors import DocumentError
+
+_COLUMN_PART = re.compile(r"xl/tables/table\d+\.xml")
+_SHEET = re.compile(r"xl/worksheets/sheet\d+\.xml")
+_OWN_STRING = b"inlineStr"
+_BORDERS = frozenset(
+    {"p", "si", "is", "text", "comment", "br", "cr", "tab", "ptab", "txbxContent", "tbl", "tc"}
+)
+_SKIPPED = frozenset({"fld", "rPh", "instrText", "delText"})
+_BETWEEN_RUNS = frozenset({"t", "r", "proofErr"})
+_PROPERTIES = "rPr"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Format:
+    """Differences of the three formats.
+
+    Attributes:
+        main: A part without which it is not of the kind.
+        parts: All parts with text.
+        keeps_space: Its text has to say that white space at its ends is meant.
+    """
+
+    main: re.Pattern[str]
+    parts: re.Pattern[str]
+    keeps_space: bool
+
+
+_FORMATS = {
+    "docx": _Format(
+        main=re.compile(r"word/document\d*\.xml"),
+        parts=re.compile(
+            r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml"
+            r"|word/(?:charts/chart|diagrams/data|diagrams/drawing)\d*\.xml"
+        ),
+        keeps_space=True,
+    ),
+    "pptx": _Format(
+        main=re.compile(r"ppt/presentation\.xml"),
+        parts=re.compile(
+            r"ppt/(?:slides/slide|notesSlides/notesSlide|charts/chart|diagrams/data"
+            r"|diagrams/drawing)\d*\.xml"
+        ),
+        keeps_space=False,
+    ),
+    "xlsx": _Format(
+        main=re.compile(r"xl/workbook\d*\.xml"),
+        parts=re.compile(
+            r"xl/(?:sharedStrings|worksheets/sheet\d+|comments\d*|charts/chart\d+"
+            r"|drawings/drawing\d+)\.xml"
+        ),
+        keeps_space=True,
+    ),
+}
+
+
+def open_docx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A text document; errors as of `open_xlsx`."""
+    return _open("docx", data, limits)
+
+
+def open_pptx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A presentation; errors as of `open_xlsx`."""
+    return _open("pptx", data, limits)
+
+
+def open_xlsx(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A workbook.
+
+    Raises:
+        DocumentError: It is no archive, encrypted, damaged, of another format, or beyond a limit.
+    """
+    return _open("xlsx", data, limits)
+
+
+def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
+    archive, layout = Archive(kind, data, limits), _FORMATS[kind]
+    if not any(map(layout.main.fullmatch, archive.names)):
+        raise DocumentError(kind, "is an archive without the parts of this format")
+    columns = _column_names(kind, archive, limits)
+
+    def read(_name: str, text: str) -> Template:
+        builder = TemplateBuilder(kind=kind, limits=limits, kept=columns)
+        reader = _RunReader(builder, keeps_space=layout.keeps_space)
+        for event in xml_events(text, kind, limits):
+            reader.read(event)
+        reader.close()
+        return builder.template()
+
+    names = [name for name in archive.names if layout.parts.fullmatch(name)]
+    names = [name for name in names if not _is_sheet_of_numbers(name, archive)]
+    return archived_document(kind, archive, names, limits, read)
+
+
+def _is_sheet_of_numbers(name: str, archive: Archive) -> bool:
+    """Whether a part is a large table of cells that have no text of their own."""
+    return _SHEET.fullmatch(name) is not None and _OWN_STRING not in archive.read(name)
+
+
+def _column_names(kind: str, archive: Archive, limits: DocumentLimits) -> frozenset[str]:
+    """Names of columns of all tables in a workbook."""
+    return frozenset(
+        event.attributes.get("name", "")
+        for name in archive.names
+        if _COLUMN_PART.fullmatch(name)
+        for event in xml_events(archive.text(name).text, kind, limits)
+        if event.kind == "start" and event.local_name == "tableColumn"
+    )
+
+
+class _RunReader:
+    """From events of a part to tokens: text, and what is between."""
+
+    def __init__(self, builder: TemplateBuilder, *, keeps_space: bool) -> None:
+        self._assembler = Assembler(builder)
+        self._keeps_space = keeps_space
+        self._between: list[Event] = []
+        self._properties = ""
+        self._is_in_text = False
+        self._num_skipped = 0
+
+    def read(self, event: Event) -> None:
+        """One event of the part."""
+        name = event.local_name
+        if name in _SKIPPED:
+            self._num_skipped += (event.kind == "start") - (event.kind == "end")
+        if event.kind == "text" and self._is_in_text and self._num_skipped == 0:
+            self._end_between()
+            token = Token(kind="text", pieces=(event.raw,), text=event.text)
+            self._assembler.add(token, is_folded=False)
+            return
+        if name == "t" and event.kind in ("start", "end"):
+            self._is_in_text = event.kind == "start"
+        self._between.append(event)
+        if name in _BORDERS and event.kind in ("start", "end"):
+            self.close()
+
+    def close(self) -> None:
+        """End the text that was begun."""
+        self._assembler.add(Token(kind="border", pieces=(self._raw(),)))
+        self._between = []
+        self._properties = ""
+
+    def _end_between(self) -> None:
+        """What lies between two stretches of text, or before the first."""
+        if not self._between:
+            return
+        names, properties = _parted(self._between)
+        properties = properties if "r" in names else self._properties
+        is_same = properties == self._properties and names <= _BETWEEN_RUNS
+        token = Token(kind="lone", pieces=(self._raw(),), is_removable=is_same)
+        self._assembler.add(token)
+        self._between = []
+        self._properties = properties
+
+    def _raw(self) -> str:
+        return "".join(self._written(event) for event in self._between)
+
+    def _written(self, event: Event) -> str:
+        """An event as it was; a beginning of text says that its white space is meant."""
+        is_text = event.kind == "start" and event.local_name == "t"
+        if not (is_text and self._keeps_space) or "xml:space" in event.attributes:
+            return event.raw
+        return event.raw if event.raw.endswith("/>") else f'{event.raw[:-1]} xml:space="preserve">'
+
+
+def _parted(events: Sequence[Event]) -> tuple[frozenset[str], str]:
+    """Names of elements between two runs, and the formatting of the later, as it is written."""
+    names: set[str] = set()
+    properties: list[str] = []
+    is_inside = False
+    for event in events:
+        name = event.local_name
+        if name == "r" and event.kind == "start":
+            properties = []
+        is_own = name == _PROPERTIES and event.kind in ("start", "end")
+        if is_inside or is_own:
+            properties.append(event.raw)
+        elif event.kind != "text" or event.raw.strip():
+            names.add(name or event.kind)
+        is_inside = event.kind == "start" if is_own else is_inside
+    return frozenset(names), "".join(properties)

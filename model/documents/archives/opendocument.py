@@ -1,0 +1,123 @@
+"""OpenDocument (.odt, .odp, .ods): text of paragraphs and headings, with spans and links inside.
+
+Owns which elements are inside a sentence. Footnotes, frames and comments are texts of their own;
+fields (page numbers, dates, references) are words that stay; deleted text stays. So does what a
+cell of a workbook shows of a formula, a number or a date: programs write that anew.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from model.documents.archives.archive import Archive, archived_document
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
+from model.errors import DocumentError
+
+_PARTS = ("content.xml", "styles.xml")
+_MANIFEST = "META-INF/manifest.xml"
+_PROSE = frozenset({"text:p", "text:h"})
+_INLINE = frozenset(
+    """
+    text:span text:a text:s text:bookmark text:bookmark-start text:bookmark-end text:meta text:ruby
+    text:ruby-base text:reference-mark text:reference-mark-start text:reference-mark-end
+    text:soft-page-break text:change text:change-start text:change-end office:annotation-end
+    text:toc-mark text:toc-mark-start text:toc-mark-end text:alphabetical-index-mark
+    """.split()  # noqa: SIM905  # one list a line
+)
+# Of the text's own elements those that hold paragraphs.
+_BORDERS = frozenset(
+    """
+    text:tab text:line-break text:note text:note-body text:section text:list text:list-item
+    text:list-header text:numbered-paragraph text:table-of-content text:index-body text:index-title
+    text:illustration-index text:table-index text:object-index text:user-index text:bibliography
+    text:alphabetical-index
+    """.split()  # noqa: SIM905
+)
+_SKIPPED = frozenset(
+    {"text:tracked-changes", "table:tracked-changes", "text:note-citation", "office:scripts"}
+)
+_CELLS = frozenset({"table:table-cell", "table:covered-table-cell"})
+_VALUES = ("table:formula", "office:string-value")
+_IN_CELLS = frozenset({"office:annotation", "draw:text-box", "draw:custom-shape"})
+"""What stands in a cell and is no part of what it shows."""
+
+
+def open_odt(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A text document.
+
+    Raises:
+        DocumentError: It is no archive, encrypted, damaged, or beyond a limit.
+    """
+    return _open("odt", data, limits)
+
+
+def open_odp(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A presentation; errors as of `open_odt`."""
+    return _open("odp", data, limits)
+
+
+def open_ods(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A workbook; errors as of `open_odt`."""
+    return _open("ods", data, limits)
+
+
+def _open(kind: str, data: bytes, limits: DocumentLimits) -> Document:
+    archive = Archive(kind, data, limits)
+    if _PARTS[0] not in archive.names:
+        raise DocumentError(kind, "is an archive without the parts of this format")
+    if _MANIFEST in archive.names and "encryption-data" in archive.text(_MANIFEST).text:
+        raise DocumentError(kind, "is encrypted")
+
+    def read(_name: str, text: str) -> Template:
+        events = list(xml_events(text, kind, limits))
+        builder = TemplateBuilder(kind=kind, limits=limits)
+        roles = _workbook_roles(events) if kind == "ods" else _roles(events)
+        read_xml(events, roles, builder, is_prose=False)
+        return builder.template()
+
+    names = [name for name in _PARTS if name in archive.names]
+    return archived_document(kind, archive, names, limits, read)
+
+
+def _roles(events: Sequence[Event]) -> Iterator[Role]:
+    num_prose = 0
+    for event in events:
+        if event.name in _PROSE:
+            num_prose += 1 if event.kind == "start" else -1
+        if event.kind == "start":
+            yield _role(event.name, is_inside=num_prose > 0)
+
+
+def _workbook_roles(events: Sequence[Event]) -> Iterator[Role]:
+    """Roles where paragraphs of cells that do not hold a text are left as they are."""
+    starts = [event for event in events if event.kind in ("start", "end")]
+    roles = _roles(events)
+    computed = [False]
+    for event in starts:
+        is_place = event.name in _CELLS or event.name in _IN_CELLS
+        if event.kind == "end":
+            del computed[len(computed) - is_place :]
+            continue
+        if is_place:
+            computed.append(event.name in _CELLS and not _holds_text(event))
+        role = next(roles)
+        yield "skipped" if computed[-1] and event.name in _PROSE else role
+
+
+def _holds_text(cell: Event) -> bool:
+    kind = cell.attributes.get("office:value-type", "string")
+    return kind == "string" and not any(name in cell.attributes for name in _VALUES)
+
+
+def _role(name: str, *, is_inside: bool) -> Role:
+    if name in _PROSE:
+        return "prose"
+    if name in _SKIPPED:
+        return "skipped"
+    if not is_inside or name in _BORDERS:
+        return "border"
+    if name in _INLINE:
+        return "inline"
+    return "word" if name.startswith("text:") else "border"

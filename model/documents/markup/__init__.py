@@ -1,0 +1,1 @@
+"""HTML and XML: their events, and which of their elements are text."""

@@ -1,0 +1,235 @@
+"""HTML: which stretches of a page are text, and which tags stand inside a sentence.
+
+Owns that choice. Inline tags become inline codes, which the text path places by alignment; what
+ends a sentence stays where it is; what is not for people (code, scripts, styles, comments) or not
+to be translated (`translate="no"`, the class `notranslate`, elements that the caller names) is
+copied. Where tags begin and end is `model.documents.markup.html_events`. White space inside a
+sentence is folded, as it is on a screen, except in `pre`. Inside of what is not to be translated
+nothing is, `translate="yes"` or not.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+
+from model.documents.markup.html_elements import (
+    BLOCK_ELEMENTS,
+    BUTTON_TYPES,
+    KEPT_SPACE_ELEMENTS,
+    META_NAMES,
+    OWN_TEXT_ATTRIBUTES,
+    TEXT_ATTRIBUTES,
+    UNTOUCHED_ELEMENTS,
+    VOID_ELEMENTS,
+)
+from model.documents.markup.html_events import Event, page_events
+from model.documents.notation.assembly import Assembler, Token, TokenKind, reference_escape
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Escape, Piece, Template, TemplateBuilder
+from model.text.marks.inline_codes import ANY_CODE
+
+_TAG = re.compile(r"<[^<>]*+>")
+_TAG_NAME = re.compile(r"<[A-Za-z][^\s/>]*")
+_ATTRIBUTE = re.compile(
+    r"([^\s/>=\"'][^\s/>=]*+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+)))?"
+)
+
+
+def open_html(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A page as a document.
+
+    Raises:
+        DocumentError: It is not text in the encoding that it declares, or has too many texts.
+    """
+    encoded = decoded_markup("html", data)
+    template = html_template(encoded.text, options, limits)
+    return document_of("html", template, encoded.encoded)
+
+
+def html_template(
+    markup: str, options: DocumentOptions | None = None, limits: DocumentLimits | None = None
+) -> Template:
+    """A page, or a fragment of one, as a template.
+
+    Args:
+        markup: Any text; there is nothing that HTML does not allow.
+        options: Elements by name; case does not matter.
+        limits: On texts and tags.
+
+    Raises:
+        DocumentError: It is beyond a limit.
+    """
+    limits = limits or DocumentLimits()
+    return read_page(page_events(markup, limits), "html", options or DocumentOptions(), limits)
+
+
+def read_page(
+    events: Iterable[Event], kind: str, options: DocumentOptions, limits: DocumentLimits
+) -> Template:
+    """A page as a template, whatever found its events."""
+    builder = TemplateBuilder(kind=kind, limits=limits)
+    reader = _PageReader(builder, options)
+    for event in events:
+        reader.read(event)
+    reader.close()
+    return builder.template()
+
+
+class _Untouched:
+    """Element that is being copied, up to its end tag."""
+
+    def __init__(self, name: str, *, is_block: bool) -> None:
+        self.name = name
+        self.is_block = is_block
+        self.raw: list[str] = []
+        self.depth = 1
+        self.num_blocks = 0
+
+    def is_left(self, event: Event) -> bool:
+        """Whether a tag, which it does not have any more, ends an element around it."""
+        is_outer = event.kind == "end" and event.name in BLOCK_ELEMENTS and self.num_blocks == 0
+        return is_outer and not self.is_block and event.name != self.name
+
+    def take(self, event: Event) -> bool:
+        """One more event; whether it was the last."""
+        self.raw.append(event.raw)
+        is_start = event.kind == "start" and event.name not in VOID_ELEMENTS
+        step = is_start - (event.kind == "end")
+        if event.name in BLOCK_ELEMENTS:
+            self.num_blocks = max(0, self.num_blocks + step)
+        if event.name == self.name:
+            self.depth += step
+        return self.depth == 0
+
+
+class _PageReader:
+    def __init__(self, builder: TemplateBuilder, options: DocumentOptions) -> None:
+        self._builder = builder
+        self._assembler = Assembler(builder)
+        self._ignored = _lowered(options.ignored_elements)
+        inline = _lowered(options.inline_elements)
+        self._blocks = (BLOCK_ELEMENTS | _lowered(options.splitting_elements)) - inline
+        self._untouched: _Untouched | None = None
+        self._num_kept_space = 0
+
+    def read(self, event: Event) -> None:
+        """One event of the page."""
+        if self._untouched is not None and self._untouched.is_left(event):
+            self._end_untouched()
+        if self._untouched is not None:
+            if self._untouched.take(event):
+                self._end_untouched()
+            return
+        match event.kind:
+            case "text":
+                token = Token(kind="text", pieces=(event.raw,), text=html.unescape(event.raw))
+                self._assembler.add(token, is_folded=self._num_kept_space == 0)
+            case "comment":
+                self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
+            case "other":
+                self._assembler.add(Token(kind="border", pieces=(event.raw,)))
+            case "end":
+                self._end(event)
+            case "start" | "empty":
+                self._start(event)
+
+    def close(self) -> None:
+        """The page has come to its end."""
+        if self._untouched is not None:
+            self._end_untouched()
+        self._assembler.flush()
+
+    def _end(self, event: Event) -> None:
+        if event.name in KEPT_SPACE_ELEMENTS:
+            self._num_kept_space = max(0, self._num_kept_space - 1)
+        kind: TokenKind = "border" if event.name in self._blocks else "closing"
+        self._assembler.add(Token(kind=kind, pieces=(event.raw,)))
+
+    def _start(self, event: Event) -> None:
+        is_block, is_void = event.name in self._blocks, event.name in VOID_ELEMENTS
+        if not is_void and self._is_untouched(event):
+            self._untouched = _Untouched(event.name, is_block=is_block)
+            self._untouched.raw.append(event.raw)
+            return
+        if event.name in KEPT_SPACE_ELEMENTS:
+            self._num_kept_space += 1
+        kind: TokenKind = "border" if is_block else "lone" if is_void else "opening"
+        pieces = (event.raw,) if self._is_untouched(event) else tuple(self._tag(event))
+        self._assembler.add(Token(kind=kind, pieces=pieces))
+
+    def _end_untouched(self) -> None:
+        untouched, self._untouched = self._untouched, None
+        if untouched is not None:
+            raw = "".join(untouched.raw)
+            has_text = any(map(str.isalnum, _TAG.sub("", raw)))
+            kind: TokenKind = "border" if untouched.is_block else "word" if has_text else "lone"
+            self._assembler.add(Token(kind=kind, pieces=(raw,)))
+
+    def _is_untouched(self, event: Event) -> bool:
+        attributes = dict(reversed(event.attributes))
+        return (
+            event.name in UNTOUCHED_ELEMENTS
+            or event.name in self._ignored
+            or (attributes.get("translate") or "").lower() == "no"
+            or "notranslate" in (attributes.get("class") or "").split()
+        )
+
+    def _tag(self, event: Event) -> Iterator[Piece]:
+        """A start tag, with places for the values of its attributes that people read."""
+        raw, done = event.raw, 0
+        for start, end in _readable_values(event):
+            value = html.unescape(raw[start:end])
+            if not any(map(str.isalpha, value)) or ANY_CODE.search(value):
+                continue
+            yield raw[done:start]
+            escape = _attribute_escape(raw[start:end], quote=raw[start - 1])
+            yield self._builder.slot(value, (raw[start:end],), {}, escape)
+            done = end
+        yield raw[done:]
+
+
+def _lowered(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(str.lower, names))
+
+
+def _readable_values(event: Event) -> list[tuple[int, int]]:
+    """Where in a tag the values are that people read."""
+    attributes = dict(reversed(event.attributes))
+    readable = {name for name in attributes if _is_readable(event.name, name, attributes)}
+    begin = _TAG_NAME.match(event.raw)
+    if not readable or begin is None:
+        return []
+    found = list(_ATTRIBUTE.finditer(event.raw, begin.end()))
+    # Where a tag can be read in two ways, it stays as it is.
+    values = [(one[1].lower(), _value(one)) for one in found]
+    if values != list(event.attributes):
+        return []
+    return [
+        one.span(one.lastindex)
+        for one in found
+        if one[1].lower() in readable and one.lastindex is not None and one.lastindex > 1
+    ]
+
+
+def _value(attribute: re.Match[str]) -> str | None:
+    index = attribute.lastindex or 1
+    return html.unescape(attribute[index]) if index > 1 else None
+
+
+def _is_readable(element: str, name: str, attributes: dict[str, str | None]) -> bool:
+    if name == "value":
+        is_button = (attributes.get("type") or "").lower() in BUTTON_TYPES
+        return element == "input" and is_button
+    if name == "content":
+        said = attributes.get("name") or attributes.get("property") or ""
+        return element == "meta" and said.lower() in META_NAMES
+    return name in TEXT_ATTRIBUTES or (element, name) in OWN_TEXT_ATTRIBUTES
+
+
+def _attribute_escape(raw: str, *, quote: str) -> Escape:
+    if quote in "\"'":
+        return reference_escape(raw, always=quote)
+    escape = reference_escape(raw, always='"')
+    return lambda text: f'"{escape(text)}"'

@@ -1,0 +1,57 @@
+"""Elements and attributes of HTML: which end a sentence, which are inside one, which are no text.
+
+Owns these lists and nothing else; how a page is read with them is `model.documents.markup.html`. An
+element that is in no list, such as a custom one, is inline, as it is in a browser.
+"""
+
+BLOCK_ELEMENTS = frozenset(
+    """
+    address applet area article aside audio base basefont bgsound blockquote body br button canvas
+    caption center col colgroup datalist dd details dialog dir div dl dt embed fieldset figcaption
+    figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe keygen
+    legend li link listing main marquee menu meta nav noembed noframes noscript object ol optgroup
+    option output p param picture plaintext pre script search section select slot source style
+    summary table tbody td template textarea tfoot th thead title tr track ul video xmp
+    """.split()  # noqa: SIM905  # one list a line
+)
+"""What no sentence goes across."""
+
+VOID_ELEMENTS = frozenset(
+    """
+    area base basefont bgsound br col embed frame hr img input keygen link meta param source track
+    wbr
+    """.split()  # noqa: SIM905
+)
+"""What has no end tag."""
+
+UNTOUCHED_ELEMENTS = frozenset(
+    """
+    code iframe kbd math noembed noframes plaintext samp script style svg textarea var xmp
+    """.split()  # noqa: SIM905
+)
+"""What is copied with all that is in it."""
+
+RAW_ELEMENTS = ("script", "style", "xmp", "iframe", "noembed", "noframes", "plaintext")
+"""What a browser reads without looking for tags."""
+
+KEPT_SPACE_ELEMENTS = frozenset({"pre", "listing"})
+"""Where white space has a meaning."""
+
+TEXT_ATTRIBUTES = frozenset({"alt", "title", "placeholder", "aria-label", "aria-description"})
+"""What of any element is read by people."""
+
+OWN_TEXT_ATTRIBUTES = frozenset(
+    {("optgroup", "label"), ("option", "label"), ("track", "label"), ("table", "summary")}
+)
+"""What only of some elements is."""
+
+BUTTON_TYPES = frozenset({"button", "reset", "submit"})
+"""Types of `input` whose value is read by people."""
+
+META_NAMES = frozenset(
+    """
+    description keywords og:title og:description og:site_name og:image:alt twitter:title
+    twitter:description twitter:image:alt
+    """.split()  # noqa: SIM905
+)
+"""Names of `meta` whose content is."""

@@ -1,0 +1,108 @@
+"""XLIFF 1.2 and 2.x: units without a translation get one, made of their source; others stay.
+
+Owns where sources and targets are. Codes of the source are copied to the target, with their ids,
+in their order. Units and spans that are not to be translated stay, as do proposals of others.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from model.documents.markup.xml import Role, read_xml
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import TemplateBuilder
+from model.errors import DocumentError
+
+# Their content is code of the document that the file was made of.
+_NATIVE = frozenset({"bpt", "ept", "it", "x", "bx", "ex", "sc", "ec", "cp", "sm", "em"})
+_SEGMENTS = frozenset({"trans-unit", "segment"})
+_UNITS = frozenset({"trans-unit", "unit", "group", "file"})
+_PROPOSALS = frozenset({"alt-trans", "matches", "glossary"})
+_PROTECTED = "protected"
+
+
+def open_xliff(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A file as a document.
+
+    Raises:
+        DocumentError: It is not well-formed, no XLIFF, or beyond a limit.
+    """
+    encoded = decoded_markup("xliff", data)
+    events = list(xml_events(encoded.text, "xliff", limits))
+    root = next((event for event in events if event.kind == "start"), None)
+    if root is None or root.local_name != "xliff":
+        raise DocumentError("xliff", "is XML of another kind")
+    builder = TemplateBuilder(kind="xliff", limits=limits)
+    done = 0
+    for begin, end in _segments(events):
+        builder.pieces.extend(event.raw for event in events[done:begin])
+        _segment(builder, events[begin:end])
+        done = end
+    builder.pieces.extend(event.raw for event in events[done:])
+    return document_of("xliff", builder.template(), encoded.encoded)
+
+
+def _segments(events: Sequence[Event]) -> Iterator[tuple[int, int]]:
+    """From the start tag of every segment that may be translated to its end tag."""
+    allowed = [True]
+    begin, num_proposals = 0, 0
+    for place, event in enumerate(events):
+        name = event.local_name
+        if name in _PROPOSALS:
+            num_proposals += (event.kind == "start") - (event.kind == "end")
+        if event.kind == "start" and name in _UNITS:
+            said = event.attributes.get("translate")
+            allowed.append(allowed[-1] if said is None else said == "yes")
+        if event.kind == "start" and name in _SEGMENTS:
+            begin = place
+        if event.kind == "end" and name in _SEGMENTS and allowed[-1] and not num_proposals:
+            yield begin, place + 1
+        if event.kind == "end" and name in _UNITS:
+            allowed.pop()
+
+
+def _segment(builder: TemplateBuilder, events: Sequence[Event]) -> None:
+    """A segment, with a target if it has none with text."""
+    source, target = _element(events, "source"), _element(events, "target")
+    is_translated = target is not None and any(
+        event.text.strip() for event in events[slice(*target)]
+    )
+    if source is None or is_translated:
+        builder.pieces.extend(event.raw for event in events)
+        return
+    start, stop = source
+    content = events[start + 1 : stop - 1]
+    prefix = events[start].name.removesuffix("source")
+    divided = _element(events, "seg-source") or source
+    before, after = target if target is not None else (divided[1], divided[1])
+    tag = events[before].raw if target is not None else f"<{prefix}target>"
+    builder.pieces.extend(event.raw for event in events[:before])
+    builder.pieces.append(tag.removesuffix("/>") + ">" if tag.endswith("/>") else tag)
+    read_xml(content, _roles(content), builder)
+    builder.pieces.append(f"</{prefix}target>")
+    builder.pieces.extend(event.raw for event in events[after:])
+
+
+def _element(events: Sequence[Event], name: str) -> tuple[int, int] | None:
+    """The places of an element directly in a segment, from its start tag to behind its end tag."""
+    depth, begin = 0, 0
+    for place, event in enumerate(events):
+        depth += event.kind == "start"
+        is_own = depth == 2 and event.local_name == name
+        if is_own and event.kind == "start":
+            begin = place
+        if is_own and event.kind == "end":
+            return begin, place + 1
+        depth -= event.kind == "end"
+    return None
+
+
+def _roles(events: Sequence[Event]) -> Iterator[Role]:
+    for event in events:
+        if event.kind != "start":
+            continue
+        said = event.attributes
+        is_kept = said.get("translate") == "no" or said.get("mtype") == _PROTECTED
+        is_word = is_kept or event.local_name == "ph"
+        yield "word" if is_word else "lone" if event.local_name in _NATIVE else "inline"

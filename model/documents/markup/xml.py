@@ -1,0 +1,172 @@
+"""XML of no known kind: prose is where an element has text of its own, and its tags are inside it.
+
+Owns that rule, and how events of any XML become tokens by the roles of their elements. An element
+with text between its tags has prose, so elements in it are inside a sentence; all others are
+borders. The caller may say otherwise by name. `translate="no"` is honoured.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from model.documents.markup.xml_events import Event, xml_events
+from model.documents.notation.assembly import Assembler, Token, TokenKind
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded_markup
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Template, TemplateBuilder
+
+Role = Literal["border", "prose", "inline", "word", "lone", "skipped"]
+"""What no sentence goes across; the same, with text in it; what is inside a sentence; what is
+copied: as a word of its sentence, beside its words, or as a border."""
+
+_WRAPPER = "text"
+
+
+def open_xml(data: bytes, options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A file as a document.
+
+    Raises:
+        DocumentError: It is not well-formed, declares entities, or is beyond a limit.
+    """
+    encoded = decoded_markup("xml", data)
+    events = list(xml_events(encoded.text, "xml", limits))
+    builder = TemplateBuilder(kind="xml", limits=limits)
+    read_xml(events, mixed_roles(events, options), builder)
+    return document_of("xml", builder.template(), encoded.encoded)
+
+
+def xml_template(
+    markup: str, options: DocumentOptions | None = None, limits: DocumentLimits | None = None
+) -> Template:
+    """A text with tags, of which there need be no outermost one, as a template.
+
+    Raises:
+        DocumentError: It is not well-formed, declares entities, or is beyond a limit.
+    """
+    limits, options = limits or DocumentLimits(), options or DocumentOptions()
+    is_whole = markup.lstrip().startswith(("<?xml", "<!DOCTYPE"))
+    wrapped = markup if is_whole else f"<{_WRAPPER}>{markup}</{_WRAPPER}>"
+    events = list(xml_events(wrapped, "xml", limits))
+    roles = list(mixed_roles(events, options))
+    if not is_whole:
+        events, roles = events[1:-1], roles[1:]
+    builder = TemplateBuilder(kind="xml", limits=limits)
+    read_xml(events, roles, builder)
+    return builder.template()
+
+
+def mixed_roles(events: Sequence[Event], options: DocumentOptions) -> Iterator[Role]:
+    """The role of every element, in the order of their start tags."""
+    has_text = _elements_with_text(events)
+    opened: list[tuple[bool, bool]] = []  # of every open element: it is inline, it has text
+    number = 0
+    for event in events:
+        if event.kind == "end":
+            opened.pop()
+        elif event.kind == "start":
+            is_inside = not options.has_outline or (bool(opened) and any(opened[-1]))
+            is_inline = event.name in options.inline_elements or (
+                is_inside and event.name not in options.splitting_elements
+            )
+            opened.append((is_inline, has_text[number]))
+            number += 1
+            if event.name in options.ignored_elements or event.attributes.get("translate") == "no":
+                yield "word" if is_inline else "skipped"
+            else:
+                yield "inline" if is_inline else "prose"
+
+
+def _elements_with_text(events: Sequence[Event]) -> list[bool]:
+    """For every element, in the order of their start tags, whether text stands directly in it."""
+    has_text: list[bool] = []
+    opened: list[int] = []
+    for event in events:
+        if event.kind == "start":
+            opened.append(len(has_text))
+            has_text.append(False)
+        elif event.kind == "end":
+            opened.pop()
+        elif event.kind == "text" and event.text.strip() and opened:
+            has_text[opened[-1]] = True
+    return has_text
+
+
+def read_xml(
+    events: Iterable[Event],
+    roles: Iterable[Role],
+    builder: TemplateBuilder,
+    *,
+    is_prose: bool = True,
+) -> None:
+    """Put events into a template.
+
+    Args:
+        events: Of a file, or of a part of one in which elements begin and end.
+        roles: Of its elements, in the order of their start tags.
+        builder: Where texts are put.
+        is_prose: There is text outside of elements of that role.
+    """
+    reader = _Reader(builder, iter(roles), num_prose=int(is_prose))
+    for event in events:
+        reader.read(event)
+    reader.close()
+
+
+class _Reader:
+    def __init__(self, builder: TemplateBuilder, roles: Iterator[Role], *, num_prose: int) -> None:
+        self._assembler = Assembler(builder)
+        self._roles = roles
+        self._opened: list[Role] = []
+        self._num_prose = num_prose
+        self._copied: list[str] = []
+        self._copied_depth = 0
+
+    def read(self, event: Event) -> None:
+        """One event of the file."""
+        role = self._role(event)
+        is_copied = event.kind == "start" and role in ("word", "lone", "skipped")
+        if self._copied_depth or is_copied:
+            self._copy(event, role)
+            return
+        match event.kind:
+            case "text" if self._num_prose:
+                token = Token(kind="text", pieces=(event.raw,), text=event.text)
+                self._assembler.add(token)
+            case "start" | "end" if role == "inline":
+                self._inline(event)
+            case "comment" if self._num_prose:
+                self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
+            case _:
+                self._num_prose += (role == "prose") * (1 if event.kind == "start" else -1)
+                self._assembler.add(Token(kind="border", pieces=(event.raw,)))
+
+    def close(self) -> None:
+        """The events have come to their end."""
+        self._assembler.flush()
+
+    def _role(self, event: Event) -> Role | None:
+        """The role of the element that a tag begins or ends."""
+        if event.kind == "start":
+            self._opened.append(next(self._roles))
+            return self._opened[-1]
+        return self._opened.pop() if event.kind == "end" else None
+
+    def _inline(self, event: Event) -> None:
+        """A tag inside a sentence; one that closes itself is one code."""
+        if event.raw.endswith("/>"):
+            self._assembler.add(Token(kind="lone", pieces=(event.raw,)))
+        elif event.raw:
+            kind: TokenKind = "opening" if event.kind == "start" else "closing"
+            self._assembler.add(Token(kind=kind, pieces=(event.raw,)))
+
+    def _copy(self, event: Event, role: Role | None) -> None:
+        """One more event of an element that is copied."""
+        self._copied.append(event.raw)
+        self._copied_depth += (event.kind == "start") - (event.kind == "end")
+        if self._copied_depth:
+            return
+        raw, self._copied = "".join(self._copied), []
+        inner = raw.partition(">")[2].rpartition("<")[0]
+        is_word = role == "word" and any(map(str.isalnum, inner))
+        kind: TokenKind = "border" if role == "skipped" else "word" if is_word else "lone"
+        self._assembler.add(Token(kind=kind, pieces=(raw,)))

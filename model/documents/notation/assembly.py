@@ -1,0 +1,182 @@
+"""Assembly of texts from the tokens of a marked-up document: inline tags become inline codes.
+
+Owns how a run of text and inline tags, between two borders, becomes one text of a template: what of
+its edges stays outside, how white space is folded, how characters are written back. It does not
+know a format: which tag is a border and which is inline, its caller says. Tags that are nested
+within a text may change places with their neighbours (`model.text.marks.placing`); where some of a
+text do not match, all of them keep their order.
+"""
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from model.documents.notation.template import CodeTable, Escape, Piece, TemplateBuilder
+from model.text.marks.inline_codes import ANY_CODE, outer_edges
+
+TokenKind = Literal["text", "border", "opening", "closing", "lone", "word"]
+"""Text; what no sentence goes across; inline tags; what inside a sentence stands for itself, and
+what is a word of it."""
+
+SPACES = " \t\n\r\f"
+"""White space that a document may fold."""
+
+_FOLDED = re.compile(f"[{SPACES}]+")
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{0,31});")
+_ALWAYS = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;"}
+_NOWHERE: dict[int, str | None] = dict.fromkeys(
+    [*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+)
+"""Characters that XML has no notation for."""
+_TAG_NAME = re.compile(r"</?([^\s/>]+)")
+_MAX_TOKENS = 8_000
+"""Of one text, far below the number of codes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A stretch of a document.
+
+    Attributes:
+        kind: What it is.
+        pieces: Its notation, which in a tag may have places for texts; of text one string.
+        text: The characters that it means, if it is text.
+        is_removable: It may be left out where it stands inside a text.
+    """
+
+    kind: TokenKind
+    pieces: tuple[Piece, ...]
+    text: str = ""
+    is_removable: bool = False
+
+
+class Assembler:
+    """Assembler of a template from tokens that are handed in one by one."""
+
+    def __init__(self, builder: TemplateBuilder) -> None:
+        self._builder = builder
+        self._run: list[Token] = []
+
+    def add(self, token: Token, *, is_folded: bool = True) -> None:
+        """One token; white space of text is folded to single spaces unless it has a meaning."""
+        if token.kind == "border" or len(self._run) >= _MAX_TOKENS:
+            self.flush()
+        if token.kind == "border":
+            self._builder.pieces.extend(token.pieces)
+            return
+        if token.kind == "text":
+            if ANY_CODE.search(token.text):
+                token = replace(token, kind="word", text="")
+            elif is_folded:
+                token = replace(token, text=_FOLDED.sub(" ", token.text))
+        self._run.append(token)
+
+    def flush(self) -> None:
+        """End the text that was begun."""
+        run, self._run = self._run, []
+        if not any(any(map(str.isalpha, token.text)) for token in run):
+            self._builder.pieces.extend(_pieces(run))
+            return
+        inner = [
+            place for place, token in enumerate(run) if token.kind == "word" or token.text.strip()
+        ]
+        num_after = len(run) - 1 - inner[-1]
+        first, num_after = outer_edges(_pairs(run), inner[0], num_after, len(run))
+        last = len(run) - num_after
+        before, run[first] = _parted(run[first], is_begin=True)
+        after, run[last - 1] = _parted(run[last - 1], is_begin=False)
+        self._builder.pieces.extend([*_pieces(run[:first]), before])
+        self._fill(run[first:last])
+        self._builder.pieces.extend([after, *_pieces(run[last:])])
+
+    def _fill(self, run: Sequence[Token]) -> None:
+        table = CodeTable()
+        parts: list[str] = []
+        run = _with_elements(run)
+        for token in run:
+            if token.kind == "text":
+                parts.append(token.text)
+            elif token.kind != "border" and not token.is_removable:
+                parts.append(table.added(token.kind, token.pieces))
+        raw = "".join(
+            piece
+            for token in run
+            if token.kind == "text"
+            for piece in token.pieces
+            if isinstance(piece, str)
+        )
+        escape = reference_escape(raw)
+        text = "".join(parts)
+        if text in self._builder.kept:
+            self._builder.pieces.extend(_pieces(run))
+            return
+        slot = self._builder.slot(text, list(_pieces(run)), table.pieces, escape)
+        self._builder.pieces.append(slot)
+
+
+def reference_escape(raw: str, *, always: str = "") -> Escape:
+    """How text is written beside markup: with the references that its source was written with.
+
+    Args:
+        raw: Notation of the source; what it writes as `&nbsp;` or `&#8217;`, a translation does. A
+            section of XML, which has no references, is written anew.
+        always: Further characters that cannot stand for themselves.
+    """
+    table = {**_ALWAYS, **{ord(character): f"&#{ord(character)};" for character in always}}
+    references = () if "<![CDATA[" in raw else _REFERENCE.findall(raw)
+    for reference in references:
+        meant = html.unescape(reference)
+        if len(meant) == 1 and not (meant.isascii() and (meant.isalnum() or meant.isspace())):
+            table[ord(meant)] = reference
+
+    def escape(text: str) -> str:
+        return text.translate(_NOWHERE).translate(table)
+
+    return escape
+
+
+def _parted(token: Token, *, is_begin: bool) -> tuple[str, Token]:
+    """White space at an edge of text as it is written, and the text without it."""
+    raw = token.pieces[0]
+    if token.kind != "text" or not isinstance(raw, str):
+        return "", token
+    if is_begin:
+        bare, text = raw.lstrip(SPACES), token.text.lstrip(SPACES)
+        space = raw[: len(raw) - len(bare)]
+    else:
+        bare, text = raw.rstrip(SPACES), token.text.rstrip(SPACES)
+        space = raw[len(bare) :]
+    return (space, replace(token, pieces=(bare,), text=text)) if space else ("", token)
+
+
+def _pairs(run: Sequence[Token]) -> dict[int, int]:
+    """Places of start tags and of the end tags that belong to them, both ways."""
+    opened: list[tuple[int, str]] = []
+    found: dict[int, int] = {}
+    for place, token in enumerate(run):
+        if token.kind == "opening":
+            opened.append((place, _tag_name(token)))
+        elif token.kind == "closing" and opened and opened[-1][1] == _tag_name(token):
+            begin = opened.pop()[0]
+            found[begin], found[place] = place, begin
+    return found
+
+
+def _with_elements(run: Sequence[Token]) -> list[Token]:
+    """The tokens of a text; where not all tags match, nothing changes places with anything."""
+    tags = [token for token in run if token.kind in ("opening", "closing")]
+    if len(_pairs(tags)) == len(tags):
+        return list(run)
+    return [token if token.kind == "text" else replace(token, kind="lone") for token in run]
+
+
+def _tag_name(token: Token) -> str:
+    found = _TAG_NAME.match(token.pieces[0]) if isinstance(token.pieces[0], str) else None
+    return found[1].lower() if found else ""
+
+
+def _pieces(run: Iterable[Token]) -> Iterator[Piece]:
+    for token in run:
+        yield from token.pieces

@@ -1,0 +1,286 @@
+"""Templates: a document as what stays, letter by letter, with texts between that are replaced.
+
+Owns how texts and their inline codes are noted down while a document is read, and how translations
+take their places. What stays is never parsed again nor written anew, so no format loses what it
+does not know. What is text, and how it is escaped, is for the formats to say.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from model.documents.notation.limits import DocumentLimits
+from model.errors import DocumentError, InputError
+from model.text.marks.inline_codes import (
+    ANY_CODE,
+    CODES_PER_CLASS,
+    CodeClass,
+    class_of,
+    code,
+    is_loose,
+    partners,
+    without_codes,
+)
+
+Escape = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The place of a text.
+
+    Attributes:
+        index: Which text.
+        original: What stands there in the source.
+        codes: What each inline code of the text stands for.
+        escape: Notation of characters that are text.
+        is_source: The original is the text itself, and not an empty place for its translation.
+    """
+
+    index: int
+    original: tuple["Piece", ...]
+    codes: Mapping[str, tuple["Piece", ...]]
+    escape: Escape
+    is_source: bool = True
+
+
+Piece = str | Slot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A document's notation with places for its texts.
+
+    Attributes:
+        pieces: In order.
+        texts: What is to be translated, with inline codes.
+    """
+
+    pieces: tuple[Piece, ...]
+    texts: tuple[str, ...]
+
+    def rebuilt(self, translations: Sequence[str]) -> str:
+        """The notation with translations instead of the texts.
+
+        A text that comes back as it was is written as it was, byte for byte. A translation that is
+        blank, or has other inline codes than its text, is not let into the structure: of a blank
+        one the source stays, and codes are put right (`with_codes_of`).
+
+        Args:
+            translations: One for each of `texts`, in order.
+
+        Raises:
+            InputError: There are more or fewer.
+        """
+        check_number(self.texts, translations)
+        return "".join(self._written(self.pieces, translations))
+
+    @property
+    def slots(self) -> dict[int, Slot]:
+        """The place of every text, by its index."""
+        found: dict[int, Slot] = {}
+        waiting = list(self.pieces)
+        while waiting:
+            piece = waiting.pop()
+            if isinstance(piece, Slot):
+                found[piece.index] = piece
+                waiting += [*piece.original, *chain.from_iterable(piece.codes.values())]
+        return found
+
+    def written(self, slot: Slot, stretch: str, translations: Sequence[str]) -> str:
+        """A stretch of a text, or of its translation, as it is in the notation.
+
+        Args:
+            slot: The place of the text.
+            stretch: A part of it, with inline codes; what is no code of this text is left out.
+            translations: Of all texts, or the texts themselves, for what stands inside of tags.
+        """
+        own = ANY_CODE.sub(lambda found: found[0] if found[0] in slot.codes else "", stretch)
+        return "".join(self._translated(slot, own, translations))
+
+    def _written(self, pieces: Sequence[Piece], translations: Sequence[str]) -> Iterator[str]:
+        for piece in pieces:
+            if isinstance(piece, str):
+                yield piece
+                continue
+            source, translation = self.texts[piece.index], translations[piece.index]
+            is_blank = not without_codes(translation).strip()
+            is_same = piece.is_source and translation == source
+            if is_same or (is_blank and without_codes(source).strip()):
+                yield from self._written(piece.original, translations)
+                continue
+            yield from self._translated(piece, with_codes_of(source, translation), translations)
+
+    def _translated(
+        self, slot: Slot, translation: str, translations: Sequence[str]
+    ) -> Iterator[str]:
+        done = 0
+        for found in ANY_CODE.finditer(translation):
+            yield slot.escape(translation[done : found.start()])
+            yield from self._written(slot.codes[found[0]], translations)
+            done = found.end()
+        yield slot.escape(translation[done:])
+
+
+def check_number(texts: Sequence[str], translations: Sequence[str]) -> None:
+    """Refuse translations that are not as many as the texts."""
+    if len(translations) != len(texts):
+        raise InputError(
+            f"the document has {len(texts)} texts, not {len(translations)}",
+            value=len(translations),
+            limit=len(texts),
+        )
+
+
+def with_codes_of(source: str, translation: str) -> str:
+    """A translation with the inline codes of its source, each once, so that no tag is another's.
+
+    Elements side by side may have changed places, and nothing has come into one or out of it. A
+    code that is a word may move in its sentence, but not into or out of an element; one that did is
+    put at the beginning of its own. The text path loses no code, and keeps elements whole. What
+    another translator did to them is put right roughly: codes that begin the source begin the
+    translation, all others end it.
+    """
+    wanted, found = ANY_CODE.findall(source), ANY_CODE.findall(translation)
+    if Counter(wanted) == Counter(found) and _structure(wanted) == _structure(found):
+        return _in_own_elements(source, translation)
+    text = without_codes(source)
+    first = source.find(text.strip()[:1]) if text.strip() else len(source)
+    leading = "".join(ANY_CODE.findall(source[:first]))
+    return leading + without_codes(translation) + "".join(wanted[len(leading) :])
+
+
+def _structure(codes: Sequence[str]) -> dict[str, tuple[str, int, str]]:
+    """For every loose code the element that it is in, what stays before it there, and its partner.
+
+    What stays are codes without a partner: nothing changes places with them.
+    """
+    loose = [one for one in codes if is_loose(one)]
+    pairs = partners(loose)
+    opened = [""]
+    num_before: Counter[str] = Counter()
+    found: dict[str, tuple[str, int, str]] = {}
+    for place, one in enumerate(loose):
+        partner = pairs.get(place)
+        if partner is not None and partner < place:
+            opened.pop()
+            continue
+        element = opened[-1]
+        if partner is None:
+            num_before[element] += 1
+        else:
+            opened.append(one)
+        found[one] = (element, num_before[element], "" if partner is None else loose[partner])
+    return found
+
+
+def _in_own_elements(source: str, translation: str) -> str:
+    """A translation whose words that are codes are inside the elements that they were in."""
+    elements, moved = _elements(source), _elements(translation)
+    for word, (opened, before) in elements.items():
+        if moved[word][0] == opened:
+            continue
+        text = translation.replace(word, "")
+        place = text.index(before) + 1 if before else 0
+        needs_space = text[place : place + 1].isalnum()
+        translation = text[:place] + word + " " * needs_space + text[place:]
+    return translation
+
+
+def _elements(text: str) -> dict[str, tuple[str, str]]:
+    """For every code that is a word what opens the element around it, and the loose one before."""
+    opened: list[str] = [""]
+    found: dict[str, tuple[str, str]] = {}
+    before = ""
+    for one in ANY_CODE.findall(text):
+        if not is_loose(one):
+            found[one] = (opened[-1], before)
+            continue
+        before = one
+        match class_of(one):
+            case "opening":
+                opened.append(one)
+            case "closing":
+                if len(opened) > 1:
+                    opened.pop()
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class TemplateBuilder:
+    """Template that grows while a document is read.
+
+    Attributes:
+        kind: The kind of document, for its errors.
+        limits: What is refused.
+        kept: Texts that are not to be translated.
+        pieces: What was read so far.
+        texts: Texts so far.
+    """
+
+    kind: str
+    limits: DocumentLimits
+    kept: frozenset[str] = frozenset()
+    pieces: list[Piece] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def slot(
+        self,
+        text: str,
+        original: Sequence[Piece],
+        codes: Mapping[str, tuple[Piece, ...]],
+        escape: Escape,
+        *,
+        is_source: bool = True,
+    ) -> Slot:
+        """A place for one more text; it still has to be put among the pieces."""
+        if len(self.texts) >= self.limits.max_texts:
+            raise DocumentError(
+                self.kind, f"has more than {self.limits.max_texts} texts, which is the limit"
+            )
+        self.texts.append(text)
+        return Slot(
+            index=len(self.texts) - 1,
+            original=tuple(original),
+            codes=codes,
+            escape=escape,
+            is_source=is_source,
+        )
+
+    def plain(self, text: str, original: str, escape: Escape, *, is_source: bool = True) -> Piece:
+        """A place for a text that has no inline codes, or its source if it has nothing to say.
+
+        Args:
+            text: What it means.
+            original: How it is written.
+            escape: Notation of its translation.
+            is_source: Whether that is the text, and not an empty place for its translation.
+        """
+        if not any(map(str.isalpha, text)) or ANY_CODE.search(text):
+            return original
+        return self.slot(text, (original,), {}, escape, is_source=is_source)
+
+    def template(self) -> Template:
+        """What was noted down."""
+        return Template(pieces=tuple(self.pieces), texts=tuple(self.texts))
+
+
+class CodeTable:
+    """The inline codes of one text, while it is put together."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[str, tuple[Piece, ...]] = {}
+        self._counts: Counter[CodeClass] = Counter()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there may be no more code of some class."""
+        return any(number >= CODES_PER_CLASS for number in self._counts.values())
+
+    def added(self, code_class: CodeClass, pieces: Sequence[Piece]) -> str:
+        """The code that now stands for something."""
+        made = code(code_class, self._counts[code_class])
+        self._counts[code_class] += 1
+        self.pieces[made] = tuple(pieces)
+        return made

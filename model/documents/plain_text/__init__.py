@@ -1,0 +1,1 @@
+"""Formats whose texts stand between line ends, quotes and separators."""

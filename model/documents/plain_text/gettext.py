@@ -1,0 +1,120 @@
+"""Catalogues of gettext (.po, .pot): messages that have no translation get one; others stay.
+
+Owns the notation of entries. The header, comments, contexts, obsolete entries and whatever already
+has a translation are kept as they are. Of a plural the first form is made of the singular, all
+others of the plural.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from model.documents.notation.document import Document, DocumentOptions, document_of
+from model.documents.notation.encoding import decoded
+from model.documents.notation.limits import DocumentLimits
+from model.documents.notation.template import Piece, TemplateBuilder
+from model.errors import DocumentError
+
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_KEYWORD = re.compile(r"(msgctxt|msgid_plural|msgid|msgstr(?:\[\d{1,3}\])?)\s*(?=\")")
+_STRING = re.compile(r"\s*\"((?:[^\"\\\n]|\\.)*+)\"\s*")
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{2})|(.))")
+_MAX_FIELDS = 100
+"""Of one entry; no language has so many forms of the plural."""
+_MEANINGS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_NOTATION = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": None}
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Field:
+    """One keyword of an entry: its lines, and what they say."""
+
+    keyword: str
+    lines: list[str]
+    parts: list[str]
+
+    @property
+    def text(self) -> str:
+        """What its lines say."""
+        return "".join(self.parts)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Entry:
+    fields: list[_Field] = field(default_factory=list)
+
+    def said(self, keyword: str) -> str | None:
+        """What a keyword says, None if it is not there."""
+        return next((one.text for one in self.fields if one.keyword == keyword), None)
+
+
+def open_po(data: bytes, _options: DocumentOptions, limits: DocumentLimits) -> Document:
+    """A catalogue as a document.
+
+    Raises:
+        DocumentError: It is not text in UTF-8 or UTF-16, or a line of it is no part of an entry.
+    """
+    encoded = decoded("po", data)
+    builder = TemplateBuilder(kind="po", limits=limits)
+    entry = _Entry()
+    for number, line in enumerate(_LINE.findall(encoded.text), start=1):
+        bare = line.strip()
+        keyword, string = _KEYWORD.match(bare), _STRING.fullmatch(bare)
+        if keyword is not None:
+            string = _STRING.fullmatch(bare[keyword.end() :])
+        if not bare or bare.startswith("#"):
+            builder.pieces.extend([*_written(builder, entry), line])
+            entry = _Entry()
+        elif string is None or (keyword is None and not entry.fields):
+            raise DocumentError("po", f"has on line {number} what is no part of an entry")
+        elif keyword is not None:
+            if len(entry.fields) >= _MAX_FIELDS:
+                raise DocumentError("po", f"has an entry of more than {_MAX_FIELDS} fields")
+            if keyword[1] in ("msgid", "msgctxt") and entry.said("msgstr") is not None:
+                builder.pieces.extend(_written(builder, entry))
+                entry = _Entry()
+            entry.fields.append(_Field(keyword=keyword[1], lines=[line], parts=[_meant(string[1])]))
+        else:
+            entry.fields[-1].lines.append(line)
+            entry.fields[-1].parts.append(_meant(string[1]))
+    builder.pieces.extend(_written(builder, entry))
+    return document_of("po", builder.template(), encoded.encoded)
+
+
+def _written(builder: TemplateBuilder, entry: _Entry) -> Iterator[Piece]:
+    """An entry, with places for what it lacks."""
+    single = entry.said("msgid")
+    translated = [one for one in entry.fields if one.keyword.startswith("msgstr")]
+    is_wanted = bool(single) and not any(one.text for one in translated)
+    for one in entry.fields:
+        if not is_wanted or one not in translated:
+            yield "".join(one.lines)
+            continue
+        is_first = one.keyword in ("msgstr", "msgstr[0]")
+        text = single if is_first else entry.said("msgid_plural")
+        raw = "".join(one.lines)
+        start = raw.index('"')
+        end = raw.rindex('"') + 1
+        yield raw[:start]
+        yield builder.plain(text or "", raw[start:end], _notation, is_source=False)
+        yield raw[end:]
+
+
+def _meant(string: str) -> str:
+    """What the inside of a quoted string means."""
+
+    def character(match: re.Match[str]) -> str:
+        octal, hexadecimal, letter = match.groups()
+        if octal or hexadecimal:
+            return chr(int(octal, 8) if octal else int(hexadecimal, 16))
+        return _MEANINGS.get(letter, letter)
+
+    return _ESCAPE.sub(character, string)
+
+
+def _notation(text: str) -> str:
+    """A text as quoted strings, one a line."""
+    lines = [f'"{line.translate(_NOTATION)}"' for line in text.splitlines(keepends=True)]
+    return "\n".join(lines) if len(lines) == 1 else "\n".join(['""', *lines])

@@ -1,0 +1,226 @@
+"""Choice of a checkpoint and a direction by the flags of an offline command.
+
+Owns what `--checkpoint`, `DRAGOMAN_CHECKPOINT`, `--from`, `--to` and `--model` say together. Where
+checkpoints are, what a language is called, and which of several checkpoints translates it, is what
+the server says.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.errors import CheckpointError, ConfigError, InputError, shown
+from model.system.paths import is_folder
+from model.text.languages.tags import LanguagePair, lenient_tag, lookup_tags
+from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags
+from service.checkpoint_folder import named_checkpoints, preferred_checkpoints
+from service.models.checkpoints.discovery import find_checkpoints
+from service.models.routes.routing import Offer, ranks_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """One direction of one checkpoint.
+
+    Attributes:
+        directory: The checkpoint.
+        name: Of the checkpoint.
+        pair: Its languages.
+    """
+
+    directory: Path
+    name: str
+    pair: LanguagePair
+
+
+def chosen_direction(arguments: argparse.Namespace, path: Path | None) -> Direction:
+    """The one direction that the flags leave.
+
+    Where several checkpoints have it, the server's choice, which is told on standard error.
+
+    Args:
+        arguments: Those of `add_pair_arguments`.
+        path: A checkpoint, or a folder of several; None for those that the environment names, or
+            the bundled ones.
+
+    Raises:
+        CheckpointError: A description is missing or damaged.
+        ConfigError: There is no checkpoint, or none of that name; or the flags leave no
+            direction, or several.
+    """
+    fitting, complaint = _fitting_directions(arguments, path)
+    if len(fitting) == 1:
+        return fitting[0]
+    raise ConfigError(complaint)
+
+
+def chosen_or_same(
+    arguments: argparse.Namespace, path: Path | None, *, sample: Callable[[], str | None]
+) -> Direction | None:
+    """As `chosen_direction`; None where no checkpoint is needed, as the text is in that language.
+
+    Where only the source language is open, the text says it, which is told on standard error.
+
+    Args:
+        arguments: As of `chosen_direction`.
+        path: As of `chosen_direction`.
+        sample: Some of the text; None if it cannot be looked at beforehand.
+
+    Raises:
+        CheckpointError: As of `chosen_direction`.
+        ConfigError: As of `chosen_direction`.
+        DataError: As of `sample`.
+    """
+    fitting, complaint = _fitting_directions(arguments, path)
+    if len(fitting) == 1:
+        return fitting[0]
+    source, target = arguments.source_language, arguments.target_language
+    if not fitting and _is_same(source, target):
+        return None
+    targets = {one.pair.target for one in fitting}
+    if source in (None, AUTO) and len(targets) == 1 and (text := sample()) is not None:
+        found = _detected(text, [*(one.pair.source for one in fitting), *targets])
+        if found in targets:
+            return None
+        arguments.source_language = found
+        return chosen_direction(arguments, path)
+    raise ConfigError(complaint)
+
+
+def _detected(text: str, tags: Sequence[str]) -> str:
+    """The language of a text; tells which."""
+    from model.text.languages.detection import TextDetector
+
+    found = TextDetector(tags).detect(text).tag
+    print(f"dragoman: the text is taken as {found}; --from says it otherwise", file=sys.stderr)
+    return found
+
+
+def _fitting_directions(
+    arguments: argparse.Namespace, path: Path | None
+) -> tuple[list[Direction], str]:
+    """All directions that the flags leave, and what to say if that is not one."""
+    path = named_checkpoints(os.environ) if path is None else path
+    is_folder(path, CheckpointError)  # what the system says of the path as it was written
+    found = _named(path, arguments.model)
+    offered = [
+        Direction(directory=directory, name=manifest.name, pair=pair)
+        for directory, manifest in found
+        for pair in manifest.pairs
+    ]
+    known = [tag for one in offered for tag in (one.pair.source, one.pair.target)]
+    source, target = arguments.source_language, arguments.target_language
+    sources = set(known) if source == AUTO else _meant(source, known)
+    targets = _meant(target, known)
+    fitting = [one for one in offered if one.pair.source in sources and one.pair.target in targets]
+    if len({(one.pair.source, one.pair.target) for one in fitting}) == 1 < len(fitting):
+        fitting = [_best(fitting, found)]
+    return fitting, _complaint(path, offered, fitting, source, target)
+
+
+def check_unreplaced(direction: Direction, manifest: Manifest) -> None:
+    """Refuse a checkpoint that no longer has the direction that was chosen.
+
+    Raises:
+        CheckpointError: Another one has taken its place.
+    """
+    if direction.pair not in manifest.pairs:
+        raise CheckpointError(direction.directory, "was replaced meanwhile; do it again")
+
+
+def single_checkpoint(path: Path, model: str | None = None) -> Path:
+    """The checkpoint at a path, for a command that chooses none by its languages.
+
+    Args:
+        path: A checkpoint, or a folder of several.
+        model: The name of one of these.
+
+    Raises:
+        CheckpointError: The system does not tell what is there.
+        ConfigError: There are several, or none of that name.
+    """
+    if not is_folder(path, CheckpointError):
+        return path  # reading it says what is missing
+    found = find_checkpoints(path)
+    if model is not None:
+        return _named(path, model)[0][0]
+    if len(found) > 1:
+        names = ", ".join(directory.name for directory in found)
+        raise ConfigError(f"{path} has {len(found)} checkpoints; name one of {names}")
+    return found[0]
+
+
+def _named(path: Path, model: str | None) -> list[tuple[Path, Manifest]]:
+    """The checkpoints at a path, or the one of that name; of two with one name the first."""
+    found: dict[str, tuple[Path, Manifest]] = {}
+    for directory in find_checkpoints(path):
+        manifest = read_manifest(directory)
+        found.setdefault(manifest.name, (directory, manifest))
+    if model is None:
+        return list(found.values())
+    if model not in found:
+        raise ConfigError(f"--model is {shown(model)}; {path} has {', '.join(found)}")
+    return [found[model]]
+
+
+def _best(fitting: Sequence[Direction], found: Sequence[tuple[Path, Manifest]]) -> Direction:
+    """Of directions with the same languages the one that the server takes; tells which."""
+    offers = [Offer(name=manifest.name, pairs=manifest.pairs) for _, manifest in found]
+    ranks = ranks_of(offers, preferred_checkpoints(os.environ))
+    best, *others = sorted(fitting, key=lambda one: ranks[one.name])
+    names = ", ".join(one.name for one in others)
+    print(
+        f"dragoman: {best.pair.source} → {best.pair.target} by {best.name};"
+        f" --model names another one: {names}",
+        file=sys.stderr,
+    )
+    return best
+
+
+def _meant(code: str | None, known: Sequence[str]) -> set[str]:
+    """The languages that a code leaves: all without one, none where it is not loaded."""
+    if code is None:
+        return set(known)
+    try:
+        tags = find_tags(code, LIBRETRANSLATE_ALIASES, known)
+    except InputError:
+        tags = []
+    return set(tags[:1])
+
+
+def _is_same(source: str | None, target: str | None) -> bool:
+    """Whether two codes mean one language."""
+    if source is None or target is None:
+        return False
+    try:
+        first, second = (
+            lookup_tags(LIBRETRANSLATE_ALIASES.get(code.lower()) or lenient_tag(code))
+            for code in (source, target)
+        )
+    except InputError:
+        return False
+    return not set(first).isdisjoint(second)
+
+
+def _complaint(
+    path: Path,
+    offered: Sequence[Direction],
+    fitting: Sequence[Direction],
+    source: str | None,
+    target: str | None,
+) -> str:
+    is_one = len({one.directory for one in offered}) == 1
+    loaded = ", ".join(
+        f"{one.pair.source} → {one.pair.target}" + ("" if is_one else f" ({one.directory.name})")
+        for one in offered
+    )
+    has = "the checkpoint has" if is_one else f"{path} has"
+    asked = [f"{flag} {code}" for flag, code in (("--from", source), ("--to", target)) if code]
+    if not asked:
+        return f"which language? Give --from and --to; {has} {loaded}"
+    return f"{len(fitting)} language pairs fit {' '.join(asked)}; {has} {loaded}"

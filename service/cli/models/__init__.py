@@ -1,0 +1,1 @@
+"""Commands that bring models here from elsewhere, and list them."""

@@ -1,0 +1,174 @@
+"""Places of pulled checkpoints: the folder that is served, and what is known of what is there.
+
+Owns whether a checkpoint may be written where it would be, the note of what it was made of, and
+how a new version takes the place of an old one. The note is in the cache, since a checkpoint has
+no files but those that its checksums list.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from model.checkpoint.description.strict_json import format_json, parse_json
+from model.checkpoint.manifest import CONFIG_FILE
+from model.errors import ConfigError
+from model.exchange.registry.cache import Cache, locked, write_whole
+from model.exchange.registry.listing import path_problem
+from model.system.paths import exists, is_file, is_folder
+from service.checkpoint_folder import named_checkpoints
+
+if TYPE_CHECKING:
+    from model.exchange.registry.listing import Listing
+
+_NEW_SUFFIX = ".new"
+_OLD_SUFFIX = ".old"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Origin of a pulled checkpoint: the model and version that it was made of.
+
+    Attributes:
+        name: Of the model.
+        version: Of its files.
+        compute: How its matrices are stored.
+    """
+
+    name: str
+    version: str
+    compute: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Place of a checkpoint that is there, or will be.
+
+    Attributes:
+        path: Its directory.
+        origin_file: The file that says what it was made of.
+    """
+
+    path: Path
+    origin_file: Path
+
+    def is_wanted(self, listing: "Listing", compute: str, *, is_replacing: bool) -> bool:
+        """Whether there is something to do: False where the very same is there.
+
+        Raises:
+            ConfigError: Something else is there, and is not to be replaced.
+        """
+        if not exists(self.path, _unusable):
+            return True
+        found, wanted = self._read(), _origin_of(listing, compute)
+        if found == wanted:
+            return False
+        if found is None or found.name != wanted.name:
+            known = "was not pulled" if found is None else f"is {found.name}"
+            raise ConfigError(f"{self.path} is there and {known}; --as gives another name")
+        if not is_replacing:
+            raise ConfigError(
+                f"{self.path} is {found.name}, version {found.version}, {found.compute};"
+                f" --replace puts version {wanted.version}, {wanted.compute}, in its place"
+            )
+        return True
+
+    def check_free(self) -> None:
+        """Refuse a place that is taken.
+
+        Raises:
+            ConfigError: It is.
+        """
+        if exists(self.path, _unusable):
+            raise ConfigError(f"{self.path} is there; --as gives another name")
+
+    @contextmanager
+    def locked(self, on_wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the place against other pulls, while one of them has it: wait.
+
+        Raises:
+            ConfigError: The cache, in which the lock is, cannot be written.
+        """
+        try:
+            with locked(self.origin_file, on_wait):
+                yield
+        except OSError as error:
+            raise _unusable(
+                Path(error.filename or self.origin_file), error.strerror or ""
+            ) from error
+
+    @contextmanager
+    def filling(self) -> Iterator[Path]:
+        """The directory to write; it takes its place when the block ends without an error.
+
+        What is there stays until then. Names that begin with a dot are not served.
+
+        Raises:
+            ConfigError: The folder cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            new = self.path.with_name(f".{self.path.name}{_NEW_SUFFIX}")
+            old = self.path.with_name(f".{self.path.name}{_OLD_SUFFIX}")
+            for left in (new, old):
+                shutil.rmtree(left, ignore_errors=True)
+            try:
+                yield new
+                if exists(self.path, _unusable):
+                    self.path.rename(old)
+                new.rename(self.path)
+            finally:
+                for left in (new, old):
+                    shutil.rmtree(left, ignore_errors=True)
+        except OSError as error:
+            raise _unusable(Path(error.filename or self.path), error.strerror or "") from error
+
+    def remember(self, listing: "Listing", compute: str) -> None:
+        """Write down what the checkpoint was made of."""
+        write_whole(self.origin_file, format_json(asdict(_origin_of(listing, compute))))
+
+    def _read(self) -> Origin | None:
+        """The origin; None where there is none, or it is damaged."""
+        if not is_file(self.origin_file):
+            return None
+        try:
+            value = parse_json(self.origin_file.read_bytes())
+        except ConfigError:
+            return None
+        keys = ("name", "version", "compute")
+        if not isinstance(value, dict) or not all(isinstance(value.get(key), str) for key in keys):
+            return None
+        return Origin(**{key: value[key] for key in keys})
+
+
+def place_of(folder: Path | None, name: str, cache: Cache) -> Place:
+    """Where a checkpoint of that name goes.
+
+    Args:
+        folder: Of checkpoints; None for the one that is served.
+        name: Of the checkpoint.
+        cache: Keeps the note.
+
+    Raises:
+        ConfigError: The name is none for a folder, or the folder is a checkpoint itself.
+    """
+    parent = named_checkpoints(os.environ) if folder is None else folder
+    if "/" in name or path_problem(name):
+        problem = path_problem(name) or "leaves the folder"
+        raise ConfigError(f"{name!r} {problem}; --as gives another name")
+    parent = parent.absolute()
+    if is_folder(parent, _unusable) and exists(parent / CONFIG_FILE, _unusable):
+        raise ConfigError(f"{parent} is a checkpoint; --to names a folder of several")
+    path = parent / name
+    return Place(path=path, origin_file=cache.pulled(path))
+
+
+def _origin_of(listing: "Listing", compute: str) -> Origin:
+    return Origin(name=listing.name, version=listing.version, compute=compute)
+
+
+def _unusable(path: Path, problem: str) -> ConfigError:
+    return ConfigError(f"{path}: {problem}")

@@ -1,0 +1,1 @@
+"""Commands of a server and of its operators."""

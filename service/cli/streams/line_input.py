@@ -1,0 +1,241 @@
+"""Text that a command reads line by line: a file, standard input, or a text among its arguments.
+
+Owns what an argument means, opening, the division into lines (a line feed ends one, nothing else
+does), what of a pipe has come already, and the digest of all that is read. Whether a file may be
+written as well is `service.cli.streams.read_files`' question.
+"""
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import select
+import stat
+import sys
+import zlib
+from collections import deque
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+
+from model.errors import DataError
+from model.system.paths import exists, is_file
+from service.cli.streams.read_files import STANDARD_INPUT
+
+THE_TEXT = "the text"
+
+_Bytes = io.RawIOBase | io.BufferedIOBase
+_BLOCK = 2**16
+_SAMPLE_LINES = 50
+_FILE_NAME = re.compile(r"\S*/\S*|\S*[^\W_]\.[A-Za-z][A-Za-z0-9]{0,9}")
+"""What means a file: a path, or a name with an ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something to translate.
+
+    Attributes:
+        name: What errors call it: a file, `-`, or `THE_TEXT`.
+        text: The text itself, if an argument is one; else it is read.
+    """
+
+    name: str
+    text: str | None = None
+
+    @property
+    def files(self) -> list[str]:
+        """The file that it is, if it is one."""
+        return [self.name] if self.text is None else []
+
+
+def named_input(argument: str) -> Input:
+    """What an argument means: the file of that name, else a text.
+
+    Args:
+        argument: As it was written.
+
+    Raises:
+        DataError: It is no file, but looks like the name of one.
+    """
+    if argument == STANDARD_INPUT or _is_there(argument):
+        return Input(argument)
+    if _FILE_NAME.fullmatch(argument):
+        try:
+            Path(argument).stat()
+        except OSError as error:
+            raise DataError(
+                f"{argument}: {error.strerror}; if it is a text, give it as --text"
+            ) from error
+    return Input(THE_TEXT, argument)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return os.path.lexists(name)
+    except ValueError:  # a null character
+        return False
+
+
+class OpenedLines(AbstractContextManager["OpenedLines"]):
+    """Lines of an input; of a pipe or a terminal each as soon as it is written.
+
+    Args:
+        source: Where they are.
+
+    Raises:
+        DataError: It cannot be opened.
+    """
+
+    def __init__(self, source: Input) -> None:
+        self._name = source.name
+        self._stream, self._is_waited_for = _opened(source)
+        self._whole: deque[bytes] = deque()
+        self._parts: list[bytes] = []
+        self._has_ended = False
+        self._number = 0
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stream.close()
+
+    def __iter__(self) -> Iterator[str]:
+        """The lines.
+
+        Raises:
+            DataError: One is not UTF-8, or reading fails.
+        """
+        while (line := self._next()) is not None:
+            self._number += 1
+            try:
+                yield line.decode()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{self._name}:{self._number}: not valid UTF-8"
+                    f" ({error.reason} at byte {error.start + 1} of the line)"
+                ) from error
+
+    def is_ready(self) -> bool:
+        """Whether what comes next is there without waiting, be it a line or the end."""
+        if not self._is_waited_for:
+            return True
+        while not (self._whole or self._has_ended):
+            if not select.select([self._stream], [], [], 0)[0]:
+                return False
+            self._read()
+        return True
+
+    def _next(self) -> bytes | None:
+        while not self._whole:
+            if self._has_ended:
+                last = b"".join(self._parts)
+                self._parts = []
+                return last or None
+            self._read()
+        return self._whole.popleft()
+
+    def _read(self) -> None:
+        try:
+            while (block := self._stream.read(_BLOCK)) is None:
+                select.select([self._stream], [], [])
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{self._name}: {error}") from error
+        first, *rest = block.split(b"\n")
+        self._parts.append(first)
+        if rest:
+            self._whole.append(b"".join(self._parts))
+            self._whole.extend(rest[:-1])
+            self._parts = [rest[-1]]
+        self._has_ended = not block
+
+
+def opened_bytes(source: Input) -> _Bytes:
+    """Everything that is to be read, as it is.
+
+    Raises:
+        DataError: It cannot be opened.
+    """
+    return _opened(source)[0]
+
+
+def _opened(source: Input) -> tuple[_Bytes, bool]:
+    """The bytes, and whether reading them may wait for a writer."""
+    if source.text is not None:
+        return io.BytesIO(source.text.encode(errors="surrogateescape")), False
+    name = source.name
+    try:
+        if name.endswith(".gz"):
+            return gzip.open(name, "rb"), False
+        file = sys.stdin.fileno() if name == STANDARD_INPUT else name
+        stream = io.FileIO(file, closefd=name != STANDARD_INPUT)
+    except OSError as error:
+        raise DataError(f"{name}: {error.strerror}") from error
+    return stream, not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+
+def num_lines(source: Input) -> int | None:
+    """Number of lines; None of what can be read only once.
+
+    Raises:
+        DataError: One is not UTF-8, or reading fails.
+    """
+    if source.text is None and not _is_file(source.name):
+        return None
+    with OpenedLines(source) as lines:
+        return sum(1 for _ in lines)
+
+
+def sample(source: Input) -> str | None:
+    """The first lines, to see which language they are in; None of what can be read only once.
+
+    Raises:
+        DataError: One is not UTF-8, or reading fails.
+    """
+    if source.text is None and not _is_file(source.name):
+        return None
+    with OpenedLines(source) as lines:
+        return "\n".join(islice(lines, _SAMPLE_LINES))
+
+
+def digest(source: Input) -> str | None:
+    """SHA-256 of everything that is to be read; None of what can be read only once.
+
+    Raises:
+        DataError: Reading fails.
+    """
+    if source.text is not None:
+        return hashlib.sha256(source.text.encode(errors="surrogateescape")).hexdigest()
+    try:
+        if source.name == STANDARD_INPUT:
+            return _standard_input_digest()
+        if exists(Path(source.name)) and not _is_file(source.name):
+            return None
+        with Path(source.name).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"{source.name}: {error.strerror}") from error
+
+
+def _is_file(name: str) -> bool:
+    return name != STANDARD_INPUT and is_file(Path(name))
+
+
+def _standard_input_digest() -> str | None:
+    """Digest of what is still to be read, if that can be read twice."""
+    number = sys.stdin.fileno()
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        return None
+    start = os.lseek(number, 0, os.SEEK_CUR)
+    try:
+        with open(number, "rb", closefd=False) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    finally:
+        os.lseek(number, start, os.SEEK_SET)

@@ -1,0 +1,1 @@
+"""Commands that translate: lines, documents, tables of any size."""

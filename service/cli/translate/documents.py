@@ -1,0 +1,133 @@
+"""Documents on the command line: a file of a known kind is translated as one, not line by line.
+
+Owns which files those are, and where their translation goes. How texts are translated is the
+command's (`service.cli.translate.translate`), how documents are read `model.documents`.
+"""
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from model.documents.formats import KINDS, kind_of, open_document
+from model.documents.notation.document import Document
+from model.documents.notation.limits import DocumentLimits
+from model.errors import ConfigError, DataError, DocumentError
+from service.cli.streams.line_input import Input, opened_bytes
+from service.cli.streams.line_output import LineOutput, Make
+
+LINES = "lines"
+_SAMPLE_TEXTS = 50
+_ARCHIVES = frozenset({"docx", "pptx", "xlsx", "odt", "ods", "odp", "epub"})
+
+
+class Lines(Protocol):
+    """Protocol of what translates texts; see `service.cli.translate.translate`."""
+
+    def lines(
+        self, rows: Sequence[tuple[str, str]], *, is_nearest: bool
+    ) -> Iterator[tuple[int, str]]:
+        """Each row's translation when it is ready: the row's index, and the text."""
+
+
+def add_format_argument(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says what a file is."""
+    parser.add_argument(
+        "--format",
+        choices=[LINES, *KINDS],
+        metavar="FORMAT",
+        help=f"what FILE is: {LINES}, of which each is translated by itself, or a document"
+        f" ({', '.join(KINDS)}); by default what its name ends in, and .txt is {LINES}",
+    )
+
+
+def opened_document(source: Input, arguments: argparse.Namespace) -> Document | None:
+    """The document that a command translates; None for lines.
+
+    Raises:
+        ConfigError: It is an archive, and no file is named for it; or lines are asked for too.
+        DataError: It cannot be read.
+    """
+    kind = _kind(source, arguments)
+    if kind is None:
+        return None
+    limits = DocumentLimits()
+    try:
+        with opened_bytes(source) as stream:
+            return open_document(_at_most(stream, limits.max_bytes + 1), kind, limits=limits)
+    except OSError as error:
+        raise DataError(f"{source.name}: {error.strerror}") from error
+    except DocumentError as error:
+        raise DataError(f"{source.name}: {error}") from error
+
+
+def _kind(source: Input, arguments: argparse.Namespace) -> str | None:
+    asked: str | None = arguments.format
+    kind = asked or (kind_of(source.name) if source.text is None else None)
+    if kind in (None, LINES) or (asked is None and kind == "txt"):
+        return None
+    if arguments.nearest_to is not None:
+        if asked is not None:
+            raise ConfigError(f"--nearest-to goes with --format {LINES}, not {asked}")
+        return None
+    if kind in _ARCHIVES and arguments.output is None:
+        raise ConfigError(f"a {kind} document is no text for a terminal: name a file with --output")
+    return kind
+
+
+def _at_most(stream: io.RawIOBase | io.BufferedIOBase, num_bytes: int) -> bytes:
+    """All bytes, or so many of them: a pipe gives some at a time."""
+    found = bytearray()
+    while len(found) < num_bytes and (block := stream.read(num_bytes - len(found))):
+        found += block
+    return bytes(found)
+
+
+def document_sample(document: Document) -> str:
+    """Its first texts, to see which language they are in."""
+    return "\n".join(document.texts[:_SAMPLE_TEXTS])
+
+
+def translate_document(document: Document, work: Lines, output: LineOutput | None) -> None:
+    """Translate the texts of a document that are not in `output` yet; without one, write it out.
+
+    Args:
+        document: What is translated.
+        work: What translates.
+        output: Where texts are kept, each as a line of JSON; `maker` makes the document of them.
+    """
+    from tqdm import tqdm
+
+    rows = [(text, "") for text in document.texts]
+    kept = set() if output is None else {*range(output.num_done), *output.ahead}
+    missing = [index for index in range(len(rows)) if index not in kept]
+    found: dict[int, str] = {}
+    is_hidden = not sys.stderr.isatty()
+    with tqdm(total=len(rows), initial=len(kept), unit=" texts", disable=is_hidden) as bar:
+        for place, text in work.lines([rows[index] for index in missing], is_nearest=False):
+            if output is None:
+                found[place] = text
+            else:
+                output.keep(missing[place], json.dumps(text))
+            bar.update()
+    if output is not None:
+        output.settle(len(rows) - output.num_done)
+        return
+    sys.stdout.buffer.write(document.rebuild([found[index] for index in range(len(rows))]))
+    sys.stdout.flush()
+
+
+def maker(document: Document) -> Make:
+    """What makes the translated document of its texts, once all of them are there."""
+
+    def make(lines: Path, path: Path) -> None:
+        with lines.open(encoding="ascii") as texts, path.open("wb") as file:
+            file.write(document.rebuild([json.loads(text) for text in texts]))
+            file.flush()
+            os.fsync(file.fileno())
+
+    return make

@@ -1,0 +1,126 @@
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="matplotlib comes with the extra bench")
+pytest.importorskip("psutil", reason="psutil comes with the extra bench")
+
+from benchmarks.peers import report
+from benchmarks.peers.results import latest
+from support.peers_results import DRAGOMAN, all_results
+
+README = f"# Title\n\n{report.BEGIN}\nold\n{report.END}\n\nRest.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "results").mkdir()
+    for found in all_results().values():
+        content = {name: value for name, value in found.items() if name != "file"}
+        (tmp_path / "results" / found["file"]).write_text(json.dumps(content))
+    (tmp_path / "README.md").write_text(README)
+    return tmp_path
+
+
+def _write_report(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = ["--results", folder / "results", "--docs", folder / "docs"]
+    flags += ["--readme", folder / "README.md"]
+    monkeypatch.setattr(sys, "argv", ["report", *map(str, flags)])
+    report.main()
+
+
+def test_page_figures_and_readme_are_written_and_all_links_lead_somewhere(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    figures = re.findall(r"!\[\w+\]\((.+)\)", page)
+    assert len(figures) == 3
+    assert all((folder / "docs" / figure).read_text().startswith("<?xml") for figure in figures)
+    assert "| vocabulary 58101, beam 4, 1 sentence | 210 | 90 | 100 | 20 | 2.10× | 10.50× |" in page
+    assert "| growth of resident memory, peak | 1.20× | ≤ 1× | no |" in page
+    assert "Test CPU" in page
+    readme = (folder / "README.md").read_text()
+    assert readme.startswith("# Title\n")
+    assert readme.endswith("Rest.\n")
+    assert "old" not in readme
+    assert "(benchmarks/results/peers-offline-20260102-030405.json)" in readme
+    assert "| sentences/s, 32 clients, bundled | 190.0 | 100.0 | – | 1.90× |" in readme
+
+
+def test_the_same_results_give_the_same_bytes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def written() -> dict[str, bytes]:
+        _write_report(folder, monkeypatch)
+        paths = [*(folder / "docs").rglob("*.*"), folder / "README.md"]
+        return {path.name: path.read_bytes() for path in paths}
+
+    assert written() == written()
+
+
+def test_every_table_row_has_as_many_cells_as_its_head() -> None:
+    results = all_results()
+    page = report.page(results, dict.fromkeys(results, "figure.svg"))
+    for block in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        widths = {line.count(" | ") for line in block.splitlines()}
+        assert len(widths) == 1, block
+
+
+def test_only_what_was_measured_is_reported() -> None:
+    results = {"memory": all_results()["memory"]}
+    assert "## Served" not in report.page(results, {"memory": "figure.svg"})
+    assert "tokens/s" not in report.readme_table(results)
+    assert DRAGOMAN in report.readme_table(results)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nothing",
+        report.BEGIN,
+        report.END + report.BEGIN,
+        README + README,
+        README + report.END,
+    ],
+)
+def test_a_readme_with_other_markers_is_left_alone(text: str) -> None:
+    with pytest.raises(ValueError, match="once each"):
+        report.between_markers(text, "new")
+
+
+def test_runs_that_were_held_to_an_instruction_set_have_a_table_with_its_column(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offline = all_results()["offline"]
+    for name in ("avx2", "avx512"):
+        content = offline | {"instruction_set": name, "is_instruction_set_asked_for": True}
+        path = folder / "results" / f"{name}-peers-offline-20260102-030405.json"
+        path.write_text(json.dumps(content))
+    _write_report(folder, monkeypatch)
+    page = (folder / "docs" / "benchmarks.md").read_text()
+    assert "| vocabulary 58101, beam 4, 1 sentence | avx2 | 210 | 100 | 2.10× |" in page
+    assert "| vocabulary 58101, beam 4, 1 sentence | avx512 | 210 | 100 | 2.10× |" in page
+    assert "(../benchmarks/results/avx2-peers-offline-20260102-030405.json)" in page
+    assert latest(folder / "results")["offline"]["file"] == offline["file"]
+
+
+def test_the_latest_of_every_benchmark_is_read(folder: Path) -> None:
+    later = folder / "results" / "peers-memory-20260202-000000.json"
+    later.write_text(json.dumps({"rivals": {}}))
+    found = latest(folder / "results")
+    assert found["memory"] == {"rivals": {}, "file": later.name}
+    assert set(found) == {"offline", "served", "memory"}
+    assert latest(folder) == {}
+
+
+def test_the_readme_and_the_page_are_of_the_latest_results() -> None:
+    root = Path(__file__).parents[3]
+    results = latest(root / "benchmarks" / "results")
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert report.between_markers(readme, report.readme_table(results)) == readme
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert all(found["file"] in page for found in results.values())

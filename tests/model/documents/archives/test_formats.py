@@ -1,0 +1,218 @@
+"""Formats that are archives of XML: what is a text, what stays, what is refused."""
+
+import io
+import zipfile
+
+import pytest
+
+from model.documents.formats import open_document
+from model.documents.notation.document import Document
+from model.documents.notation.limits import DocumentLimits
+from model.errors import DocumentError
+from model.text.marks.inline_codes import without_codes
+from support.made_documents import A, archive, docx, epub, members_of, odt, pptx, xlsx
+
+SPACE = ' xml:space="preserve"'
+
+
+def run(text: str, properties: str = "") -> str:
+    made = f"<w:rPr>{properties}</w:rPr>" if properties else ""
+    return f"<w:r>{made}<w:t>{text}</w:t></w:r>"
+
+
+def plain_texts(document: Document) -> list[str]:
+    return [without_codes(text) for text in document.texts]
+
+
+def in_capitals(document: Document) -> dict[str, str]:
+    return members_of(document.rebuild([text.upper() for text in document.texts]))
+
+
+def test_a_paragraph_is_a_text_and_its_formatting_a_code() -> None:
+    body = f"<w:p><w:pPr/>{run('The ')}{run('black', '<w:b/>')}{run(' cat.')}</w:p>"
+    document = open_document(docx(body), "docx")
+    assert plain_texts(document) == ["The black cat."]
+    assert len(document.texts[0]) == len("The black cat.") + 2
+    rebuilt = in_capitals(document)
+    assert f"<w:rPr><w:b/></w:rPr><w:t{SPACE}>BLACK</w:t>" in rebuilt["word/document.xml"]
+    assert f"<w:t{SPACE}> CAT.</w:t></w:r></w:p>" in rebuilt["word/document.xml"]
+
+
+def test_runs_of_the_same_formatting_are_one_stretch() -> None:
+    bold = "<w:b/>"
+    body = f"<w:p>{run('on', bold)}<w:proofErr w:type='x'/>{run('e', bold)}{run(' two')}</w:p>"
+    document = open_document(docx(body), "docx")
+    assert plain_texts(document) == ["one two"]
+    assert len(document.texts[0]) == len("one two") + 1
+    text = in_capitals(document)["word/document.xml"]
+    assert f"<w:rPr><w:b/></w:rPr><w:t{SPACE}>ONE</w:t></w:r><w:r><w:t{SPACE}> TWO</w:t>" in text
+
+
+def test_a_run_after_text_that_was_split_keeps_its_own_formatting() -> None:
+    bold = "<w:r><w:rPr><w:b/></w:rPr><w:t>a</w:t><w:t>b</w:t></w:r>"
+    body = f"<w:p>{bold}{run('c')}</w:p>"
+    document = open_document(docx(body), "docx")
+    assert len(document.texts[0]) == len("abc") + 1
+
+
+def test_breaks_text_boxes_and_cells_are_borders() -> None:
+    box = f"<w:r><w:txbxContent><w:p>{run('box')}</w:p></w:txbxContent></w:r>"
+    broken = f"<w:p>{run('a')}<w:r><w:br/></w:r>{run('b')}{box}{run('c')}</w:p>"
+    body = f"{broken}<w:tc><w:p>{run('d')}</w:p></w:tc>"
+    assert plain_texts(open_document(docx(body), "docx")) == ["a", "b", "box", "c", "d"]
+
+
+def test_fields_and_deleted_text_stay() -> None:
+    body = (
+        "<w:p><w:r><w:instrText>PAGE text</w:instrText></w:r><w:del><w:r>"
+        "<w:delText>gone</w:delText></w:r></w:del></w:p>"
+    )
+    document = open_document(docx(body), "docx")
+    assert document.texts == ()
+    assert members_of(document.rebuild([])) == members_of(docx(body))
+
+
+def test_other_members_of_an_archive_are_the_same() -> None:
+    document = open_document(docx(f"<w:p>{run('a &amp; b')}</w:p>"), "docx")
+    assert document.texts == ("a & b",)
+    with zipfile.ZipFile(io.BytesIO(document.rebuild(["<x>"]))) as made:
+        assert made.read("word/media/image1.png") == b"\x89PNG\0"
+        assert b"&lt;x&gt;</w:t>" in made.read("word/document.xml")
+
+
+def test_slides_are_paragraphs_without_fields() -> None:
+    body = (
+        "<a:p><a:r><a:rPr b='1'/><a:t>One</a:t></a:r><a:r><a:rPr/><a:t> two</a:t></a:r><a:br/>"
+        "<a:r><a:t>three</a:t></a:r></a:p><a:p><a:fld><a:t>slide</a:t></a:fld></a:p>"
+    )
+    document = open_document(pptx(body), "pptx")
+    assert plain_texts(document) == ["One two", "three"]
+    assert A in in_capitals(document)["ppt/slides/slide1.xml"]
+    assert "<a:t>THREE</a:t>" in in_capitals(document)["ppt/slides/slide1.xml"]
+
+
+def test_strings_of_a_workbook_are_texts_but_for_names_of_columns() -> None:
+    strings = (
+        "<si><t>Name</t></si><si><t>A cat</t><rPh><t>kana</t></rPh></si>"
+        "<si><r><t>two </t></r><r><rPr><b/></rPr><t>runs</t></r></si><si><t>12</t></si>"
+    )
+    document = open_document(xlsx(strings, "<tableColumn name='Name'/>"), "xlsx")
+    assert plain_texts(document) == ["A cat", "two runs"]
+    assert (
+        f"<t{SPACE}>A CAT</t><rPh><t{SPACE}>kana</t></rPh>"
+        in (in_capitals(document)["xl/sharedStrings.xml"])
+    )
+
+
+def test_paragraphs_of_opendocument_with_spans_notes_and_fields() -> None:
+    body = (
+        "<text:h>Title</text:h><text:p>A <text:span>black</text:span><text:s/> cat"
+        "<text:note><text:note-citation>x</text:note-citation><text:note-body>"
+        "<text:p>A note</text:p></text:note-body></text:note> sees.<text:tab/>"
+        "Page <text:page-number>one</text:page-number>"
+        "</text:p><text:tracked-changes><text:p>gone</text:p></text:tracked-changes>"
+    )
+    document = open_document(odt(body), "odt")
+    assert plain_texts(document) == ["Title", "A black cat", "A note", "sees.", "Page "]
+    rebuilt = in_capitals(document)
+    assert next(iter(rebuilt)) == "mimetype"
+    assert "A <text:span>BLACK</text:span><text:s/> CAT<text:note>" in rebuilt["content.xml"]
+    assert "PAGE <text:page-number>one</text:page-number>" in rebuilt["content.xml"]
+    assert "<text:p>gone</text:p>" in rebuilt["content.xml"]
+
+
+def test_cells_of_opendocument_that_hold_a_text_are_translated() -> None:
+    def cell(text: str, attributes: str = "office:value-type='string'", beside: str = "") -> str:
+        return f"<table:table-cell {attributes}><text:p>{text}</text:p>{beside}</table:table-cell>"
+
+    note = "<office:annotation><text:p>a note</text:p></office:annotation>"
+    body = "<table:table table:name='cat'><table:table-row>" + "".join(
+        [
+            cell("A <text:span>black</text:span> cat"),
+            cell("one", "office:value-type='float' office:value='1'", note),
+            cell("two", "office:value-type='string' table:formula='of:=[.A1]'"),
+            cell("a dog", "", "<text:p>sleeps</text:p>"),
+            cell("may", "office:value-type='date'"),
+        ]
+    )
+    document = open_document(odt(f"{body}</table:table-row></table:table>"), "ods")
+    assert plain_texts(document) == ["A black cat", "a note", "a dog", "sleeps"]
+    rebuilt = in_capitals(document)["content.xml"]
+    assert all(f"<text:p>{text}</text:p>" in rebuilt for text in ("one", "two", "A DOG", "may"))
+    assert "table:name='cat'" in rebuilt
+
+
+def test_pages_of_a_book_are_read_as_pages() -> None:
+    page = (
+        "<?xml version='1.0'?><!DOCTYPE html><html xmlns='http://www.w3.org/1999/xhtml'><head>"
+        "<title>T</title></head><body><p>A <em>black</em> cat<br/>sees<code>x</code>"
+        "<img alt='A cat' src='x'/> <i/>it</p><code/><p>more</p></body></html>"
+    )
+    document = open_document(epub(page), "epub")
+    assert plain_texts(document) == [
+        "A book", "T", "A black cat", "A cat", "sees it", "more", "One",
+    ]  # fmt: skip
+    rebuilt = in_capitals(document)
+    assert (
+        "CAT<br/>SEES<code>x</code><img alt='A CAT' src='x'/> <i/>IT</p>"
+        in (rebuilt["o/p 1.xhtml"])
+    )
+    assert "<text>ONE</text>" in rebuilt["o/toc.ncx"]
+
+
+def test_all_texts_that_come_back_give_the_same_members() -> None:
+    page = "<html><body><p>a <b>b</b></p></body></html>"
+    for kind, data in (("odt", odt("<text:p>a</text:p>")), ("epub", epub(page))):
+        document = open_document(data, kind)
+        assert members_of(document.rebuild(document.texts)) == members_of(data)
+
+
+BOMB = archive({"word/document.xml": b"\0" * 3_000_000})
+DAMAGED = bytearray(docx("<w:p/>"))
+DAMAGED[DAMAGED.index(b"word/document.xml") + 30] ^= 0xFF
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "problem"),
+    [
+        (b"hello", "docx", "is no zip archive"),
+        (bytes.fromhex("d0cf11e0a1b11ae1") + b"\0" * 600, "docx", "is encrypted, or of an older"),
+        (BOMB, "docx", "unpacks to 3000000 bytes; at most 1000000 are read"),
+        (archive({str(n): "" for n in range(30)}), "docx", "has 30 members; at most 20 are read"),
+        (docx("<w:p/>")[:-30], "docx", "is no zip archive"),
+        (bytes(DAMAGED), "docx", "has a damaged member 'word/document.xml'"),
+        (docx("<w:p>"), "docx", "is not well-formed XML: mismatched tag on line 2"),
+        (docx("<w:p>" * 500 + "</w:p>" * 500), "docx", "has elements nested more than 100 deep"),
+        (docx("<w:p/>" * 5000), "docx", "has more than 2000 tags"),
+        (docx("<w:p/>"), "xlsx", "is an archive without the parts of this format"),
+        (docx("<w:p/>"), "odt", "is an archive without the parts of this format"),
+        (docx("<w:p/>"), "epub", "has no member 'META-INF/container.xml'"),
+        (odt("", "<m><encryption-data/></m>"), "odt", "is encrypted"),
+        (
+            epub("<!DOCTYPE x [<!ENTITY a 'bb'><!ENTITY b '&a;&a;'>]><x>&b;</x>"),
+            "epub",
+            "declares entities, which are not read",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_error(data: bytes, kind: str, problem: str) -> None:
+    limits = DocumentLimits(
+        max_unpacked_bytes=1_000_000, max_members=20, max_depth=100, max_events=2000
+    )
+    with pytest.raises(DocumentError) as caught:
+        open_document(data, kind, limits=limits)
+    assert str(caught.value).startswith(f"the {kind} document {problem}")
+
+
+def test_an_encrypted_archive_is_named_so() -> None:
+    data = bytearray(docx("<w:p/>"))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = data.find(signature)
+        data[place + offset] |= 1
+    with pytest.raises(DocumentError, match="is encrypted"):
+        open_document(bytes(data), "docx")
+
+
+def test_texts_of_all_members_count_together() -> None:
+    with pytest.raises(DocumentError, match="has 3 texts; at most 2 are read"):
+        open_document(epub("<html><p>a</p></html>"), "epub", limits=DocumentLimits(max_texts=2))

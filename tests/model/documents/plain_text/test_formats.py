@@ -1,0 +1,215 @@
+"""Formats that are plain text with a notation: what is a text, and what comes back around it."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from model.documents.formats import KINDS, kind_of, media_type, open_document
+from model.documents.notation.document import Document
+from model.errors import DocumentError, InputError
+
+
+def opened(text: str, kind: str) -> Document:
+    return open_document(text.encode(), kind)
+
+
+def in_capitals(text: str, kind: str) -> str:
+    """A document whose texts a translator has put in capitals."""
+    document = opened(text, kind)
+    return document.rebuild([one.upper() for one in document.texts]).decode()
+
+
+SAMPLES = {
+    "txt": "One line.\r\n\r\n  two \nthree",
+    "md": (
+        "# Title #\n\nA *paragraph* over\ntwo lines.  \nbroken\n\n```py\ncode\n```\n\n"
+        "> - quoted\n>   item\n"
+    ),
+    "html": "<p>One</p>\r\n<p>two</p>",
+    "xml": "<a>One <b>two</b><c/></a>",
+    "srt": "1\r\n00:00:01,000 --> 00:00:02,000\r\nHello\r\nworld\r\n\r\n",
+    "vtt": "WEBVTT\n\nNOTE hello\n\n00:01.000 --> 00:04.000 align:start\n<v Ann>Hello\n",
+    "po": '# c\nmsgid ""\nmsgstr "Language: de\\n"\n\n#: a.c\nmsgid "Hello"\nmsgstr "Hallo"\n',
+    "json": '{"a": "One",\n "b": ["two", 3, null, "\\u00e9t\\u00e9"]}\n',
+    "csv": 'name,"text"\r\n1,"a ""b"", c"\r\n,\r\n',
+    "tsv": "name\ttext\nx\ty\n",
+}
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16"])
+def test_texts_that_come_back_give_the_same_bytes(kind: str, codec: str) -> None:
+    data = SAMPLES[kind].encode(codec)
+    document = open_document(data, kind)
+    assert document.kind == kind
+    assert document.rebuild(document.texts) == data
+
+
+@pytest.mark.parametrize("kind", sorted(set(SAMPLES) - {"json", "html", "xml"}))
+def test_what_is_not_text_is_one_clear_error(kind: str) -> None:
+    with pytest.raises(DocumentError, match=f"the {kind} document is not text in utf-8"):
+        open_document(b"a\xff\xfeb", kind)
+
+
+@pytest.mark.parametrize("kind", sorted(set(SAMPLES) - {"xml", "vtt", "json"}))
+def test_an_empty_file_stays_empty(kind: str) -> None:
+    assert open_document(b"", kind).rebuild([]) == b""
+
+
+def test_kinds_have_endings_and_media_types() -> None:
+    assert kind_of("A.Letter.DOCX") == "docx"
+    assert [kind_of(f"a.{ending}") for ending in ("xlf", "htm", "pot")] == ["xliff", "html", "po"]
+    assert [kind_of("exe"), kind_of("a.exe")] == [None, None]
+    assert all("/" in media_type(kind) and kind_of(f"a.{kind}") == kind for kind in KINDS)
+
+
+def test_a_kind_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match="no document of kind 'exe'"):
+        open_document(b"", "exe")
+
+
+def test_every_line_of_plain_text_is_a_text() -> None:
+    assert opened("One line.\r\n\r\n 1,000\ntwo\t\n", "txt").texts == ("One line.", "two")
+    assert in_capitals("One.\r\n\r\n two\t\n", "txt") == "ONE.\r\n\r\n TWO\t\n"
+
+
+def test_private_characters_of_the_source_are_no_codes() -> None:
+    assert opened("a \U00100000 b", "txt").texts == ()
+
+
+def test_a_paragraph_of_markdown_is_one_text_on_one_line() -> None:
+    source = "# Big *title* #\n\nA paragraph over\ntwo lines.\n\n> - quoted\n>   item [x](y)\n"
+    assert opened(source, "md").texts == (
+        "Big *title*", "A paragraph over two lines.", "quoted item [x](y)",
+    )  # fmt: skip
+    assert in_capitals(source, "md") == (
+        "# BIG *TITLE* #\n\nA PARAGRAPH OVER TWO LINES.\n\n> - QUOTED ITEM [X](Y)\n"
+    )
+
+
+def test_code_html_definitions_and_front_matter_of_markdown_stay() -> None:
+    source = (
+        "---\ntitle: a b\n---\n\n    indented code\n\n~~~\ncode\n~~~\n\n<div>\nhtml\n</div>\n\n"
+        "[x]: http://a.example 'title'\n\n***\n"
+    )
+    assert opened(source, "md").texts == ()
+
+
+def test_hard_breaks_and_underlined_headings_of_markdown_stay() -> None:
+    assert in_capitals("one  \ntwo\\\nthree\nfour\n", "md") == "ONE  \nTWO\\\nTHREE FOUR\n"
+    assert in_capitals("Title\r\n=====\r\n\r\ntext\r\n", "md") == "TITLE\r\n=====\r\n\r\nTEXT\r\n"
+
+
+def test_tables_of_markdown_are_cells() -> None:
+    source = "| a b | c |\n|:---|--:|\n| d \\| e | `f` |\n"
+    document = opened(source, "md")
+    assert document.texts == ("a b", "c", "d \\| e", "`f`")
+    assert document.rebuild(["x", "y|z", "w", "`f`"]).decode() == (
+        "| x | y\\|z |\n|:---|--:|\n| w | `f` |\n"
+    )
+
+
+def test_a_cue_is_one_text_in_as_many_lines() -> None:
+    source = (
+        "1\n00:00:01,000 --> 00:00:02,500\nHello dear\nold world\n\n"
+        "2\n0:00:03,0 --> 0:00:04,0\n- Yes?\n- No.\n"
+    )
+    document = opened(source, "srt")
+    assert document.texts == ("Hello dear old world", "- Yes?", "- No.")
+    rebuilt = document.rebuild(["Hallo, du liebe alte Welt", "- Ja?", "- Nein. -->"]).decode()
+    assert rebuilt == (
+        "1\n00:00:01,000 --> 00:00:02,500\nHallo, du\nliebe alte Welt\n\n"
+        "2\n0:00:03,0 --> 0:00:04,0\n- Ja?\n- Nein. →\n"
+    )
+
+
+def test_notes_styles_and_settings_of_webvtt_stay() -> None:
+    source = (
+        "WEBVTT head\n\nSTYLE\n::cue { color: red }\n\nNOTE\nabout\n\nid\n"
+        "00:01.000 --> 00:04.000 line:0\n<v Ann>one\n"
+    )
+    assert opened(source, "vtt").texts == ("<v Ann>one",)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "problem"),
+    [
+        ("hello", "srt", "has no cue"),
+        ("hello", "vtt", "does not begin with WEBVTT"),
+        ("hello", "po", "has on line 1 what is no part of an entry"),
+        ('msgid "a', "po", "has on line 1 what is no part of an entry"),
+        ("{'a': 1}", "json", "is not JSON"),
+        ("[" * 100_000, "json", "is nested too deeply"),
+        ('a,"b\nc', "csv", "is no table"),
+        ("a," + "b" * 200_000, "csv", "is no table: field larger than field limit"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_clear_error(text: str, kind: str, problem: str) -> None:
+    with pytest.raises(DocumentError, match=f"^the {kind} document {problem}"):
+        opened(text, kind)
+
+
+CATALOGUE = """\
+msgid ""
+msgstr ""
+"Language: de\\n"
+
+#. a comment
+msgctxt "menu"
+msgid "Open \\"%s\\"\\n"
+msgstr ""
+
+msgid ""
+"one line\\n"
+"two"
+msgstr ""
+
+msgid "%d cat"
+msgid_plural "%d cats"
+msgstr[0] ""
+msgstr[1] ""
+
+msgid "done"
+msgstr "fertig"
+
+#~ msgid "old"
+#~ msgstr ""
+"""
+
+
+def test_messages_without_a_translation_get_one() -> None:
+    document = opened(CATALOGUE, "po")
+    assert document.texts == ('Open "%s"\n', "one line\ntwo", "%d cat", "%d cats")
+    rebuilt = document.rebuild(['"%s" \\ öffnen\n', "eins\nzwei", "%d Katze", "%d Katzen"]).decode()
+    expected = CATALOGUE.replace(
+        'Open \\"%s\\"\\n"\nmsgstr ""', 'Open \\"%s\\"\\n"\nmsgstr "\\"%s\\" \\\\ öffnen\\n"'
+    )
+    expected = expected.replace('"two"\nmsgstr ""', '"two"\nmsgstr ""\n"eins\\n"\n"zwei"')
+    expected = expected.replace('[0] ""', '[0] "%d Katze"').replace('[1] ""', '[1] "%d Katzen"')
+    assert rebuilt == expected
+
+
+def test_a_message_that_stays_the_same_is_written_all_the_same() -> None:
+    assert opened('msgid "OK"\nmsgstr ""\n', "po").rebuild(["OK"]) == b'msgid "OK"\nmsgstr "OK"\n'
+
+
+def test_values_of_json_are_texts_and_names_are_not() -> None:
+    source = '{"a": "One", "b" : {"c": ["two \\"x\\"", 3, true]},\n\t"d": "\\ud800"}'
+    document = opened(source, "json")
+    assert document.texts == ("One", 'two "x"')
+    rebuilt = document.rebuild(['Eins "1"\n', "zwei\\"]).decode()
+    value = {"a": 'Eins "1"\n', "b": {"c": ["zwei\\", 3, True]}, "d": "\ud800"}
+    assert json.loads(rebuilt) == value
+    assert "\n\t" in rebuilt
+
+
+def test_cells_are_texts_and_the_table_stays() -> None:
+    source = 'id;text\r\n1;"a ""b""; c"\r\n2;\r\n"";d\r\n'
+    document = opened(source, "csv")
+    assert document.texts == ("id", "text", 'a "b"; c', "d")
+    rebuilt = document.rebuild(["ID", 'Te"xt', "x", "e; f"]).decode()
+    assert rebuilt == 'ID;"Te""xt"\r\n1;"x"\r\n2;\r\n"";"e; f"\r\n'
+    rows = list(csv.reader(io.StringIO(rebuilt, newline=""), delimiter=";"))
+    assert rows == [["ID", 'Te"xt'], ["1", "x"], ["2", ""], ["", "e; f"]]

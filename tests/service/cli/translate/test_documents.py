@@ -1,0 +1,111 @@
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.documents.formats import open_document
+from model.offline.translator import Translator
+from service.cli.main import main
+from service.cli.streams.line_output import LineOutput
+from support.made_documents import docx, members_of
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+PAGE = "<!DOCTYPE html><p>The cat <b>sees</b> the river.</p><code>x</code>\r\n"
+
+
+@pytest.fixture(scope="module")
+def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    folder = write_tiny_checkpoint(tmp_path_factory.mktemp("cli") / "tiny", pairs=(EN_ZH,))
+    return ["--checkpoint", str(folder), "--beam-size", "1"]
+
+
+def test_a_document_keeps_its_notation(
+    flags: list[str], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_bytes(PAGE.encode())
+    assert main(["translate", str(page), *flags]) == 0
+    found = capfdbinary.readouterr().out.decode()
+    assert found.startswith("<!DOCTYPE html><p>")
+    assert found.endswith("</p><code>x</code>\r\n")
+    assert (found.count("<b>"), found.count("</b>"), "The cat" in found) == (1, 1, False)
+    assert main(["translate", str(page), *flags, "--format", "lines"]) == 0
+    assert capfdbinary.readouterr().out.count(b"\n") == 1
+
+
+def test_an_archive_wants_a_file(flags: list[str], tmp_path: Path) -> None:
+    report, output = tmp_path / "report.docx", tmp_path / "out.docx"
+    report.write_bytes(docx("<w:p><w:r><w:t>The cat sees the river.</w:t></w:r></w:p>"))
+    assert main(["translate", str(report), *flags]) == 1
+    assert main(["translate", str(report), *flags, "--output", str(report)]) == 1
+    assert main(["translate", str(report), *flags, "--output", str(output)]) == 0
+    assert "The cat" not in members_of(output.read_bytes())["word/document.xml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.docx", "report.docx"]
+    same = ["--from", "en", "--to", "en", "--output", str(output)]
+    assert main(["translate", str(report), *flags[:2], *same]) == 0
+    with zipfile.ZipFile(output) as archive:
+        assert archive.testzip() is None
+
+
+def test_a_document_that_was_interrupted_goes_on(
+    flags: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    page, whole, output = (tmp_path / name for name in ("page.html", "whole.html", "out.html"))
+    words = ("A cat.", "It sees\nthe river.", "A dog.", "It sleeps.", "A bird.")
+    page.write_text("".join(f"<pre>{one}</pre>" for one in words))
+    assert main(["translate", str(page), *flags, "--output", str(whole)]) == 0
+    keep = LineOutput.keep
+
+    def keep_two(kept: LineOutput, number: int, line: str) -> None:
+        keep(kept, number, line)
+        if kept.num_lines == 2:
+            raise KeyboardInterrupt
+
+    again = ["translate", str(page), *flags, "--output", str(output)]
+    with monkeypatch.context() as patch:
+        patch.setattr(LineOutput, "keep", keep_two)
+        assert main(again) == 130
+    assert f"2 texts are kept beside {output}; the same command goes on" in capfd.readouterr().err
+    assert not output.exists()
+    asked: list[str] = []
+    each = Translator.translate_each
+
+    def counted(own: Translator, texts: list[str], *rest: Any, **options: Any) -> Any:
+        asked.extend(texts)
+        return each(own, texts, *rest, **options)
+
+    monkeypatch.setattr(Translator, "translate_each", counted)
+    assert main(again) == 0
+    assert len(asked) == len(open_document(page.read_bytes(), "html").texts) - 2
+    assert output.read_bytes() == whole.read_bytes()
+    assert sorted(tmp_path.iterdir()) == sorted([page, whole, output])
+
+
+def test_what_cannot_be_read_is_named(
+    flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    assert main(["translate", str(broken), *flags]) == 1
+    assert f"{broken}: the json document is not JSON" in capfd.readouterr().err
+    assert main(["translate", str(tmp_path / "no.json"), *flags]) == 1
+    assert "no.json: No such file" in capfd.readouterr().err
+    nearest = ["--format", "json", "--nearest-to", str(broken)]
+    assert main(["translate", str(broken), *flags, *nearest]) == 1
+    assert "--nearest-to goes with --format lines" in capfd.readouterr().err
+
+
+def test_values_of_json_are_translated(
+    flags: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "messages.json"
+    path.write_text('{"a": "The cat sees the river.",\n "b": 7}')
+    assert main(["translate", str(path), *flags]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (list(found), found["b"]) == (["a", "b"], 7)
+    assert found["a"] != "The cat sees the river."

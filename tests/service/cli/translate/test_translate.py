@@ -1,0 +1,425 @@
+import gzip
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from model.config import LengthLimits, SearchConfig
+from model.loading import load_for_decoding
+from model.offline import opening
+from model.offline.translator import Translator
+from service.cli.main import main
+from service.cli.streams.line_output import LineOutput
+from support.forked import Forked, Send
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
+
+LINES = ["The cat sees the river.", "", "  7.30\t", "She paints a letter.\r", "7.30 \u2028 8"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny_checkpoint(tmp_path_factory.mktemp("cli") / "tiny", pairs=(EN_ZH,))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.txt"
+    path.write_bytes("\n".join(LINES).encode() + b"\n")
+    return path
+
+
+def _output(capfd: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(["translate", *arguments]) == 0
+    return capfd.readouterr().out.split("\n")[:-1]
+
+
+def test_line_n_of_the_output_is_line_n_of_the_input(
+    checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines = _output(capfd, str(source), "--checkpoint", str(checkpoint), "--beam-size", "2")
+    assert len(lines) == len(LINES)
+    assert lines[1:3] == LINES[1:3]
+    assert lines[4] == LINES[4]
+    assert lines[3].endswith("\r")
+    assert lines[0] not in ("", LINES[0])
+
+
+def test_a_text_may_be_an_argument(
+    checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    expected = _output(capfd, str(source), *flags)
+    assert _output(capfd, "\n".join(LINES), *flags) == expected
+    assert _output(capfd, "--text", "\n".join(LINES), *flags) == expected
+    assert _output(capfd, "--text=./-", *flags) != []
+    assert main(["translate", str(source), "--text", "A cat.", *flags]) == 1
+    assert "give one of them" in capfd.readouterr().err
+
+
+def test_a_line_of_a_pipe_is_answered_before_the_next_one_is_written(checkpoint: Path) -> None:
+    command = [sys.executable, "-m", "service.cli.main", "translate", "--beam-size", "1"]
+    with subprocess.Popen(
+        [*command, "--checkpoint", str(checkpoint)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for line in (b"7.30\n", b"8\n", b"\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            assert process.stdout.readline() == line
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+@pytest.mark.parametrize("target", ["en-GB", "EN"])
+def test_a_language_into_itself_is_copied_byte_for_byte(
+    checkpoint: Path, source: Path, target: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--from", "en_US", "--to", target]
+    assert _output(capfd, str(source), *flags) == LINES
+    output = source.with_name("output.txt")
+    assert main(["translate", str(source), *flags, "--output", str(output)]) == 0
+    assert output.read_bytes() == source.read_bytes()
+    assert main(["translate", str(source), *flags, "--output", str(source)]) == 1
+    assert output.read_bytes() == source.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["translate", "evaluate"])
+def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_file(
+    tmp_path: Path,
+    source: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    limits = LengthLimits(max_source_length=131_072, max_target_length=131_072)
+    directory = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,), limits=limits)
+    monkeypatch.setattr(opening, "memory_limit", lambda _: 2**26)
+    files = [str(source)] if command == "translate" else [str(source), str(source)]
+    flags = ["--checkpoint", str(directory)] if command == "translate" else []
+    places = [] if flags else [str(directory)]
+    assert main([command, *places, *files, *flags]) == 1
+    complaint = capsys.readouterr().err
+    assert f"{directory / 'config.json'}: limits.max_source_length 131072" in complaint
+    assert "there are at most 0.1 GiB" in complaint
+
+
+def test_a_reader_that_has_enough_is_no_error(checkpoint: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.txt"
+    many.write_text("7.30\n" * 50_000)
+    command = [sys.executable, "-m", "service.cli.main", "translate", str(many)]
+    with subprocess.Popen(
+        [*command, "--checkpoint", str(checkpoint)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"7.30\n"
+        process.stdout.close()
+        assert process.wait(60) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_without_a_terminal_nothing_is_drawn(
+    checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", str(source), "--checkpoint", str(checkpoint)]) == 0
+    shown = capfd.readouterr().err
+    assert "\r" not in shown
+    # An untrained network's translations are wrong, and the command says so once.
+    assert shown.count("\n") == shown.count(
+        "dragoman: warning: segments that may be wrong, by check: "
+    )
+
+
+def test_standard_input_is_read_where_no_file_is_named_and_a_terminal_gets_a_progress_bar(
+    checkpoint: Path, source: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "1"]
+    expected = "\n".join([*_output(capfd, str(source), *flags), ""])
+    screen, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    result = subprocess.run(
+        [sys.executable, "-m", "service.cli.main", "translate", *flags],
+        input=source.read_bytes(),
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        check=True,
+    )
+    os.close(terminal)
+    assert result.stdout.decode() == expected
+    assert b"5 lines" in os.read(screen, 10_000)
+    os.close(screen)
+
+
+@pytest.mark.parametrize("suffix", ["txt", "txt.gz"])
+def test_an_output_file_holds_what_standard_output_would(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    expected = "\n".join([*_output(capfd, str(source), *flags), ""]).encode()
+    packed = tmp_path / "source.txt.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    output = tmp_path / "out" / f"lines.{suffix}"
+    output.parent.mkdir()
+    for _ in range(2):  # the second time it is replaced
+        assert _output(capfd, str(packed), *flags, "--output", str(output)) == []
+        raw = output.read_bytes()
+        assert (gzip.decompress(raw) if suffix.endswith(".gz") else raw) == expected
+        assert list(output.parent.iterdir()) == [output]
+
+
+def test_what_was_left_of_another_input_is_not_continued(checkpoint: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "1", "--output", str(output)]
+    source.write_bytes(b"7.30\n8.30\n\xff\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert not output.exists()
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    partial.write_text("of another input\n")
+    source.write_bytes(b"7.30\n8.30\n")
+    assert main(["translate", str(source), *flags]) == 0
+    assert output.read_text() == "7.30\n8.30\n"
+
+
+SENTENCES = [f"The cat sees {number} rivers." for number in range(7)]
+KEPT_BEFORE_THE_END = 3
+
+
+def dying(
+    send: Send, words: list[str], end: signal.Signals | None, source: Path, errors: Path
+) -> None:
+    """A command that ends itself when so many lines are kept, by a signal or as Ctrl-C would.
+
+    `source` is its standard input, `errors` gets its standard error.
+    """
+    with source.open("rb") as stream, errors.open("wb") as said:
+        os.dup2(stream.fileno(), 0)
+        os.dup2(said.fileno(), 2)
+    sys.stdin, sys.stderr = open(0, closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
+    keep = LineOutput.keep
+
+    def keep_and_die(output: LineOutput, number: int, line: str) -> None:
+        keep(output, number, line)
+        if output.num_lines == KEPT_BEFORE_THE_END:
+            if end is None:
+                raise KeyboardInterrupt
+            os.kill(os.getpid(), end)
+
+    LineOutput.keep = keep_and_die
+    raise SystemExit(main(words))
+
+
+@pytest.mark.parametrize(
+    ("source", "end", "status"),
+    [
+        ("source.txt", signal.SIGKILL, -9),
+        ("source.txt.gz", signal.SIGKILL, -9),
+        ("-", signal.SIGTERM, 143),
+        ("source.txt", None, 130),
+    ],
+)
+def test_whatever_ends_a_command_its_lines_are_kept_and_the_same_one_goes_on(
+    checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    source: str,
+    end: signal.Signals | None,
+    status: int,
+) -> None:
+    text = "".join(f"{line}\n" for line in SENTENCES).encode()
+    folder = tmp_path / "work"
+    folder.mkdir()
+    path = folder / ("source.txt" if source == "-" else source)
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    whole, output, errors = folder / "whole.txt", folder / "output.txt", tmp_path / "errors"
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    assert main(["translate", str(path), *flags, "--output", str(whole)]) == 0
+    name = source if source == "-" else str(path)
+    words = ["translate", name, *flags, "--output", str(output)]
+    command = Forked(dying, words, end, path, errors)
+    command.rest()
+    assert command.process.exitcode == status
+    told = f"dragoman: interrupted; {KEPT_BEFORE_THE_END} lines are kept beside {output}; "
+    assert errors.read_text().startswith(told if status > 0 else "")
+    assert not output.exists()
+
+    translated: list[str] = []
+    each = Translator.translate_each
+
+    def counted(
+        translator: Translator, texts: list[str], *rest: object, **options: object
+    ) -> object:
+        translated.extend(texts)
+        return each(translator, texts, *rest, **options)
+
+    monkeypatch.setattr(Translator, "translate_each", counted)
+    with path.open() as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main(words) == 0
+    assert len(translated) == len(SENTENCES) - KEPT_BEFORE_THE_END
+    assert output.read_bytes() == whole.read_bytes()
+    assert sorted(folder.iterdir()) == sorted([path, whole, output])
+
+
+@pytest.mark.parametrize("change", ["beam", "checkpoint", "reference"])
+def test_lines_of_another_command_are_not_gone_on_from(
+    checkpoint: Path, tmp_path: Path, change: str
+) -> None:
+    source, output, reference = (tmp_path / name for name in ("source", "output", "reference"))
+    for path in (source, reference):
+        path.write_text("".join(f"{line}\n" for line in SENTENCES))
+    other = write_tiny_checkpoint(tmp_path / "other", pairs=(EN_ZH,), seed=6)
+
+    def words(*, is_changed: bool) -> list[str]:
+        beam = "2" if change == "beam" and is_changed else "3"
+        chosen = other if change == "checkpoint" and is_changed else checkpoint
+        if change == "reference" and is_changed:
+            reference.write_text("changed\n" * len(SENTENCES))
+        flags = ["--checkpoint", str(chosen), "--beam-size", beam]
+        return ["translate", str(source), *flags, "--nearest-to", str(reference)]
+
+    arguments = [*words(is_changed=False), "--output", str(output)]
+    command = Forked(dying, arguments, signal.SIGKILL, source, tmp_path / "errors")
+    command.rest()
+    assert command.process.exitcode == -9
+    (ahead,) = tmp_path.glob(".output.*.partial.ahead")
+    ahead.write_text("".join(f"{number}\tforeign\n" for number in range(len(SENTENCES))))
+    assert main([*words(is_changed=True), "--output", str(output)]) == 0
+    assert "foreign" not in output.read_text()
+
+
+def test_an_interrupted_command_says_that_a_pipe_is_not_gone_on_from(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    code = """
+import sys
+from service.cli.streams.line_output import LineOutput
+from service.cli.main import main
+
+keep = LineOutput.keep
+
+def keep_and_interrupt(output, number, line):
+    keep(output, number, line)
+    raise KeyboardInterrupt
+
+LineOutput.keep = keep_and_interrupt
+sys.exit(main(sys.argv[1:]))
+"""
+    words = ["translate", "--checkpoint", str(checkpoint), "--output", str(tmp_path / "output")]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], input=b"A cat.\n", capture_output=True, check=False
+    )
+    assert (ended.returncode, ended.stderr.decode()) == (
+        130,
+        "dragoman: interrupted; nothing is kept, because the input is a pipe and passes once\n",
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_byte_order_mark_and_carriage_returns_are_no_part_of_a_reference(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "source"
+    source.write_text("A cat.\nShe waits.\n")
+    read: list[str] = []
+
+    def first(candidates: list[str], reference: str) -> str:
+        read.append(reference)
+        return candidates[0]
+
+    monkeypatch.setattr("model.offline.evaluate.nearest", first)
+    for content in ("猫。\n她等待。\n".encode(), "猫。\r\n她等待。\r\n".encode("utf-8-sig")):
+        reference = tmp_path / "reference"
+        reference.write_bytes(content)
+        flags = ["--checkpoint", str(checkpoint), "--nearest-to", str(reference)]
+        assert main(["translate", str(source), *flags]) == 0
+        assert sorted(read) == ["她等待。", "猫。"]
+        read.clear()
+
+
+def test_lines_that_are_there_are_not_translated_again(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, output = tmp_path / "source.txt", tmp_path / "output.txt"
+    source.write_text("".join(f"The cat sees {number} rivers.\n" for number in range(30)))
+    command = ["translate", str(source), "--checkpoint", str(checkpoint), "--beam-size", "1"]
+    arguments = [*command, "--output", str(output)]
+
+    def fail(*_: object) -> None:
+        raise OSError("no")
+
+    with monkeypatch.context() as patched:  # the last step, giving the file its name, fails
+        patched.setattr(Path, "replace", fail)
+        assert main(arguments) == 1
+    (partial,) = tmp_path.glob(".output.txt.*.partial")
+    whole = partial.read_bytes()
+    lines = whole.split(b"\n")
+    partial.write_bytes(b"\n".join([b"kept", *lines[1:20], b"half a li"]))
+    assert main(arguments) == 0
+    assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
+    assert not partial.exists()
+    partial.write_bytes(b"foreign\n" * 31)
+    assert main(arguments) == 1
+    assert output.read_bytes() == b"\n".join([b"kept", *lines[1:]])
+
+
+@pytest.mark.parametrize("is_reference", [False, True])
+def test_a_pipe_is_read_once_and_is_not_lost(
+    checkpoint: Path, source: Path, tmp_path: Path, *, is_reference: bool
+) -> None:
+    expected, output, pipe = (tmp_path / name for name in ("expected", "output", "pipe"))
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "2"]
+    rest = ["--nearest-to", str(source)] if is_reference else []
+    assert main(["translate", str(source), *flags, *rest, "--output", str(expected)]) == 0
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(pipe.write_bytes, source.read_bytes())
+        rest = ["--nearest-to", str(pipe)] if is_reference else []
+        name = str(source if is_reference else pipe)
+        assert main(["translate", name, *flags, *rest, "--output", str(output)]) == 0
+        written.result()
+    assert output.read_bytes() == expected.read_bytes()
+
+
+def test_the_hypothesis_nearest_to_a_reference_can_be_chosen(
+    checkpoint: Path, source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    translator = Translator(load_for_decoding(checkpoint))
+    wide = SearchConfig(beam_size=4, num_hypotheses=4)
+    found = translator.alternatives(LINES, EN_ZH, wide)
+    best = [translation.text for translation in translator.translate(LINES, EN_ZH, wide)]
+    assert [own[0].text for own in found] == best
+    assert [len(own) for own in found][1:3] == [1, 1]  # nothing to translate
+    assert len({translation.text for translation in found[0]}) == 4
+    wanted = [own[-1].text for own in found]
+    reference = tmp_path / "reference.txt"
+    reference.write_bytes("".join(f"{line}\n" for line in wanted).encode())
+    flags = ["--checkpoint", str(checkpoint), "--beam-size", "4", "--nearest-to", str(reference)]
+    lines = _output(capfd, str(source), *flags)
+    # A reference that is a hypothesis is its own nearest; the blank and the copied are themselves.
+    assert lines == wanted
+    assert lines != best
+    reference.write_text("one\n")
+    assert main(["translate", str(source), *flags]) == 1
+    assert "reference.txt:2: no such line" in capfd.readouterr().err
+
+
+def test_every_line_begins_as_asked_and_has_its_terms(
+    checkpoint: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, terms = tmp_path / "source.txt", tmp_path / "terms.tsv"
+    source.write_text("The cat sees the river.\n7.30\n", encoding="utf-8")
+    terms.write_text("river\tZ9 河流\n", encoding="utf-8")
+    flags = ["--checkpoint", str(checkpoint), "--prefix", "我 的", "--glossary", str(terms)]
+    flags += ["--top-k", "5", "--seed", "3", "--beam-size", "2"]
+    first, second = _output(capfd, str(source), *flags)
+    assert first.startswith("我 的")
+    assert second == "7.30"
+    assert _output(capfd, str(source), *flags) == [first, second]
