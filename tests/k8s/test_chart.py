@@ -11,7 +11,7 @@ import pytest
 from service.cli import pull, reload
 from service.cli.main import build_parser
 from service.environment import ENVIRONMENT_PREFIX
-from service.server import _CLOSE_SECONDS
+from service.listening import CLOSE_SECONDS
 from service.settings import Settings
 from support.charts import EVERYTHING, chart, named, needs_helm
 from support.manifests import (
@@ -172,7 +172,7 @@ def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Mani
         settings = Settings(**values)  # type: ignore[arg-type]  # pydantic reads the strings
         assert settings.num_threads == int(container["resources"]["requests"]["cpu"]) - 1
         grace = pod_of(deployment)["terminationGracePeriodSeconds"]
-        assert grace > 8 + settings.grace_seconds + 2 * _CLOSE_SECONDS
+        assert grace > 8 + settings.grace_seconds + 2 * CLOSE_SECONDS
         probe = container["startupProbe"]
         startup = probe["periodSeconds"] * probe["failureThreshold"]
         deadline = deployment["spec"]["progressDeadlineSeconds"]
