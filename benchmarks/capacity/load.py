@@ -142,7 +142,7 @@ def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) 
     )
 
 
-def weights_mib(cache: Path) -> float:
-    """Packed weights in a cache, which engines share."""
-    files = [Path(folder, name) for folder, _, names in os.walk(cache) for name in names]
+def folder_mib(path: Path) -> float:
+    """Size of all files of a folder."""
+    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
     return sum(one.stat().st_size for one in files) / _MIB
