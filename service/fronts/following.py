@@ -83,6 +83,9 @@ class Following:
         except DragomanError as error:
             _LOGGER.error("front_cannot_follow", extra={"fields": {"reason": str(error)}})  # noqa: TRY400  # it is foreseen
             return False
+        except Exception:
+            _LOGGER.exception("front_cannot_follow")
+            return False
         engines = RemoteEngines(
             self._link,
             told.generation,
