@@ -1,23 +1,27 @@
 """`python -m benchmarks.capacity`: what a core can do, what a rate needs, and whether that is so.
 
 Measures what a decoding step costs by its rows, of a bundled small network and of one of base size,
-with one and two threads. Runs a server with one engine of one thread: clients that wait, then
-requests that come at times that chance decides, at several shares of what it can do. Simulates
-exactly these arrivals with the measured times and compares. Runs a server with two fronts, for what
-a request takes of the process that owns them. Then tells, by price of a core hour, what rates need.
-Writes benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About eight
-minutes on a quiet machine; Linux.
+with one and two threads, and with the instructions of an older processor. Runs a server with one
+engine of one thread: clients that wait, then requests that come at times that chance decides, at
+several shares of what it can do. Simulates exactly these arrivals with the measured times and
+compares. Runs a server with two fronts, for what a request takes of the process that owns them.
+Then tells, by price of a core hour, what rates need. Writes
+benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About eight minutes on a
+quiet machine; Linux.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.capacity.load import (
@@ -36,11 +40,14 @@ from benchmarks.replicas.steps import StepTimes, measure_steps
 from benchmarks.served import ROOT
 from benchmarks.soak.server import ONE_BUNDLED, serving
 from benchmarks.soak.texts import sentences
+from model.native import kernels
 
 NUM_TEXTS = 1000
 NUM_CLIENTS = 64
 FULL_CLIENTS = 32
 """Sentences that keep an engine full: 128 rows at a beam of 4."""
+NUM_BYTES = 1200
+"""Of a request of a sentence and its answer, with their heads and those of TCP."""
 _Row = dict[str, object]
 
 
@@ -59,15 +66,34 @@ def parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def classes() -> list[tuple[str, str, int]]:
+    """What is measured: size, instruction set, threads. AVX2 is the processors of ten years ago."""
+    own, *others = kernels.usable()
+    found = [(size, own, threads) for size in ("small", "base") for threads in (1, 2)]
+    return found + [(size, "avx2", 1) for size in ("small", "base") if "avx2" in others]
+
+
+def measure_class(
+    folder: Path, texts: Sequence[str], instruction_set: str, threads: int, seconds: float
+) -> StepTimes:
+    """Times in a process of its own, as kernels are chosen once in each."""
+    os.environ[kernels.VARIABLE] = instruction_set
+    return measure_steps(folder, texts, num_threads=threads, seconds_each=seconds)
+
+
 def measure_all_steps(base: Path, texts: Sequence[str], seconds: float) -> dict[str, StepTimes]:
-    """Times by size and threads; sentences are as long as the bundled network makes them."""
+    """Times by class; sentences are as long as the bundled network makes them."""
     found: dict[str, StepTimes] = {}
-    for name, folder in (("small", ONE_BUNDLED), ("base", base)):
-        for threads in (1, 2):
-            times = measure_steps(folder, texts, num_threads=threads, seconds_each=seconds)
-            lengths = found.get("small, 1", times).sentences
-            found[f"{name}, {threads}"] = replace(times, sentences=lengths)
-            print(name, threads, times.step_seconds, times.encode_seconds, flush=True)
+    for size, instruction_set, threads in classes():
+        folder = ONE_BUNDLED if size == "small" else base
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+            times = process.submit(
+                measure_class, folder, texts, instruction_set, threads, seconds
+            ).result()
+        lengths = next(iter(found.values()), times).sentences
+        name = f"{size}, {instruction_set}, {threads}"
+        found[name] = replace(times, sentences=lengths)
+        print(name, times.step_seconds, times.encode_seconds, flush=True)
     return found
 
 
@@ -131,70 +157,108 @@ def engine_seconds(times: StepTimes, segment_seconds: float) -> float:
     return times.num_threads / simulate(plan, times).requests_per_second
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What was measured.
+
+    Attributes:
+        times: Of steps, by class; those of the server that was loaded first.
+        full: Of a server with one front, as much as it can do.
+        levels: Of the same server: arrivals, and what came of them.
+        memory: Of its processes, MiB by kind.
+        two: Of a server with two fronts, as much as it can do.
+        shared_mib: Weights that engines share, by size.
+    """
+
+    times: dict[str, StepTimes]
+    full: Level
+    levels: list[tuple[list[float], Level]]
+    memory: dict[str, float]
+    two: Level
+    shared_mib: dict[str, float]
+
+    @property
+    def num_errors(self) -> int:
+        """Requests that failed."""
+        levels = [self.full, self.two, *(level for _, level in self.levels)]
+        return sum(level.num_errors for level in levels)
+
+
+def measure(arguments: argparse.Namespace, folder: Path) -> Measured:
+    """Steps, then servers."""
+    texts = sentences(NUM_TEXTS)
+    write_random_checkpoint(folder / "base", vocab_size=VOCABULARY_SIZE, seed=1)
+    times = measure_all_steps(folder / "base", texts, arguments.step_seconds)
+    serve = partial(
+        serving,
+        checkpoint=ONE_BUNDLED,
+        log_level="warning",
+        device="cpu",
+        num_threads=1,
+        cache=folder / "cache",
+    )
+    with serve(folder / "one.jsonl") as served:
+        full, levels, memory = asyncio.run(
+            load_one_front(served.port, served.process.pid, texts, arguments)
+        )
+    with serve(folder / "two.jsonl", fronts=2) as served:
+        two = asyncio.run(
+            load_two_fronts(served.port, served.process.pid, texts, arguments.closed_seconds)
+        )
+    print(two, flush=True)
+    return Measured(
+        times=times,
+        full=full,
+        levels=levels,
+        memory=memory,
+        two=two,
+        # Of the other network no server runs: its weights are as large as its file.
+        shared_mib={"small": folder_mib(folder / "cache"), "base": folder_mib(folder / "base")},
+    )
+
+
+def capacity_of(name: str, found: Measured, plan: Plan, arguments: argparse.Namespace) -> _Row:
+    """What a class costs, and what rates of it need."""
+    costs = Costs(
+        engine_seconds=engine_seconds(found.times[name], plan.segment_seconds),
+        front_seconds=found.full.front_ms / 1000,
+        owner_seconds=found.two.owner_ms / 1000,
+        num_bytes=NUM_BYTES,
+        engine_mib=found.memory["engine"],
+        front_mib=found.memory["front"],
+        shared_mib=found.shared_mib[name.partition(",")[0]],
+    )
+    needed = [
+        needs(
+            costs,
+            rate,
+            share=arguments.share,
+            price=arguments.price,
+            network_mbit=arguments.network_mbit,
+        )
+        for rate in arguments.rates
+    ]
+    return {
+        "class": name,
+        "costs": asdict(costs),
+        "requests_per_second_a_core": round(1 / costs.engine_seconds, 1),
+        "needs": list(map(asdict, needed)),
+    }
+
+
 def main() -> int:
     """Measure, simulate, compare, tell."""
     arguments = parse_arguments()
     started = datetime.now(UTC)
-    texts = sentences(NUM_TEXTS)
     with tempfile.TemporaryDirectory(prefix="capacity-") as name:
-        folder = Path(name)
-        write_random_checkpoint(folder / "base", vocab_size=VOCABULARY_SIZE, seed=1)
-        times = measure_all_steps(folder / "base", texts, arguments.step_seconds)
-        serve = partial(
-            serving,
-            checkpoint=ONE_BUNDLED,
-            log_level="warning",
-            device="cpu",
-            num_threads=1,
-            cache=folder / "cache",
-        )
-        with serve(folder / "one.jsonl") as served:
-            full, levels, memory = asyncio.run(
-                load_one_front(served.port, served.process.pid, texts, arguments)
-            )
-        with serve(folder / "two.jsonl", fronts=2) as served:
-            two = asyncio.run(
-                load_two_fronts(served.port, served.process.pid, texts, arguments.closed_seconds)
-            )
-        # Of the other network no server runs: its weights are as large as its file.
-        shared = {"small": folder_mib(folder / "cache"), "base": folder_mib(folder / "base")}
-    print(two, flush=True)
-    plan = calibrated(times["small, 1"], full)
-    checks = [compared(full, simulate(plan, times["small, 1"]))]
+        found = measure(arguments, Path(name))
+    served_times = next(iter(found.times.values()))
+    plan = calibrated(served_times, found.full)
+    checks = [compared(found.full, simulate(plan, served_times))]
     checks += [
-        compared(level, simulate(plan, times["small, 1"], arrivals=arrivals))
-        for arrivals, level in levels
+        compared(level, simulate(plan, served_times, arrivals=arrivals))
+        for arrivals, level in found.levels
     ]
-    rows = []
-    for name, one in times.items():
-        costs = Costs(
-            engine_seconds=engine_seconds(one, plan.segment_seconds),
-            front_seconds=full.front_ms / 1000,
-            owner_seconds=two.owner_ms / 1000,
-            num_bytes=1200,
-            engine_mib=memory["engine"],
-            front_mib=memory["front"],
-            shared_mib=shared[name.partition(",")[0]],
-        )
-        rows.append(
-            {
-                "class": name,
-                "costs": asdict(costs),
-                "requests_per_second_a_core": round(1 / costs.engine_seconds, 1),
-                "needs": [
-                    asdict(
-                        needs(
-                            costs,
-                            rate,
-                            share=arguments.share,
-                            price=arguments.price,
-                            network_mbit=arguments.network_mbit,
-                        )
-                    )
-                    for rate in arguments.rates
-                ],
-            }
-        )
     report = {
         "benchmark": "capacity",
         "command": describe_command("benchmarks.capacity", sys.argv[1:]),
@@ -202,22 +266,21 @@ def main() -> int:
         "machine": describe_machine(),
         "price_of_a_core_hour": arguments.price,
         "share_of_a_core": arguments.share,
-        "steps": {name: one.described() | {"sentences": []} for name, one in times.items()},
-        "mean_steps_of_a_sentence": _mean_steps(times["small, 1"]),
+        "steps": {name: one.described() | {"sentences": []} for name, one in found.times.items()},
+        "mean_steps_of_a_sentence": _mean_steps(served_times),
         "plan": asdict(plan),
-        "two_fronts": asdict(two),
+        "two_fronts": asdict(found.two),
         "checks": checks,
-        "capacity": rows,
+        "capacity": [capacity_of(name, found, plan, arguments) for name in found.times],
     }
     path = arguments.results / f"capacity-{started:%Y%m%d-%H%M%S}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(checks, indent=1))
     print(path)
-    num_errors = two.num_errors + full.num_errors + sum(one.num_errors for _, one in levels)
-    if num_errors:
-        print(f"missed: {num_errors} requests failed", file=sys.stderr)
-    return 1 if num_errors else 0
+    if found.num_errors:
+        print(f"missed: {found.num_errors} requests failed", file=sys.stderr)
+    return 1 if found.num_errors else 0
 
 
 def _mean_steps(times: StepTimes) -> float:

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from support.running_server import POLL_SECONDS, RunningServer, running_server
+from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
 
 TEXTS = [f"The cat number {number} sees the river." for number in range(12)]
 KEY = "a-key-of-more-than-22-characters"
@@ -216,6 +217,32 @@ def test_a_reload_under_load_reaches_all_fronts_and_costs_no_request(
                 is_over.set()
         assert set(statuses) == {200}
         _wait(lambda: engine not in server.engine_ids())
+
+
+@pytest.mark.replicas
+def test_a_front_that_finds_other_files_than_the_owner_passes_on_until_the_next_reload(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,), seed=5)
+    public = KEYS | {"DRAGOMAN_KEY_REQUIRED": "false"}
+    with _two_fronts(checkpoint, tmp_path / "log.jsonl", **public) as server:
+        with server.client() as client:
+            old = _translate(client, TEXTS[7]).json()
+        write_tiny_checkpoint(checkpoint, pairs=(EN_ZH,), seed=6)
+        victim, other = _fronts(server)
+        os.kill(victim, signal.SIGKILL)
+        _wait(lambda: "front_cannot_follow" in server.log.read_text())
+        [behind] = set(_fronts(server)) - {other}
+        with _stopped(*(one for one in _fronts(server) if one != behind)):
+            with server.client() as client:
+                assert _translate(client, TEXTS[7]).json() == old, "the owner has what it read"
+            assert server.metrics()["dragoman_fronts"] == 1
+        with server.client() as client:
+            assert client.post("/admin/reload", headers=BEARER).status_code == 200
+        _wait_fronts(server)
+        with _clients_of_each(server, 1) as clients:
+            new = [_translate(client, TEXTS[7]).json() for client in clients]
+        assert new[0] == new[1] != old
 
 
 def _ask_deepl(client: httpx.Client, text: str, **values: str) -> httpx.Response:
