@@ -157,14 +157,23 @@ def test_places_for_requests_are_one_room_over_all_fronts(
         assert server.metrics()["dragoman_requests_in_work"] == 0
 
 
+def _check_replaced(server: RunningServer, victim: int, other: int, reason: str) -> None:
+    """There are two fronts again, the other one among them, and both translate."""
+    _wait_fronts(server)
+    assert other in _fronts(server)
+    assert victim not in _fronts(server)
+    assert server.metrics()[f"dragoman_front_restarts_total{{reason={reason}}}"] == 1
+    with _clients_of_each(server, 1) as clients:
+        assert {_translate(client, TEXTS[8]).status_code for client in clients} == {200}
+    assert server.metrics()["dragoman_pending_segments"] == 0
+
+
 @pytest.mark.replicas
-@pytest.mark.parametrize(("number", "reason"), [(signal.SIGKILL, "exit"), (signal.SIGSTOP, "hang")])
-def test_a_lost_front_costs_its_own_connections_and_is_replaced(
-    served_checkpoint: Path, tmp_path: Path, number: signal.Signals, reason: str
+def test_a_front_that_dies_costs_its_own_connections_and_is_replaced(
+    served_checkpoint: Path, tmp_path: Path
 ) -> None:
-    environment = {"DRAGOMAN_HANG_SECONDS": "3", "DRAGOMAN_RESERVED_SHARE": "0"}
     with (
-        _two_fronts(served_checkpoint, tmp_path / "log.jsonl", **environment) as server,
+        _two_fronts(served_checkpoint, tmp_path / "log.jsonl") as server,
         _clients_of_each(server, 2) as clients,
         ThreadPoolExecutor(4) as threads,
     ):
@@ -173,20 +182,35 @@ def test_a_lost_front_costs_its_own_connections_and_is_replaced(
         with _stopped(_engine(server)):
             mine, others = (threads.submit(_translate, clients[one], TEXTS[4]) for one in (0, 2))
             _wait(lambda: server.metrics()["dragoman_requests_in_work"] == 2)
-            os.kill(victim, number)
+            os.kill(victim, signal.SIGKILL)
             with pytest.raises(httpx.TransportError):
                 mine.result()
             _wait(lambda: server.metrics()["dragoman_requests_in_work"] == 1)
         assert others.result().status_code == 200
-        _wait_fronts(server)
-        assert other in _fronts(server)
-        assert victim not in _fronts(server)
         with server.client() as client:
             assert [_translate(client, text).status_code for text in TEXTS] == [200] * len(TEXTS)
-        metrics = server.metrics()
-        assert metrics[f"dragoman_front_restarts_total{{reason={reason}}}"] == 1
-        assert _num_answered(server) == before + 1 + len(TEXTS)
-        assert metrics["dragoman_pending_segments"] == 0
+        assert _num_answered(server) == before + 1 + len(TEXTS), (
+            "what the lost one had counted stays"
+        )
+        _check_replaced(server, victim, other, "exit")
+
+
+@pytest.mark.replicas
+def test_a_front_that_hangs_is_killed_and_replaced_while_the_other_answers(
+    served_checkpoint: Path, tmp_path: Path
+) -> None:
+    with (
+        _two_fronts(served_checkpoint, tmp_path / "log.jsonl", DRAGOMAN_HANG_SECONDS="3") as server,
+        _clients_of_each(server, 1) as clients,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        victim, other = _fronts(server)
+        os.kill(victim, signal.SIGSTOP)
+        mine = threads.submit(_translate, clients[0], TEXTS[4])
+        assert _translate(clients[1], TEXTS[5]).status_code == 200
+        with pytest.raises(httpx.TransportError):
+            mine.result()
+        _check_replaced(server, victim, other, "hang")
 
 
 @pytest.mark.replicas
