@@ -13,17 +13,15 @@ quiet machine; Linux.
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.capacity.classes import measure_all_steps
 from benchmarks.capacity.load import (
     Level,
     Processes,
@@ -36,11 +34,10 @@ from benchmarks.capacity.needs import Costs, needs
 from benchmarks.machine import describe_command, describe_machine
 from benchmarks.random_checkpoint import VOCABULARY_SIZE, write_random_checkpoint
 from benchmarks.replicas.simulation import Outcome, Plan, simulate
-from benchmarks.replicas.steps import StepTimes, measure_steps
+from benchmarks.replicas.steps import StepTimes
 from benchmarks.served import ROOT
 from benchmarks.soak.server import ONE_BUNDLED, serving
 from benchmarks.soak.texts import sentences
-from model.native import kernels
 
 NUM_TEXTS = 1000
 NUM_CLIENTS = 64
@@ -64,37 +61,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.6, 0.8])
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     return parser.parse_args()
-
-
-def classes() -> list[tuple[str, str, int]]:
-    """What is measured: size, instruction set, threads. AVX2 is the processors of ten years ago."""
-    own, *others = kernels.usable()
-    found = [(size, own, threads) for size in ("small", "base") for threads in (1, 2)]
-    return found + [(size, "avx2", 1) for size in ("small", "base") if "avx2" in others]
-
-
-def measure_class(
-    folder: Path, texts: Sequence[str], instruction_set: str, threads: int, seconds: float
-) -> StepTimes:
-    """Times in a process of its own, as kernels are chosen once in each."""
-    os.environ[kernels.VARIABLE] = instruction_set
-    return measure_steps(folder, texts, num_threads=threads, seconds_each=seconds)
-
-
-def measure_all_steps(base: Path, texts: Sequence[str], seconds: float) -> dict[str, StepTimes]:
-    """Times by class; sentences are as long as the bundled network makes them."""
-    found: dict[str, StepTimes] = {}
-    for size, instruction_set, threads in classes():
-        folder = ONE_BUNDLED if size == "small" else base
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-            times = process.submit(
-                measure_class, folder, texts, instruction_set, threads, seconds
-            ).result()
-        lengths = next(iter(found.values()), times).sentences
-        name = f"{size}, {instruction_set}, {threads}"
-        found[name] = replace(times, sentences=lengths)
-        print(name, times.step_seconds, times.encode_seconds, flush=True)
-    return found
 
 
 async def load_one_front(
