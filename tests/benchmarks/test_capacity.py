@@ -1,12 +1,14 @@
 """What rates need, and the simulation of several fronts, against what can be told without them."""
 
+import argparse
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.capacity.load import arrival_times
+from benchmarks.capacity.__main__ import Measured, calibrated, capacity_of, compared
+from benchmarks.capacity.load import Level, arrival_times
 from benchmarks.capacity.needs import Costs, needs
 from benchmarks.replicas.simulation import Plan, simulate
 from benchmarks.replicas.steps import Sentence, StepTimes
@@ -101,3 +103,42 @@ def test_several_fronts_carry_what_they_can_until_their_owner_is_full():
     assert rates[2] == pytest.approx(200, rel=0.02)
     assert rates[4] == pytest.approx(400, rel=0.02)
     assert rates[8] == pytest.approx(500, rel=0.02), "of the owner"
+
+
+def _level(**others: float) -> Level:
+    found = {
+        "num_requests": 100,
+        "num_errors": 0,
+        "requests_per_second": 45.0,
+        "p50_ms": 25.0,
+        "p99_ms": 60.0,
+        "engine_ms": 22.0,
+        "front_ms": 0.8,
+        "owner_ms": 0.0,
+        "client_ms": 0.2,
+    }
+    return Level(**(found | others))  # type: ignore[arg-type]
+
+
+def test_what_an_engine_does_beside_steps_is_what_is_left_of_its_time():
+    plan = calibrated(TIMES, _level())
+    assert plan.front_seconds == pytest.approx(0.001)
+    assert plan.segment_seconds == pytest.approx(0.002, rel=0.05)
+    row = compared(_level(), simulate(plan, TIMES))
+    assert row["requests_per_second_factor"] == pytest.approx(1, abs=0.02), "22 ms of one core"
+
+
+def test_a_class_is_told_with_what_each_rate_needs():
+    found = Measured(
+        times={"small, avx2, 1": TIMES},
+        full=_level(),
+        levels=[([0.1, 0.2], _level(num_errors=2))],
+        memory={"engine": 50.0, "front": 60.0},
+        two=_level(owner_ms=0.2, num_errors=1),
+        shared_mib={"small": 7.0},
+    )
+    arguments = argparse.Namespace(share=0.7, price=0.04, network_mbit=1000.0, rates=[1, 1000])
+    row = capacity_of("small, avx2, 1", found, Plan(num_replicas=1), arguments)
+    assert row["requests_per_second_a_core"] == pytest.approx(50, rel=0.05)
+    assert [one["num_engine_cores"] for one in row["needs"]] == [1, 29]
+    assert found.num_errors == 3
