@@ -6,7 +6,7 @@ engine of one thread: clients that wait, then requests that come at times that c
 several shares of what it can do. Simulates exactly these arrivals with the measured times and
 compares. Runs a server with two fronts, for what a request takes of the process that owns them.
 Then tells, by price of a core hour, what rates need. Writes
-benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About eight minutes on a
+benchmarks/results/capacity-<time>.json. Leaves with 1 if a request failed. About six minutes on a
 quiet machine; Linux.
 """
 
@@ -56,8 +56,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--share", type=float, default=0.7, help="of a core's time (%(default)s)")
     parser.add_argument("--network-mbit", type=float, default=1000.0, help="of a server")
     parser.add_argument("--step-seconds", type=float, default=0.5, help="a number of sentences")
-    parser.add_argument("--closed-seconds", type=float, default=25.0)
-    parser.add_argument("--open-seconds", type=float, default=80.0, help="a share of the capacity")
+    parser.add_argument("--closed-seconds", type=float, default=15.0)
+    parser.add_argument("--open-seconds", type=float, default=60.0, help="a share of the capacity")
     parser.add_argument("--shares", type=float, nargs="+", default=[0.3, 0.6, 0.8])
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     return parser.parse_args()
