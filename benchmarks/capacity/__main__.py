@@ -188,6 +188,7 @@ def capacity_of(name: str, found: Measured, plan: Plan, arguments: argparse.Name
     costs = Costs(
         engine_seconds=engine_seconds(found.times[name], plan.segment_seconds),
         front_seconds=found.full.front_ms / 1000,
+        shared_front_seconds=found.two.front_ms / 1000,
         owner_seconds=found.two.owner_ms / 1000,
         num_bytes=NUM_BYTES,
         engine_mib=found.memory["engine"],

@@ -16,7 +16,8 @@ class Costs:
 
     Attributes:
         engine_seconds: Of a core of an engine that is full.
-        front_seconds: Of a front.
+        front_seconds: Of a front that is alone.
+        shared_front_seconds: Of one of several.
         owner_seconds: Of the owner, where there are several fronts.
         num_bytes: On the wire, both ways.
         engine_mib: Of an engine's own memory.
@@ -26,6 +27,7 @@ class Costs:
 
     engine_seconds: float
     front_seconds: float
+    shared_front_seconds: float
     owner_seconds: float
     num_bytes: float
     engine_mib: float
@@ -73,12 +75,13 @@ def needs(costs: Costs, rate: float, *, share: float, price: float, network_mbit
     bits = costs.num_bytes * BITS / _MEGA
     has_one_front = rate * costs.front_seconds <= share
     owner_seconds = 0.0 if has_one_front else costs.owner_seconds
+    front_seconds = costs.front_seconds if has_one_front else costs.shared_front_seconds
     num_servers = max(
         1,
         math.ceil(rate * owner_seconds / share),
         math.ceil(rate * bits / (share * network_mbit)),
     )
-    num_fronts = 1 if has_one_front else math.ceil(rate * costs.front_seconds / share)
+    num_fronts = 1 if has_one_front else math.ceil(rate * front_seconds / share)
     num_fronts = max(num_fronts, num_servers)
     num_engines = max(num_servers, math.ceil(rate * costs.engine_seconds / share))
     num_owners = 0 if has_one_front else num_servers
@@ -88,7 +91,7 @@ def needs(costs: Costs, rate: float, *, share: float, price: float, network_mbit
         + num_servers * costs.shared_mib
     )
     busy = {
-        "front": rate * costs.front_seconds / num_fronts,
+        "front": rate * front_seconds / num_fronts,
         "owner": rate * owner_seconds / num_servers,
         "engine": rate * costs.engine_seconds / num_engines,
         "network": rate * bits / (num_servers * network_mbit),

@@ -22,6 +22,7 @@ TIMES = StepTimes(  # rows cost what they cost alone; a sentence takes 20 ms of 
 COSTS = Costs(
     engine_seconds=0.002,
     front_seconds=0.001,
+    shared_front_seconds=0.00125,
     owner_seconds=0.0002,
     num_bytes=1000,
     engine_mib=50,
@@ -45,14 +46,14 @@ def test_one_request_a_second_needs_one_of_each():
 def test_where_one_front_is_full_there_are_several_and_their_owner():
     assert _needs(500).num_fronts == 1
     found = _needs(1000)
-    assert (found.num_fronts, found.num_servers, found.num_engine_cores) == (2, 1, 4)
-    assert found.num_cores == 2 + 1 + 4
+    assert (found.num_fronts, found.num_servers, found.num_engine_cores) == (3, 1, 4)
+    assert found.num_cores == 3 + 1 + 4
 
 
 def test_where_an_owner_is_full_there_are_several_servers():
     found = _needs(10_000)
     assert found.num_servers == 4
-    assert found.num_cores == 20 + 40 + 4
+    assert found.num_cores == 25 + 40 + 4
 
 
 def test_where_the_network_is_full_there_are_several_servers_too():
@@ -66,6 +67,7 @@ def test_no_process_is_busier_than_it_may_be(rate: float, share: float):
     assert rate * COSTS.engine_seconds <= share * found.num_engine_cores * (1 + 1e-9)
     assert rate * COSTS.front_seconds <= share * found.num_fronts * (1 + 1e-9)
     if found.num_fronts > 1:
+        assert rate * COSTS.shared_front_seconds <= share * found.num_fronts * (1 + 1e-9)
         assert rate * COSTS.owner_seconds <= share * found.num_servers * (1 + 1e-9)
 
 
