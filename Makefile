@@ -11,7 +11,7 @@ given = $(if $(filter command,$(origin $(1))),$(2) $($(1)))
 INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-contract test-asan test-tsan test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
+.PHONY: help install serve test check lint types imports test-gpu test-documents test-monitoring test-parity test-browser test-registry test-ray test-s3 test-contract test-asan test-tsan test-same-bits test-replicas bench-served bench-peers bench-report bench-gpu fuzz soak audit sbom image-sbom base-image wheel image test-image manifests clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -72,18 +72,20 @@ test-browser: install build/axe/node_modules/axe-core/axe.min.js ## Use the web 
 build/axe/node_modules/axe-core/axe.min.js:
 	npm install --silent --no-save --prefix build/axe axe-core@4.11.0
 
-test-replicas: install ## Lose, hang and reload replicas under load, and compare them with one
-	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_replicas.py
+test-replicas: install ## Lose, hang and reload replicas and fronts under load, and compare them with one
+	$(BIN)/pytest -m "replicas or not replicas" tests/service/engine/client/pool tests/service/models/deployments/test_replicas.py tests/service/test_placement.py tests/model/system/test_shares.py tests/benchmarks/test_replicas.py tests/e2e/test_replicas.py tests/e2e/test_fronts.py tests/service/fronts
 
 test-registry: install ## Pull models of every registry from local mirrors with faults
 	$(BIN)/pytest tests/model/exchange/registry tests/service/cli/models/test_pull.py
 
-# Ray is in no pin of constraints.txt: it is an extra of a hundred megabytes that only clusters need.
-RAY_VERSION ?= 2.60.0
-
 test-ray: install ## Run bulk jobs on a real Ray cluster of this machine, and kill its workers and drivers
-	$(BIN)/pip install --quiet --constraint constraints.txt 'ray==$(RAY_VERSION)'
+	$(BIN)/pip install --quiet --constraint constraints.txt 'ray'
 	$(BIN)/pytest -m ray tests/service/cli/translate/test_bulk_on_ray.py
+
+# Pinned here and not in constraints.txt: tools of one test, whose own dependencies are many.
+test-s3: install ## Run bulk jobs from and to a real server of the S3 protocol on this machine; fetches some 60 MB
+	$(BIN)/pip install --quiet --constraint constraints.txt pyarrow 's3fs==2026.9.0' 'moto[s3,server]==5.2.5' 'boto3==1.43.117' 'botocore==1.43.117'
+	$(BIN)/pytest tests/service/cli/translate/test_bulk_on_s3.py
 
 test-contract: install ## Run published clients of both APIs, unmodified, against a live server; fetches some
 	PYTHON=$(PYTHON) .ci/clients

@@ -6,9 +6,9 @@ starts with the application's lifespan and leaves with it.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -20,7 +20,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from service.access.access import Access, AccessPolicy, key_wanted_first
+from service.access.access import Access, AccessPolicy, Counts, Limiter, key_wanted_first
+from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeySources, KeyStore
 from service.access.rates import RateLimiter
 from service.api.admission import Admission
@@ -63,11 +64,30 @@ DeepL's contract `{"message"}`.
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """What is counted and kept for all front processes of a server in one of them.
+
+    Attributes:
+        limiter: Counts what callers spend within a minute.
+        counts: What they have translated since the start.
+        glossaries: Those that they keep.
+        close: Closes the limiter's connections.
+    """
+
+    limiter: Limiter
+    counts: Counts
+    glossaries: Glossaries
+    close: Callable[[], Awaitable[None]]
+
+
 def create_app(
     settings: Settings | None = None,
     *,
     front: Front | None = None,
     spans: "Spans | None" = None,
+    shared: Shared | None = None,
+    has_fronts: bool = False,
     clock: Callable[[], float] = time.monotonic,
     new_request_id: Callable[[], str] = lambda: uuid4().hex,
 ) -> FastAPI:
@@ -79,6 +99,9 @@ def create_app(
             the settings ask for them.
         spans: What traces requests, if anything does; closed with the application. Those of
             segments are made where the front was given them.
+        shared: What another process counts and keeps for this one too; None: all of it is here.
+        has_fronts: Whether other processes answer requests for translation: then one that comes
+            here is answered, and its connection closed, so that the next one finds them.
         clock: Seconds, monotonic.
         new_request_id: Makes an id for a request that brings none.
 
@@ -89,16 +112,17 @@ def create_app(
     if front is None:
         front, spans = _new_front(settings or load_settings(), clock)
     settings = front.settings
-    limiter = RateLimiter(clock, _secret(settings.redis_url))
+    if shared is None:
+        shared = _own_parts(settings, clock)
     keys = _key_store(front)
-    access = Access(_access_policy(settings), limiter, keys)
+    access = Access(_access_policy(settings), shared.limiter, keys, shared.counts)
     documents = document_queue(front, access, _routes_of)
-    glossaries = glossaries_of(settings)
-    app = _bare_app(
-        _lifespan(front, limiter, keys, spans, documents=documents, glossaries=glossaries)
-    )
+    glossaries = shared.glossaries
+    app = _bare_app(_lifespan(front, shared, keys, spans, documents=documents))
     paths, endpoints = _add_routes(app, front, access, documents, glossaries)
     app.state.keys = keys  # `service.server` reloads them
+    app.state.shared = shared  # and has other processes share it
+    app.state.endpoints = frozenset(endpoints)
     for error_type in ANSWERED:
         app.add_exception_handler(error_type, _answer_error)
     app.add_middleware(DirectRoutes, endpoints=endpoints, on_error=_answer_error)
@@ -111,10 +135,21 @@ def create_app(
         clock=clock,
         new_request_id=new_request_id,
         is_leaving=lambda: front.arrivals.is_over,
+        is_last=lambda method, path: has_fronts and (method, path) in endpoints,
     )
     if spans is not None:
         spans.wrap(app, routes=paths)
     return app
+
+
+def _own_parts(settings: Settings, clock: Callable[[], float]) -> Shared:
+    limiter = RateLimiter(clock, _secret(settings.redis_url))
+    return Shared(
+        limiter=limiter,
+        counts=CharacterCounts(),
+        glossaries=glossaries_of(settings),
+        close=limiter.close,
+    )
 
 
 def _new_front(settings: Settings, clock: Callable[[], float]) -> "tuple[Front, Spans | None]":
@@ -173,19 +208,18 @@ def _key_store(front: Front) -> KeyStore:
 
 def _lifespan(
     front: Front,
-    limiter: RateLimiter,
+    shared: Shared,
     keys: KeyStore,
     spans: "Spans | None",
     *,
     documents: DocumentQueue | None,
-    glossaries: Glossaries,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         watch = asyncio.create_task(keys.watch(), name="keys watch")
         try:
             async with (
-                glossaries.running(),
+                shared.glossaries.running(),
                 front.running(),
                 documents.running() if documents else nullcontext(),
             ):
@@ -195,7 +229,7 @@ def _lifespan(
             await asyncio.wait([watch])
             if spans is not None:
                 await spans.close()
-            await limiter.close()
+            await shared.close()
 
     return lifespan
 

@@ -12,3 +12,6 @@ MAX_PER_MINUTE = 1_000_000_000
 
 MAX_REPLICAS = 256
 """Engines of one deployment, and so series of metrics that each of them has of its own."""
+
+MAX_FRONTS = 64
+"""Processes that answer requests on one port."""

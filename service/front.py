@@ -22,10 +22,11 @@ from service.http.arrivals import Arrivals
 from service.labels import PIVOT, SEVERAL, Served, served_by
 from service.models.checkpoints.catalogue import ModelEntry
 from service.models.checkpoints.watch import FolderWatch, keep_watching
+from service.models.deployments.deploying import Deploying
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Fault, Routes
-from service.models.deployments.requests_in_flight import RequestsInFlight, replaced
-from service.models.deployments.rollout import Rollout, expire
+from service.models.deployments.requests_in_flight import Claim, RequestsInFlight, replaced
+from service.models.deployments.rollout import Followers, Rollout, expire
 from service.models.requests.detection import LanguageDetection
 from service.models.requests.markup import PageWork
 from service.models.routes.routing import Route, RoutingTable
@@ -50,6 +51,10 @@ class Front:
         on_failed: Called once instead, when it cannot start; and when it is given up later, if
             `settings.exit_when_lost`.
         on_finished: Called with the segments of every request that were translated.
+        followers: Processes that serve what this one does; None where there are none.
+        follow: Makes, of the front, the deployments of another process that it translates with;
+            None starts engines.
+        claim: Where other processes have requests too, what counts all of them.
 
     Raises:
         ConfigError: There are more replicas than processors or devices.
@@ -75,6 +80,9 @@ class Front:
         on_ready: Callable[[Ready], None] | None = None,
         on_failed: Callable[[DragomanError], None] | None = None,
         on_finished: SegmentsFinished | None = None,
+        followers: Followers | None = None,
+        follow: Callable[["Front"], Deploying] | None = None,
+        claim: Claim | None = None,
     ) -> None:
         self.settings = settings
         self.metrics = metrics
@@ -89,21 +97,35 @@ class Front:
         self._phase = Phase.BOOTING
         self._grace: asyncio.Timeout | None = None
         self._watch: FolderWatch | None = None
-        self._rollout = Rollout(
+        self._rollout: Deploying = (
+            self._own_rollout(on_finished, followers) if follow is None else follow(self)
+        )
+        self.in_flight = RequestsInFlight(
+            self._rollout, settings, check_ready=self.check_ready, claim=claim
+        )
+        metrics.watch_requests(lambda: self.in_flight.num, limit=settings.max_requests)
+
+    def _own_rollout(
+        self, on_finished: SegmentsFinished | None, followers: Followers | None
+    ) -> Rollout:
+        settings = self.settings
+        return Rollout(
             settings,
-            metrics,
+            self.metrics,
             placements=place_replicas(
-                settings.replicas, device=settings.device, num_threads=settings.num_threads
+                settings.replicas,
+                device=settings.device,
+                num_threads=settings.num_threads,
+                num_fronts=settings.fronts,
             ),
             text_thread=self.text_thread,
-            clock=clock,
+            clock=self._clock,
             on_finished=on_finished,
             on_given_up=self._given_up,
             may_replace=lambda: self._phase is Phase.READY,
             on_found=self.detection.read_statistics,
+            followers=followers,
         )
-        self.in_flight = RequestsInFlight(self._rollout, settings, check_ready=self.check_ready)
-        metrics.watch_requests(lambda: self.in_flight.num, limit=settings.max_requests)
 
     def __repr__(self) -> str:
         return f"Front({self.phase.value}, {self.in_flight.num} requests in flight)"
@@ -152,6 +174,11 @@ class Front:
         """
         self._served  # noqa: B018  # or it raises
         return self._routes.entries
+
+    @property
+    def deployments(self) -> list[Deployment]:
+        """All deployments that serve, the latest last."""
+        return self._routes.deployments
 
     @property
     def replicas(self) -> tuple[int, int]:

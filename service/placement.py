@@ -83,6 +83,7 @@ def place_replicas(
     *,
     device: Literal["auto", "cpu", "cuda"],
     num_threads: int | None,
+    num_fronts: int = 1,
     machine: Machine | None = None,
 ) -> tuple[Placement, ...]:
     """Where every replica runs: each on a device of its own, or on its share of the processors.
@@ -92,6 +93,7 @@ def place_replicas(
             there is none.
         device: What networks run on.
         num_threads: Threads of each; None for as many as its share has cores.
+        num_fronts: Front processes, which have a core each where "auto" says how many replicas.
         machine: Where they run; None for this one.
 
     Raises:
@@ -103,7 +105,7 @@ def place_replicas(
     num_devices = 0 if device == "cpu" else machine.num_gpus()
     if num_devices or device == "cuda":
         return _on_devices(replicas, num_devices, num_threads, machine)
-    num_replicas = _auto(machine) if replicas == AUTO else replicas
+    num_replicas = _auto(machine, num_fronts) if replicas == AUTO else replicas
     if num_replicas > machine.num_usable:
         raise ConfigError(
             f"replicas is {num_replicas}; {machine.num_usable} processors may be used here, and"
@@ -145,7 +147,7 @@ def _on_devices(
     )
 
 
-def _auto(machine: Machine) -> int:
-    """As many as there are cores for beside the front's."""
+def _auto(machine: Machine, num_fronts: int) -> int:
+    """As many as there are cores for beside the fronts'."""
     num_cores = min(machine.num_usable, len(machine.cores))
-    return max(1, (num_cores - 1) // AUTO_CORES)
+    return max(1, (num_cores - num_fronts) // AUTO_CORES)

@@ -19,7 +19,7 @@ from model.config import StoppingRule
 from model.errors import ConfigError, InputError
 from model.system.cores import MAX_THREADS
 from model.text.languages.tags import canonical_tag
-from service.bounds import MAX_BEAM_SIZE, MAX_PER_MINUTE, MAX_REPLICAS
+from service.bounds import MAX_BEAM_SIZE, MAX_FRONTS, MAX_PER_MINUTE, MAX_REPLICAS
 from service.checkpoint_folder import default_checkpoints, listed_items
 from service.environment import ENVIRONMENT_PREFIX, is_service_link, unknown_variables
 from service.networks import Network, parse_network
@@ -126,6 +126,8 @@ class Settings(BaseSettings):
             all engines of this machine; 0 keeps none.
         replicas: Engines that translate side by side, each with all checkpoints that are loaded at
             the start; "auto" is one a GPU, or one a core beside the front's.
+        fronts: Processes that answer requests for translation on the one port, and share the
+            engines; what they have in common is counted by the process that starts them.
         fill_rows: Beam rows up to which one replica is filled before the next gets any; None is
             `service.placement.default_fill_rows`.
         num_threads: CPU threads of the engine; None leaves one core to the front.
@@ -218,8 +220,12 @@ class Settings(BaseSettings):
     shortlist: bool = False
     packed_bytes: Annotated[int, Field(ge=0, le=2**60), BeforeValidator(_parse_bytes)] = 8 * 2**30
     num_threads: Annotated[int, Field(ge=1, le=MAX_THREADS)] | None = None
-    replicas: Annotated[Literal["auto"] | int, BeforeValidator(_parse_replicas)] = 1
+    replicas: Annotated[
+        Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_REPLICAS)],
+        BeforeValidator(_parse_replicas),
+    ] = 1
     fill_rows: Annotated[int, Field(ge=0, le=65_536)] | None = None
+    fronts: Annotated[int, Field(ge=1, le=MAX_FRONTS)] = 1
 
     max_rows: Annotated[int, Field(ge=MAX_BEAM_SIZE, le=65_536)] = 128
     max_slots: Annotated[int, Field(ge=1, le=65_536)] = 64
@@ -285,6 +291,15 @@ class Settings(BaseSettings):
             value, limit = getattr(self, name), getattr(self, f"max_{name}")
             if value > limit:
                 raise ValueError(f"{name} is {value}; it must be at most max_{name} ({limit})")
+        return self
+
+    @model_validator(mode="after")
+    def _several_fronts_know_all_checkpoints(self) -> Self:
+        if self.fronts > 1 and self.memory_budget is not None:
+            raise ValueError(
+                f"fronts is {self.fronts} and memory_budget is set; with checkpoints that are"
+                " loaded on demand there can be one front"
+            )
         return self
 
     @property

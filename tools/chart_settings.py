@@ -63,12 +63,20 @@ def _property(name: str, described: Mapping[str, object]) -> dict[str, object]:
     """One setting, as an environment can say it."""
     alternatives = described.get("anyOf")
     if isinstance(alternatives, list):
-        described = next(each for each in alternatives if each["type"] != "null")
+        kinds = [each for each in alternatives if each["type"] != "null"]
+        if len(kinds) > 1:  # a word, or a number
+            return {"anyOf": [_kept(each) for each in kinds]}
+        [described] = kinds
     if described["type"] == "array":  # with commas between
         return {"type": "string"}
     if _takes_bytes(name):
         return {"type": ["integer", "string"], "minimum": 0, "pattern": _BYTES}
-    return {key: described[key] for key in _KEPT if key in described}
+    return _kept(described)
+
+
+def _kept(described: Mapping[str, object]) -> dict[str, object]:
+    found = {key: described[key] for key in _KEPT if key in described}
+    return found | ({"enum": [described["const"]]} if "const" in described else {})
 
 
 def _takes_bytes(name: str) -> bool:

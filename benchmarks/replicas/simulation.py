@@ -1,8 +1,10 @@
-"""Discrete-event simulation of a front and N replicas, fed with measured times.
+"""Discrete-event simulation of fronts and N replicas, fed with measured times.
 
-Owns the model: one front that does a request's two halves one at a time, and replicas that each
-admit what waits and step all their rows at once, as the engine does. Who gets a sentence is decided
-by the server's own function. It knows no clock: its time is what the events say.
+Owns the model: fronts that each do a request's two halves one at a time, an owner that all of them
+ask, and replicas that each admit what waits and step all their rows at once, as the engine does.
+Requests come from clients that wait for their answers, or at given times whoever waits. Who gets a
+sentence is decided by the server's own function. It knows no clock: its time is what the events
+say.
 """
 
 import heapq
@@ -28,15 +30,22 @@ class Plan:
         num_replicas: Engines.
         num_clients: Clients, each of which asks again when it has its answer.
         num_requests: Requests until the end.
-        front_seconds: What a request takes of the front, both halves together.
+        front_seconds: What a request takes of its front, both halves together.
+        num_fronts: Fronts, which requests take in turn.
+        owner_seconds: What it takes of the owner, both halves together; there is none beside one
+            front.
+        segment_seconds: What a sentence takes of its engine beside encoding and steps.
         fill_rows: As of the server.
         max_rows: Rows that run at once in a replica.
     """
 
     num_replicas: int
-    num_clients: int
+    num_clients: int = 0
     num_requests: int = 4000
     front_seconds: float = 0.0
+    num_fronts: int = 1
+    owner_seconds: float = 0.0
+    segment_seconds: float = 0.0
     fill_rows: int = 0
     max_rows: int = 128
 
@@ -50,7 +59,8 @@ class Outcome:
         p50_seconds: Median of the latencies.
         p99_seconds: What one of a hundred takes longer than.
         mean_rows: Of a step, over all replicas.
-        front_share: Of the time, what the front was at work.
+        front_share: Of the time, what a front was at work.
+        owner_share: Of the time, what the owner was.
         replica_shares: Of the time, what each replica was at work.
     """
 
@@ -60,6 +70,7 @@ class Outcome:
     mean_rows: float
     front_share: float
     replica_shares: tuple[float, ...]
+    owner_share: float = 0.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +95,14 @@ class _Replica:
     num_row_steps: int = 0
 
 
+@dataclass(slots=True, kw_only=True)
+class _Desk:
+    """A process that does one thing after the other."""
+
+    free_at: float = 0.0
+    busy_seconds: float = 0.0
+
+
 class Simulation:
     """One run.
 
@@ -91,24 +110,30 @@ class Simulation:
         plan: What is simulated.
         times: What everything takes.
         random: Chooses the sentences.
+        arrivals: When requests come, ascending; none: clients of the plan ask one after the other.
     """
 
-    def __init__(self, plan: Plan, times: StepTimes, random: Random) -> None:
+    def __init__(
+        self, plan: Plan, times: StepTimes, random: Random, arrivals: Sequence[float] = ()
+    ) -> None:
         self._plan = plan
+        self._arrivals = arrivals
         self._times = times
         self._random = random
         self._now = 0.0
         self._numbers = count()
         self._events: list[_Event] = []
         self._replicas = [_Replica() for _ in range(plan.num_replicas)]
-        self._front_free_at = 0.0
-        self._front_seconds = 0.0
+        self._fronts = [_Desk() for _ in range(plan.num_fronts)]
+        self._owner = _Desk()
         self._num_asked = 0
         self._answers: list[tuple[float, float]] = []  # when, and how long it took
 
     def run(self) -> Outcome:
         """Simulate until all requests are answered."""
-        for _ in range(self._plan.num_clients):
+        for seconds in self._arrivals:
+            self._at(seconds, self._ask)
+        for _ in range(0 if self._arrivals else self._plan.num_clients):
             self._ask()
         while self._events:
             self._now, _, happen = heapq.heappop(self._events)
@@ -118,24 +143,32 @@ class Simulation:
     def _at(self, seconds: float, happen: Callable[[], None]) -> None:
         heapq.heappush(self._events, (seconds, next(self._numbers), happen))
 
-    def _by_front(self, happen: Callable[[], None]) -> None:
-        """Half of a request's work in the front, behind what it has to do already."""
-        seconds = self._plan.front_seconds / 2
-        self._front_free_at = max(self._front_free_at, self._now) + seconds
-        self._front_seconds += seconds
-        self._at(self._front_free_at, happen)
+    def _half(self, desk: _Desk, seconds: float, happen: Callable[[], None]) -> None:
+        """Half of a request's work in a process, behind what it has to do already."""
+        desk.free_at = max(desk.free_at, self._now) + seconds / 2
+        desk.busy_seconds += seconds / 2
+        self._at(desk.free_at, happen)
 
     def _ask(self) -> None:
-        if self._num_asked == self._plan.num_requests:
+        if not self._arrivals and self._num_asked == self._plan.num_requests:
             return
+        front = self._fronts[self._num_asked % self._plan.num_fronts]
         self._num_asked += 1
         sentence, began = self._random.choice(self._times.sentences), self._now
+        of_front, of_owner = self._plan.front_seconds, self._plan.owner_seconds
 
         def answered() -> None:
             self._answers.append((self._now, self._now - began))
-            self._ask()
+            if not self._arrivals:
+                self._ask()
 
-        self._by_front(lambda: self._submit(sentence, lambda: self._by_front(answered)))
+        def back() -> None:
+            self._half(self._owner, of_owner, lambda: self._half(front, of_front, answered))
+
+        def submit() -> None:
+            self._submit(sentence, back)
+
+        self._half(front, of_front, lambda: self._half(self._owner, of_owner, submit))
 
     def _submit(self, sentence: Sentence, on_done: Callable[[], None]) -> None:
         loads = [replica.load for replica in self._replicas]
@@ -154,7 +187,7 @@ class Simulation:
         seconds = 0.0
         while replica.waiting and (len(replica.running) + 1) * BEAM_SIZE <= self._plan.max_rows:
             replica.running.append(replica.waiting.popleft())
-            seconds += self._times.encode_seconds
+            seconds += self._times.encode_seconds + self._plan.segment_seconds
         num_rows = len(replica.running) * BEAM_SIZE
         replica.is_busy = num_rows > 0
         if not replica.is_busy:
@@ -189,14 +222,18 @@ class Simulation:
             p50_seconds=statistics.median(latencies),
             p99_seconds=latencies[int(0.99 * (len(latencies) - 1))],
             mean_rows=sum(replica.num_row_steps for replica in self._replicas) / max(steps, 1),
-            front_share=self._front_seconds / self._now,
+            front_share=sum(one.busy_seconds for one in self._fronts)
+            / (self._plan.num_fronts * self._now),
+            owner_share=self._owner.busy_seconds / self._now,
             replica_shares=tuple(replica.busy_seconds / self._now for replica in self._replicas),
         )
 
 
-def simulate(plan: Plan, times: StepTimes, *, seed: int = 1) -> Outcome:
-    """What comes of a plan."""
-    return Simulation(plan, times, Random(seed)).run()
+def simulate(
+    plan: Plan, times: StepTimes, *, seed: int = 1, arrivals: Sequence[float] = ()
+) -> Outcome:
+    """What comes of a plan, with clients that wait or with requests that come at given times."""
+    return Simulation(plan, times, Random(seed), arrivals).run()
 
 
 def knee(outcomes: Sequence[tuple[int, Outcome]], *, share: float = 0.95) -> int | None:

@@ -7,6 +7,8 @@ addresses are `service.access.addresses`.
 """
 
 from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Protocol
 
 from fastapi import Depends
 from fastapi.security import HTTPBearer
@@ -17,7 +19,6 @@ from service.access.addresses import client_of
 from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeyStore
 from service.access.keys import ApiKey
-from service.access.rates import RateLimiter
 from service.errors import Problem, RequestError, too_long
 from service.networks import Network
 from service.telemetry.request_context import context_of
@@ -68,6 +69,31 @@ class Caller:
     characters_per_minute: int | None
     has_key: bool = False
 
+    @property
+    def number(self) -> int:
+        """A number for it that says nothing of it, the same in every process."""
+        return int.from_bytes(blake2b(self.identity.encode(), digest_size=7).digest(), "big")
+
+
+class Limiter(Protocol):
+    """Counter of what each caller spends within a minute."""
+
+    async def spend(self, kind: str, identity: str, *, limit: int, cost: int = 1) -> float | None:
+        """As of `service.access.rates.RateLimiter`."""
+
+    async def give_back(self, kind: str, identity: str, *, limit: int) -> None:
+        """Likewise."""
+
+
+class Counts(Protocol):
+    """Sums of characters by caller."""
+
+    def add(self, identity: str, num_characters: int) -> None:
+        """Count characters for a caller."""
+
+    def of(self, identity: str) -> int:
+        """The characters of a caller."""
+
 
 class Access:
     """Checks of callers by their keys or addresses.
@@ -77,12 +103,19 @@ class Access:
         limiter: Counts.
         keys: All keys, as they are when a request comes. A store that never had one leaves
             translation open and the administration shut.
+        counts: What callers have translated; None keeps that here.
 
     Raises:
         ConfigError: A key is required and there is none.
     """
 
-    def __init__(self, policy: AccessPolicy, limiter: RateLimiter, keys: KeyStore) -> None:
+    def __init__(
+        self,
+        policy: AccessPolicy,
+        limiter: Limiter,
+        keys: KeyStore,
+        counts: Counts | None = None,
+    ) -> None:
         for name in ("key_required", "metrics_key_required"):
             if getattr(policy, name) and not keys.is_guarded:
                 raise ConfigError(
@@ -92,7 +125,7 @@ class Access:
         self._policy = policy
         self._keys = keys
         self._limiter = limiter
-        self._counts = CharacterCounts()
+        self._counts = CharacterCounts() if counts is None else counts
 
     def __repr__(self) -> str:
         return f"Access({self._keys!r})"

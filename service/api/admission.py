@@ -203,13 +203,13 @@ class Admission:
         job = dataclasses.replace(
             job,
             priority=priority,
-            client=hash(caller.identity),
+            client=caller.number,
             cache_scope=caller.identity if caller.has_key else "",
         )
         if self.front.in_flight.needs_loading(*routes):
             await cancelled_on_disconnect(request, self.front.in_flight.load(*routes))
         of_texts = routes if pages is None else pages.of_texts(routes)
-        with self.front.in_flight.translator(of_texts, priority) as translator:
+        async with self.front.in_flight.accepted(of_texts, priority) as translator:
             await self.access.spend_characters(caller, context.num_characters)
             self.front.metrics.characters_accepted(context.num_characters, context.served)
             told = on_segment if pages is None else None  # a page is told of whole

@@ -302,7 +302,7 @@ EngineMessage = Ready | StartFailed | Finished | Failed | Cancelled | EngineCoun
 MessageT = TypeVar("MessageT")
 
 
-def encode_frame(message: FrontMessage | EngineMessage) -> bytes:
+def encode_frame(message: msgspec.Struct) -> bytes:
     """The message as one frame.
 
     Raises:

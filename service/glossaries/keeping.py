@@ -7,7 +7,7 @@ Owns when the store is opened and closed, and what its failures become. What is 
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from model.errors import ConfigError
+from model.text.constraints.glossary import Glossary
 from service.errors import unavailable
 from service.glossaries.store import GlossaryStore
 from service.settings import Settings
@@ -57,6 +58,20 @@ class Glossaries:
             self._thread.shutdown(cancel_futures=True)
             if self._store is not None:
                 self._store.close()
+
+    async def terms(
+        self, owner: str, glossary_ids: Sequence[str], languages: tuple[str, str]
+    ) -> Glossary:
+        """What some glossaries of a caller have for two languages.
+
+        Raises:
+            RequestError: A 404: there is none of this name and these languages; a 400; a 503.
+        """
+        return await self.ask(
+            partial(
+                GlossaryStore.glossary, owner=owner, glossary_ids=glossary_ids, languages=languages
+            )
+        )
 
     async def ask(self, question: Callable[[GlossaryStore], T]) -> T:
         """The store's answer to a question, which is put on the thread.

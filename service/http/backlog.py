@@ -50,6 +50,11 @@ class Backlog:
             self.clear()
         return piece
 
+    @property
+    def rest(self) -> bytes:
+        """All of them."""
+        return self._data[self._place :]
+
     def clear(self) -> None:
         """Drop everything."""
         self._data = b""

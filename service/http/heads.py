@@ -106,6 +106,12 @@ def length_overflow() -> Problem:
 
 def without_offer(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
     """A head that offers another protocol, written again without the offer."""
+    kept = [header for header in headers if header[0] != b"upgrade"]
+    return written_again(method, url, version, kept)
+
+
+def written_again(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
+    """A head as another parser can read it, from what was parsed of it."""
     lines = [b"%s %s HTTP/%s" % (method, url, version.encode())]
-    lines += [b"%s: %s" % pair for pair in headers if pair[0] != b"upgrade"]
+    lines += [b"%s: %s" % pair for pair in headers]
     return b"\r\n".join([*lines, b"", b""])

@@ -44,6 +44,7 @@ class Edge:
         clock: Seconds, monotonic.
         new_request_id: Makes an id for a request that brings none.
         is_leaving: Whether the server leaves: then every answer is its connection's last.
+        is_last: Whether the answer to a request, by its method and path, is its connection's last.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Edge:
         clock: Callable[[], float],
         new_request_id: Callable[[], str],
         is_leaving: Callable[[], bool] = lambda: False,
+        is_last: Callable[[str, str], bool] = lambda _method, _path: False,
     ) -> None:
         self._app = app
+        self._is_last = is_last
         self._metrics = metrics
         self._routes = RouteNames(routes)
         self._clock = clock
@@ -71,7 +74,12 @@ class Edge:
         started = self._clock()
         context = RequestContext(request_id=self._request_id(scope), trace_id=trace_id_in(scope))
         attach_context(scope, context)
-        answer = _Answer(send, request_id=context.request_id, is_leaving=self._is_leaving)
+        is_last = self._is_last(scope["method"], scope["path"])
+        answer = _Answer(
+            send,
+            request_id=context.request_id,
+            is_leaving=(lambda: True) if is_last else self._is_leaving,
+        )
         self._metrics.request_started()
         try:
             await self._answer(scope, receive, answer, context)
@@ -136,7 +144,7 @@ class _Answer:
     Args:
         send: The server's.
         request_id: Of the request.
-        is_leaving: Whether the server leaves.
+        is_leaving: Whether the answer is its connection's last.
 
     Attributes:
         status: As it was sent; `NO_ANSWER` before.

@@ -14,6 +14,9 @@ When all connections are taken, a new one takes the place of the one that has wa
 request: a client that opens a thousand and sends nothing shuts no other out, health checks least of
 all. Only where every connection has a request is a new one refused.
 
+Where several processes answer on one port, a connection whose next request is not this one's is
+passed on as it is (`service.http.passing`): the socket, that request's head, and what came behind.
+
 A client that offers another protocol (`Upgrade: h2c`, as Java's does with every first request) is
 answered in HTTP/1.1.
 
@@ -29,7 +32,7 @@ tests/service/http and tests/e2e pass with the next version.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import httptools
 from uvicorn.config import Config
@@ -39,6 +42,7 @@ from service.errors import RETRY_AFTER_SECONDS, Problem
 from service.http import heads
 from service.http.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
 from service.http.endings import AnswerTransport, EndingProtocol, WireLimits
+from service.http.passing import PassOn
 from service.telemetry.metrics import Refusal
 
 __all__ = ["MAX_HEADERS", "BoundedProtocol", "WireLimits", "protocol_factory"]
@@ -53,6 +57,7 @@ class BoundedProtocol(EndingProtocol):
     Args:
         limits: Of all connections; the rest is uvicorn's.
         on_refused: Told why, once for each that is refused.
+        pass_on: Takes connections whose next request is another process's; None: all are ours.
     """
 
     def __init__(
@@ -63,9 +68,14 @@ class BoundedProtocol(EndingProtocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        pass_on: PassOn | None = None,
     ) -> None:
         super().__init__(limits, config, server_state, app_state, _loop)
         self._on_refused = on_refused
+        self._pass_on = pass_on
+        self._passed_head: bytes | None = None
+        self._received_before = b""
         self._turn: asyncio.Handle | None = None
         self._problem: Problem | None = None
         self._num_headers = 0
@@ -80,10 +90,17 @@ class BoundedProtocol(EndingProtocol):
         super().connection_made(transport)
         if len(self.connections) <= self._limits.max_connections or self._displace():
             self._expect_head()
+            if self._received_before:
+                self.data_received(self._received_before)
             return
         self._on_refused("too_many_connections")
         self._write_problem(self._too_many())
         self._close()
+
+    def received_before(self, data: bytes) -> Self:
+        """The same connection, of which another process has read this and parsed none of it."""
+        self._received_before = data
+        return self
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Parse no more."""
@@ -127,6 +144,11 @@ class BoundedProtocol(EndingProtocol):
         version = self.parser.get_http_version()
         if problem := heads.problem_with(version, self.headers):
             self._stop_parsing(problem)
+        method = self.parser.get_method()
+        if self._pass_on is not None and not self._pass_on.keeps(method, self.url):
+            self._head_timer.stop()
+            self._passed_head = heads.written_again(method, self.url, version, self.headers)
+            return
         super().on_headers_complete()  # it fails where the path is no path
         answer = AnswerTransport(self, has_body=self.scope["method"] != "HEAD")
         self.cycle.transport = answer  # type: ignore[assignment]  # what it needs
@@ -140,12 +162,14 @@ class BoundedProtocol(EndingProtocol):
 
     def on_body(self, body: bytes) -> None:
         """A part of the body went on to the application."""
+        if self._passed_head is not None:  # a head ends its piece, so that nothing comes behind it
+            raise ValueError("a body behind a head that is passed on")
         self._num_buffered_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The request is there; what comes now is another's head."""
-        if self.parser.should_upgrade():
+        if self.parser.should_upgrade() or self._passed_head is not None:
             return
         self._awaits_head = True
         self._num_buffered_bytes = 0
@@ -166,7 +190,9 @@ class BoundedProtocol(EndingProtocol):
         elif not self._awaits_head and not has_next:
             self._unset_keepalive_if_required()
             self._leave_timer.start(self._limits.leave_seconds, self._close)
-        if self._backlog:
+        if self._passed_head is not None:
+            self._pass()
+        elif self._backlog:
             self._parse_on()
         elif self._num_buffered_bytes and not self._is_answering and not self._is_leaving:
             # The beginning of a head, which came before this answer was there.
@@ -183,13 +209,15 @@ class BoundedProtocol(EndingProtocol):
         self._turn = None
         num_pieces = 0
         while self._backlog and not self._is_leaving and num_pieces < MAX_PIECES:
-            if len(self.pipeline) >= MAX_QUEUED:
+            if len(self.pipeline) >= MAX_QUEUED or self._passed_head is not None:
                 break
             piece = self._backlog.take()
             num_pieces += 1
             self._num_buffered_bytes += len(piece)
             self._parse(piece)
             self._bound_what_comes()
+        if self._passed_head is not None:
+            self._pass()
         if self._is_leaving:
             self._backlog.clear()
         elif num_pieces == MAX_PIECES and self._backlog:
@@ -201,6 +229,35 @@ class BoundedProtocol(EndingProtocol):
             self.flow.release()
         if self._has_eof and not self._backlog and not self._is_worth_keeping():
             self._close()
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it
+        """Take note that the client sends no more; a request that is passed on is still due."""
+        is_kept = super().eof_received() if self._passed_head is None else True
+        self._has_eof = True
+        return is_kept
+
+    def resume_writing(self) -> None:
+        """Write on; or pass the connection on, once nothing of ours is left to be written."""
+        super().resume_writing()
+        if self._passed_head is not None:
+            self._pass()
+
+    def _pass(self) -> None:
+        """Pass the connection on, unless something of it is still to be answered or written."""
+        assert self._pass_on is not None
+        assert self._passed_head is not None
+        is_busy = self._is_answering or bool(self.pipeline)
+        if is_busy or self._is_leaving or self.transport.is_closing():
+            return
+        self.transport.set_write_buffer_limits(high=0)  # `resume_writing` tells when it is empty
+        if self.transport.get_write_buffer_size():
+            return
+        self.transport.pause_reading()
+        self._unset_keepalive_if_required()
+        connection = self.transport.get_extra_info("socket")
+        self._pass_on.take(connection, self._passed_head + self._backlog.rest)
+        self._is_leaving = True
+        self.transport.abort()  # of the process's own descriptor: the connection stays open
 
     def _parse(self, data: bytes) -> None:
         rest = memoryview(data)
@@ -263,7 +320,7 @@ class BoundedProtocol(EndingProtocol):
 
     def _bound_what_comes(self) -> None:
         """Bound what the parser keeps (half a header, half a trailer), and its time."""
-        if self._is_leaving:
+        if self._is_leaving or self._passed_head is not None:
             return
         if self._num_buffered_bytes > self._limits.max_header_bytes:
             self._refuse("headers_too_large", heads.too_large(self._limits.max_header_bytes))
@@ -315,7 +372,7 @@ class BoundedProtocol(EndingProtocol):
 
 
 def protocol_factory(
-    limits: WireLimits, on_refused: Callable[[Refusal], None]
+    limits: WireLimits, on_refused: Callable[[Refusal], None], pass_on: PassOn | None = None
 ) -> type[BoundedProtocol]:
     """The class that uvicorn makes one of for each connection."""
 
@@ -327,7 +384,9 @@ def protocol_factory(
             app_state: dict[str, Any],
             _loop: asyncio.AbstractEventLoop | None = None,
         ) -> None:
-            super().__init__(limits, on_refused, config, server_state, app_state, _loop)
+            super().__init__(
+                limits, on_refused, config, server_state, app_state, _loop, pass_on=pass_on
+            )
 
     return Protocol
 

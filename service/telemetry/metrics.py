@@ -8,7 +8,7 @@ from closed lists, the loaded pairs and checkpoints) and never carry text, addre
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -21,6 +21,7 @@ from service.priority import PRIORITIES, Priority
 from service.telemetry.buckets import CHARACTERS, LAG_SECONDS, SECONDS
 from service.telemetry.document_metrics import DocumentMetrics
 from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.merging import Family, merged, shared_families
 from service.telemetry.residency_metrics import ResidencyMetrics
 from service.telemetry.segment_metrics import LABELS, SegmentMetrics, label_values
 
@@ -41,6 +42,7 @@ class Metrics:
     """Instruments of the front, in the registry that is passed in.
 
     Attributes:
+        registry: As it was passed in.
         segments: Those of segments.
         residency: Those of what is in memory.
         documents: Those of documents.
@@ -49,7 +51,9 @@ class Metrics:
     def __init__(
         self, registry: CollectorRegistry, *, now: Callable[[], float] = time.time
     ) -> None:
-        self._registry = registry
+        self.registry = self._registry = registry
+        self._of_fronts: Callable[[], Sequence[Family]] = tuple
+        self._ask_fronts: Callable[[], Awaitable[None]] = _nobody_asked
         self._labels = ServedLabels()
         self.segments = SegmentMetrics(registry, self._labels)
         self.residency = ResidencyMetrics(registry)
@@ -258,18 +262,45 @@ class Metrics:
             registry=self._registry,
         ).set_function(num_tasks)
 
+    def watch_fronts(
+        self,
+        families: Callable[[], Sequence[Family]],
+        ask_again: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Also export what other front processes count, as a part of what is counted here.
+
+        Args:
+            families: The sums of all of them.
+            ask_again: Has these sums be as they are now.
+        """
+        self._of_fronts = families
+        self._ask_fronts = ask_again
+
+    async def refresh(self) -> None:
+        """Have what other processes count be as it is now."""
+        await self._ask_fronts()
+
+    def shared_families(self) -> tuple[Family, ...]:
+        """What another process adds to its own figures."""
+        return shared_families(self._registry.collect())
+
     def watch_engine(self, engine: EngineCollector) -> None:
         """Also export what `engine` collects."""
         self._registry.register(engine)
 
     def render_parts(self) -> Iterator[bytes]:
         """Everything, in Prometheus' text format: one family at a time, as it is much."""
+        others = self._of_fronts()
         for family in self._registry.collect():
-            yield generate_latest(_OneFamily(family))
+            yield generate_latest(_OneFamily(merged(family, others)))
 
     def render(self) -> bytes:
         """Everything at once."""
         return b"".join(self.render_parts())
+
+
+async def _nobody_asked() -> None:
+    """Return: there are no other processes."""
 
 
 class _OneFamily(Collector):

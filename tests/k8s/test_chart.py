@@ -12,7 +12,7 @@ from service.cli.main import build_parser
 from service.cli.models import pull
 from service.cli.server import reload
 from service.environment import ENVIRONMENT_PREFIX
-from service.server import _CLOSE_SECONDS
+from service.listening import CLOSE_SECONDS
 from service.settings import Settings
 from support.charts import EVERYTHING, chart, named, needs_helm
 from support.manifests import (
@@ -173,7 +173,7 @@ def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Mani
         settings = Settings(**values)  # type: ignore[arg-type]  # pydantic reads the strings
         assert settings.num_threads == int(container["resources"]["requests"]["cpu"]) - 1
         grace = pod_of(deployment)["terminationGracePeriodSeconds"]
-        assert grace > 8 + settings.grace_seconds + 2 * _CLOSE_SECONDS
+        assert grace > 8 + settings.grace_seconds + 2 * CLOSE_SECONDS
         probe = container["startupProbe"]
         startup = probe["periodSeconds"] * probe["failureThreshold"]
         deadline = deployment["spec"]["progressDeadlineSeconds"]
@@ -181,6 +181,38 @@ def test_every_groups_settings_are_ones_the_server_accepts(everything: list[Mani
     large = environment_of(everything, named(everything, "Deployment", "one-dragoman-large"))
     assert large["DRAGOMAN_MAX_BODY_BYTES"] == "67108864", "and not 6.7108864e+07"
     assert large["DRAGOMAN_REQUESTS_PER_MINUTE"] == "100", "what is of all is of each"
+
+
+def _served(*settings: str) -> tuple[dict[str, str], Manifest]:
+    """The settings and the pod of a release's one Deployment."""
+    documents = chart(*settings)
+    [deployment] = _servers(documents)
+    return environment_of(documents, deployment), pod_of(deployment)
+
+
+def test_fronts_have_a_cpu_each_and_replicas_share_the_others() -> None:
+    eight = "resources.requests.cpu=8"
+    for replicas, fronts, expected in ((1, 1, 7), (3, 2, 2), (6, 2, 1), (16, 1, 1)):
+        chosen = (f"settings.DRAGOMAN_REPLICAS={replicas}", f"settings.DRAGOMAN_FRONTS={fronts}")
+        environment, _ = _served(eight, *chosen)
+        assert environment["DRAGOMAN_NUM_THREADS"] == str(expected)
+    environment, _ = _served("settings.DRAGOMAN_REPLICAS=auto", "resources.limits.cpu=8")
+    assert "DRAGOMAN_NUM_THREADS" not in environment, "the server reads the quota"
+
+
+def test_packed_weights_have_a_volume_of_the_pod_twice_their_size() -> None:
+    environment, pod = _served("packed.size=3Gi", "packed.medium=Memory")
+    assert Settings.model_validate({"packed_bytes": environment["DRAGOMAN_PACKED_BYTES"]}) == (
+        Settings(packed_bytes=3 * 2**30)
+    )
+    [volume] = [each for each in pod["volumes"] if each["name"] == "packed"]
+    assert volume["emptyDir"] == {"sizeLimit": "6Gi", "medium": "Memory"}
+    [container] = pod["containers"]
+    places = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    assert places["packed"] == environment["DRAGOMAN_CACHE"]
+    environment, pod = _served()
+    assert "DRAGOMAN_CACHE" not in environment
+    assert {each["name"] for each in pod["volumes"]} == {"tmp"}
 
 
 def test_all_containers_run_confined_with_volumes_that_are_there(

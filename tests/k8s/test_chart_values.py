@@ -64,6 +64,11 @@ def test_the_defaults_and_everything_at_once_are_valid() -> None:
         ("models.pull.names", [{"nam": "x"}], "models.pull.names.0: "),
         ("models.pull.names", [{"name": "--to=/"}], "models.pull.names.0.name: "),
         ("models.pull.env", {"LD_PRELOAD": "x"}, "models.pull.env: "),
+        ("settings.DRAGOMAN_REPLICAS", "all", "settings.DRAGOMAN_REPLICAS: "),
+        ("settings.DRAGOMAN_REPLICAS", 0, "settings.DRAGOMAN_REPLICAS: "),
+        ("settings.DRAGOMAN_FRONTS", 65, "settings.DRAGOMAN_FRONTS: 65"),
+        ("packed.size", "1G", "packed.size: "),
+        ("packed.medium", "Disk", "packed.medium: "),
         ("gpu.resource", "nvidia.com/mig_1", "gpu.resource: "),
         ("resources.requests.cpu", "500m", "resources.requests.cpu: "),
         ("autoscaling.kind", "queue", "autoscaling.kind: "),
@@ -117,6 +122,8 @@ def test_values_that_contradict_each_other_are_all_told() -> None:
     assert "groups.a.models.source is image, and groups.a.models.image" in refusal(
         "groups.a.models.source=image"
     )
+    told = refusal("groups.a.settings.DRAGOMAN_REPLICAS=auto")
+    assert "groups.a.settings.DRAGOMAN_REPLICAS is auto, which would count the node's" in told
     assert "has 68 characters; the limit is 63" in refusal(f"fullnameOverride={'x' * 63}")
 
 
@@ -157,4 +164,4 @@ def test_what_the_chart_derives_is_a_setting() -> None:
     written = set(re.findall(r"DRAGOMAN_([A-Z_]+)", text))
     properties = SCHEMA["definitions"]["settings"]["properties"]
     known = {name.removeprefix("DRAGOMAN_") for name in properties}
-    assert written <= known | {name.upper() for name in OWNED_BY_THE_CHART}
+    assert written <= known | {name.upper() for name in OWNED_BY_THE_CHART} | {"CACHE"}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from service.environment import ENVIRONMENT_PREFIX, OTHER_READERS
-from service.server import _CLOSE_SECONDS
+from service.listening import CLOSE_SECONDS
 from service.settings import Settings
 from support.manifests import load
 from support.running_server import ROOT
@@ -44,7 +44,7 @@ def test_the_settings_are_the_servers_and_a_stop_waits_for_the_drain(name: str) 
     environment = SERVICES[name]["environment"]
     known = {f"{ENVIRONMENT_PREFIX}{field.upper()}" for field in Settings.model_fields}
     assert environment.keys() - known == {"GRAFANA_PASSWORD"}
-    needed = float(environment["DRAGOMAN_GRACE_SECONDS"]) + 2 * _CLOSE_SECONDS
+    needed = float(environment["DRAGOMAN_GRACE_SECONDS"]) + 2 * CLOSE_SECONDS
     assert float(SERVICES[name]["stop_grace_period"].removesuffix("s")) > needed
     assert environment["DRAGOMAN_CHECKPOINT"] in dict(map(reversed, _mounts(SERVICES[name])))
 

@@ -15,7 +15,7 @@ from service.app import create_app
 from service.cli.main import build_parser
 from service.cli.network import train
 from service.environment import ENVIRONMENT_PREFIX
-from service.server import _CLOSE_SECONDS
+from service.listening import CLOSE_SECONDS
 from service.settings import Settings
 from support.manifests import (
     K8S,
@@ -169,7 +169,7 @@ def test_the_grace_period_holds_the_pre_stop_wait_the_drain_and_what_closes_afte
     assert command == "sleep"
     grace = float(environment["DRAGOMAN_GRACE_SECONDS"])
     # The sockets' time to close, and the engine's, which is as long.
-    needed = float(wait) + grace + 2 * _CLOSE_SECONDS
+    needed = float(wait) + grace + 2 * CLOSE_SECONDS
     assert pod_of(deployment)["terminationGracePeriodSeconds"] > needed
 
 

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from service.http.passing import PassOn
 from service.http.protocol import WireLimits, protocol_factory
-from service.server import listen
+from service.listening import listen
 
 LIMIT = 2000
 PATIENCE = 30.0
@@ -110,7 +111,7 @@ class Served:
 
 
 @asynccontextmanager
-async def serving_app(**limits: float) -> AsyncIterator[Served]:
+async def serving_app(pass_on: PassOn | None = None, **limits: float) -> AsyncIterator[Served]:
     wire = {"max_header_bytes": LIMIT, "header_timeout_seconds": PATIENCE, "max_connections": 50}
     app = App()
     refused: Counter[str] = Counter()
@@ -119,6 +120,7 @@ async def serving_app(**limits: float) -> AsyncIterator[Served]:
         http=protocol_factory(
             WireLimits(**wire | limits),  # type: ignore[arg-type]
             lambda reason: refused.update([reason]),
+            pass_on,
         ),
         ws="none",
         lifespan="off",

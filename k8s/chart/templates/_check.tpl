@@ -31,6 +31,10 @@
 {{- if and $g.gpu.enabled (eq $g.autoscaling.kind "cpu") -}}
 {{- $problems = append $problems (printf "%sautoscaling.kind is cpu, whose load says nothing of a GPU's: keda or none" $at) -}}
 {{- end -}}
+{{- $quota := dig "limits" "cpu" "" $g.resources | toString -}}
+{{- if and (not $g.gpu.enabled) (not $quota) (eq (get $g.settings "DRAGOMAN_REPLICAS" | toString) "auto") -}}
+{{- $problems = append $problems (printf "%ssettings.DRAGOMAN_REPLICAS is auto, which would count the node's processors: give a number, or %sresources.limits.cpu" $at $at) -}}
+{{- end -}}
 {{- if gt (int $g.autoscaling.minReplicas) (int $g.autoscaling.maxReplicas) -}}
 {{- $problems = append $problems (printf "%sautoscaling.minReplicas is %d; it must be at most maxReplicas (%d)" $at (int $g.autoscaling.minReplicas) (int $g.autoscaling.maxReplicas)) -}}
 {{- end -}}

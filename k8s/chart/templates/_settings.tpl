@@ -9,8 +9,17 @@
 {{/* What the chart knows, with the group's settings before it, as JSON. */}}
 {{- define "dragoman.settings" -}}
 {{- $settings := dict "DRAGOMAN_GRACE_SECONDS" 30 "DRAGOMAN_START_TIMEOUT_SECONDS" 120 "DRAGOMAN_LOG_LEVEL" "info" -}}
-{{- /* One CPU is the front's. By itself the engine reads the quota, and there is none. */ -}}
-{{- $_ := set $settings "DRAGOMAN_NUM_THREADS" (max 1 (sub (include "dragoman.cpus" . | int) 1)) -}}
+{{- /* A CPU is each front's, the others are shared by the replicas. By itself the server reads the
+       quota, and there is none; where there is one, "auto" is the server's own choice. */ -}}
+{{- $replicas := get .values.settings "DRAGOMAN_REPLICAS" | default 1 | toString -}}
+{{- $fronts := get .values.settings "DRAGOMAN_FRONTS" | default 1 | int -}}
+{{- if ne $replicas "auto" -}}
+{{- $_ := set $settings "DRAGOMAN_NUM_THREADS" (max 1 (div (sub (include "dragoman.cpus" . | int) $fronts) (int $replicas))) -}}
+{{- end -}}
+{{- with .values.packed.size -}}
+{{- $_ := set $settings "DRAGOMAN_CACHE" "/var/cache/dragoman" -}}
+{{- $_ := set $settings "DRAGOMAN_PACKED_BYTES" (trimSuffix "i" .) -}}
+{{- end -}}
 {{- if .values.gpu.enabled -}}
 {{- /* There a step costs nearly the same over many rows as over few (k8s/overlays/gpu). */ -}}
 {{- $_ := set $settings "DRAGOMAN_MAX_ROWS" 4096 -}}

@@ -5,7 +5,6 @@ Owns these paths. What is asked for is `service.api.deepl.dictionaries`, what is
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
@@ -97,13 +96,7 @@ async def found_terms(
         RequestError: A 404: there is none of this name and these languages; a 400; a 503.
     """
     source, target = languages
-    find = partial(
-        GlossaryStore.glossary,
-        owner=owner.key_name,
-        glossary_ids=names,
-        languages=(base_code(source), base_code(target)),
-    )
-    return await glossaries.ask(find)
+    return await glossaries.terms(owner.key_name, names, (base_code(source), base_code(target)))
 
 
 def _add_pairs(router: APIRouter, access: GlossaryAccess) -> None:

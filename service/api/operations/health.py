@@ -115,6 +115,7 @@ def build_router(front: Front, access: Access) -> APIRouter:
     )
     async def metrics(request: Request) -> Response:
         access.check_metrics(request)
+        await front.metrics.refresh()
         parts = []
         for part in front.metrics.render_parts():
             parts.append(part)

@@ -40,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " the front's (DRAGOMAN_REPLICAS, 1)",
     )
     parser.add_argument(
+        "--fronts",
+        type=int,
+        help="processes that answer requests on the port and share the engines"
+        " (DRAGOMAN_FRONTS, 1)",
+    )
+    parser.add_argument(
         "--compute-type",
         choices=get_args(ComputeType),
         help="arithmetic of the network; one that is missing is an error"
@@ -60,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     from service.server import Server
     from service.settings import load_settings
 
-    names = ("host", "port", "checkpoint", "device", "compute_type", "replicas")
+    names = ("host", "port", "checkpoint", "device", "compute_type", "replicas", "fronts")
     settings = load_settings({name: getattr(arguments, name) for name in names})
     scan(settings.checkpoint)  # before anything is listened on
 

@@ -134,6 +134,15 @@ class SegmentBatch:
             place, answer = await done.get()
             yield place, answer.result()
 
+    def on_answered(self, report: Callable[[int, asyncio.Future[Finished]], None]) -> None:
+        """Have each answer reported when it is there, with the place of its job.
+
+        Args:
+            report: Called with futures that are done, cancelled ones among them.
+        """
+        for place, answer in enumerate(self._answers.values()):
+            answer.add_done_callback(partial(report, place))
+
     def cancel(self) -> None:
         """Drop what is unfinished; the engine hears of it at once."""
         segment_ids = [number for number, answer in self._answers.items() if answer.cancel()]

@@ -222,6 +222,19 @@ def load_checkpoints(
     )
 
 
+def read_again(directory: Path, fingerprint: str) -> TextCheckpoint:
+    """A checkpoint that another process has read.
+
+    Raises:
+        ConfigError: It is not what was read there.
+        DragomanError: It cannot be read.
+    """
+    checkpoint = _read(directory)
+    if checkpoint.fingerprint != fingerprint:
+        raise ConfigError(f"{directory} has changed since it was read")
+    return checkpoint
+
+
 def _read(directory: Path) -> TextCheckpoint:
     name = fingerprint(directory)  # the engine compares: it reads the same files, or fails
     manifest = read_manifest(directory)

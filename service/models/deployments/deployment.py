@@ -12,18 +12,19 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Self
+from typing import Protocol, Self
 
 from model.errors import ConfigError
 from model.system.cache_folder import cache_root
 from service.engine.client.client import EngineClient
 from service.engine.client.pool.pool import Pool, Sharing
-from service.engine.client.pool.replica import Keeping
+from service.engine.client.pool.replica import Keeping, Replica
 from service.engine.client.pool.siblings import Siblings, StartEngine
 from service.engine.client.segment_room import SegmentRoom
+from service.engine.client.submission import SegmentBatch, SegmentJob
 from service.engine.client.supervisor import RestartBudget
 from service.engine.errors import EngineStartError
-from service.engine.messages import Configure
+from service.engine.messages import Configure, EngineCounters, Ready
 from service.models.checkpoints.discovery import Checkpoints, TextCheckpoint
 from service.models.translating.segment_cache import SegmentCache
 from service.models.translating.segment_search import LookedUp, SegmentsFinished
@@ -64,6 +65,56 @@ class InFlight:
         await self._is_idle.wait()
 
 
+class Engines(Protocol):
+    """Engines of one deployment: a `Pool`, or those of another process."""
+
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """By their places; none where another process has them."""
+
+    @property
+    def num_ready(self) -> int:
+        """Replicas that accept segments."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether segments are accepted."""
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether all engines are lost and no other one will be started."""
+
+    @property
+    def ready(self) -> Ready:
+        """The Ready message of the latest engine in the first place."""
+
+    @property
+    def num_pending(self) -> int:
+        """Segments accepted and not answered."""
+
+    @property
+    def counters(self) -> EngineCounters:
+        """The totals of all engines so far, and the gauges of those that are there."""
+
+    @property
+    def max_request_segments(self) -> int:
+        """How many segments may be of one class, and so of one request."""
+
+    def check_open(
+        self, priority: Priority | None = None, *, checkpoint: int | None = None
+    ) -> None:
+        """Return if there is room for a request whose segments are not known yet."""
+
+    def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
+        """Accept all of a client's `jobs`, or none; never waits."""
+
+    def retire(self) -> None:
+        """Finish what is pending, and start no further engine."""
+
+    async def close(self) -> None:
+        """End the engines; pending segments fail."""
+
+
 class Deployment:
     """Checkpoints as they were at one load, and the engines that run them.
 
@@ -92,7 +143,7 @@ class Deployment:
     def __init__(
         self,
         checkpoints: Checkpoints,
-        pool: Pool,
+        pool: Engines,
         *,
         text_thread: Executor,
         on_finished: SegmentsFinished | None = None,

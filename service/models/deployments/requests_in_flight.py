@@ -6,34 +6,47 @@ deployment stays while a request uses it. Whether any request is accepted now is
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
 
 from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
+from service.models.deployments.deploying import Deploying
 from service.models.deployments.deployment import Deployment, InFlight
-from service.models.deployments.rollout import Rollout, expire
+from service.models.deployments.rollout import expire
 from service.models.routes.routing import Route
 from service.models.translating.several_routes import checkpoints_of, translator_of
 from service.models.translating.two_hops import Translator
 from service.priority import Priority
 from service.settings import Settings
 
+Claim = Callable[[Mapping[str, Deployment], Priority], AbstractAsyncContextManager[None]]
+"""A place among the requests of several processes, kept until it is left: by the deployments of a
+request's checkpoints, and its class."""
+
 
 class RequestsInFlight:
-    """The requests of one server that are in work.
+    """The requests of one process that are in work.
 
     Args:
         rollout: The deployments that translate.
         settings: Of the server.
         check_ready: Raises a RequestError, a 503, where no request is accepted now.
+        claim: Where other processes have requests too, what counts all of them; what is counted
+            here is then a part of it.
     """
 
     def __init__(
-        self, rollout: Rollout, settings: Settings, *, check_ready: Callable[[], None]
+        self,
+        rollout: Deploying,
+        settings: Settings,
+        *,
+        check_ready: Callable[[], None],
+        claim: Claim | None = None,
     ) -> None:
         self._rollout = rollout
         self._check_ready = check_ready
+        self._claim = claim
         self._load_seconds = settings.load_seconds
         self._loads: set[asyncio.Timeout] = set()  # waits for what is being loaded
         self._in_flight = InFlight()
@@ -109,12 +122,43 @@ class RequestsInFlight:
         names = checkpoints_of(routes)
         self.check_room(priority, names)
         deployments = {name: self._deployment(name) for name in names}
+        with self.holding(deployments, priority):
+            yield translator_of(routes, lambda name: deployments[name].translator(name))
+
+    @asynccontextmanager
+    async def accepted(
+        self, route: Route | Sequence[Route], priority: Priority
+    ) -> AsyncIterator[Translator]:
+        """The same, once whoever counts the requests of all processes has a place for it too.
+
+        Raises:
+            RequestError: As of `translator`.
+            QueueFullError: Likewise.
+        """
+        with self.translator(route, priority) as translator:
+            if self._claim is None:
+                yield translator
+                return
+            names = checkpoints_of([route] if isinstance(route, Route) else route)
+            deployments = {name: self._deployment(name) for name in names}
+            async with self._claim(deployments, priority):
+                yield translator
+
+    @contextmanager
+    def holding(self, deployments: Mapping[str, Deployment], priority: Priority) -> Iterator[None]:
+        """A place for a request until it is left; whether there is room was asked before.
+
+        Args:
+            deployments: Of the checkpoints that it goes through, which stay until then.
+            priority: Its class.
+        """
         with ExitStack() as stack:
-            stack.enter_context(self._room.holding(1, priority, owner=self._owner(names)))
+            owner = self._owner(list(deployments))
+            stack.enter_context(self._room.holding(1, priority, owner=owner))
             stack.enter_context(self._in_flight.one_more())
             for deployment in deployments.values():
                 stack.enter_context(deployment.in_flight.one_more())
-            yield translator_of(routes, lambda name: deployments[name].translator(name))
+            yield
 
     def _deployment(self, name: str) -> Deployment:
         deployment = self._rollout.routes.find(name)

@@ -13,7 +13,9 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
+from typing import Protocol
 
+from model.checkpoint.manifest import Manifest
 from model.errors import DragomanError
 from service.errors import RequestError, conflict, draining, no_such_model, reload_failed
 from service.labels import PIVOT, first_served
@@ -32,6 +34,19 @@ from service.telemetry.metrics import Metrics
 _LOGGER = logging.getLogger("dragoman")
 
 
+class Followers(Protocol):
+    """Processes that translate with this one's deployments."""
+
+    def began(self, deployment: Deployment) -> None:
+        """Have them serve the first one, as soon as each has read what it is of."""
+
+    async def prepare(self, deployment: Deployment) -> None:
+        """Have them read what the next deployment is of; one that cannot says so to itself."""
+
+    async def switch(self, deployment: Deployment) -> None:
+        """Have them serve it from now on, and only then return."""
+
+
 class Rollout:
     """The deployments of one server.
 
@@ -46,6 +61,7 @@ class Rollout:
         may_replace: Whether a deployment whose files have changed may be replaced now.
         on_found: Called in a thread with the languages of a load, while its engine starts; it is
             ready when both are.
+        followers: Processes that serve what this one does; None where there are none.
 
     Attributes:
         routes: Which deployment has which checkpoint.
@@ -64,7 +80,9 @@ class Rollout:
         on_given_up: Callable[[], None],
         may_replace: Callable[[], bool],
         on_found: Callable[[Collection[str]], None] = lambda _: None,
+        followers: Followers | None = None,
     ) -> None:
+        self._followers = followers
         self.routes = Routes(preferred=settings.preferred, pivot=settings.pivot_language)
         self._settings = settings
         self._metrics = metrics
@@ -75,8 +93,7 @@ class Rollout:
         self._on_given_up = on_given_up
         self._may_replace = may_replace
         self._on_found = on_found
-        self._cache = SegmentCache(settings.segment_cache) if settings.segment_cache else None
-        cache = self._cache
+        self._cache = cache = segment_cache(settings)
         metrics.watch_cache(lambda: 0 if cache is None else cache.num_bytes)
         self._left_out: frozenset[str] = frozenset()
         self._retiring: dict[Deployment, asyncio.Task[None]] = {}
@@ -154,6 +171,8 @@ class Rollout:
     def begin(self, deployment: Deployment) -> None:
         """Serve the first deployment."""
         self.routes.take(deployment)
+        if self._followers is not None:
+            self._followers.began(deployment)
         self._metrics.loaded("checkpoints", is_complete=not deployment.faulty)
         self._report_checkpoints()
 
@@ -269,9 +288,16 @@ class Rollout:
             raise
         finally:
             self._opening = None
+        if self._followers is not None:
+            await self._followers.prepare(deployment)
         on_demand = self.routes.loaded_on_demand
-        for old in self.routes.take(deployment):
-            self._start_retiring(old)
+        replaced = self.routes.take(deployment)
+        try:
+            if self._followers is not None:
+                await self._followers.switch(deployment)
+        finally:
+            for old in replaced:
+                self._start_retiring(old)
         for name, old in on_demand.items():
             if self.routes.find(name) is not old:
                 self._metrics.residency.unloaded(name, "reload")
@@ -332,10 +358,21 @@ class Rollout:
         latest = self.routes.latest
         on_demand = () if latest is None else latest.on_demand
         manifests = [one.manifest for one in (*self.routes.checkpoints, *on_demand)]
-        first = first_served({one.name: one.pairs for one in manifests})
-        names = [] if first else [one.name for one in manifests]
-        self._metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
+        report_pairs(self._metrics, manifests)
         self._metrics.residency.expect(one.name for one in manifests)
+
+
+def report_pairs(metrics: Metrics, manifests: Sequence[Manifest]) -> None:
+    """Tell the metrics which labels there are: those of these checkpoints."""
+    first = first_served({one.name: one.pairs for one in manifests})
+    names = [] if first else [one.name for one in manifests]
+    metrics.pairs_loaded(first, on_demand=[*names, PIVOT])
+
+
+def segment_cache(settings: Settings) -> SegmentCache | None:
+    """This process's part of what is kept of translated segments; None where nothing is."""
+    num_bytes = settings.segment_cache // (settings.fronts + 1 if settings.fronts > 1 else 1)
+    return SegmentCache(num_bytes) if num_bytes else None
 
 
 def expire(timeout: asyncio.Timeout) -> None:

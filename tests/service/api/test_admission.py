@@ -1,8 +1,8 @@
 """Admission, over parts that write down what they are asked; the contracts are tests/contract."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -146,8 +146,8 @@ class Parts:
     async def load(self, *_routes: Route) -> None:
         self.steps.append("load")
 
-    @contextmanager
-    def translator(self, routes: Sequence[Route], priority: str) -> Iterator["Parts"]:
+    @asynccontextmanager
+    async def accepted(self, routes: Sequence[Route], priority: str) -> AsyncIterator["Parts"]:
         self.steps.append(f"translator {priority}")
         self.routes = list(routes)
         yield self

@@ -4,7 +4,13 @@ import asyncio
 import shutil
 from pathlib import Path
 
+from prometheus_client import CollectorRegistry
+
+from service.front import Front
+from service.models.deployments.deployment import Deployment
 from service.phase import Phase
+from service.settings import Settings
+from service.telemetry.metrics import Metrics
 from support.damaged_checkpoints import WEIGHTS_FILE, set_scales
 from support.served_front import Served
 from support.tiny_checkpoint import EN_ZH, write_tiny_checkpoint
@@ -26,6 +32,51 @@ def test_a_reload_answers_with_what_is_served_and_only_one_runs_at_a_time(tmp_pa
                 else:
                     assert reply.json()["code"] == "reload_running"
             assert await served.translate(client) != before
+
+    asyncio.run(scenario())
+
+
+class _Follower:
+    """A process that serves what the front does; it notes what it finds when it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, tuple[str, ...], bool]] = []
+        self.front: Front | None = None
+
+    def _note(self, what: str, deployment: Deployment) -> None:
+        assert self.front is not None
+        serving = self.front.deployments
+        self.told.append((what, deployment.names, deployment in serving))
+
+    def began(self, deployment: Deployment) -> None:
+        self._note("began", deployment)
+
+    async def prepare(self, deployment: Deployment) -> None:
+        self._note("prepare", deployment)
+
+    async def switch(self, deployment: Deployment) -> None:
+        self._note("switch", deployment)
+
+
+def test_followers_are_prepared_before_and_switched_after_and_old_engines_wait_for_them(
+    tmp_path: Path,
+) -> None:
+    checkpoint = write_tiny_checkpoint(tmp_path / "tiny", pairs=(EN_ZH,))
+
+    async def scenario() -> None:
+        follower = _Follower()
+        settings = Settings(checkpoint=checkpoint, device="cpu", num_threads=1, detection="off")
+        follower.front = front = Front(settings, Metrics(CollectorRegistry()), followers=follower)
+        async with front.running():
+            while front.phase is Phase.BOOTING:  # noqa: ASYNC110  # there is no event
+                await asyncio.sleep(0.01)
+            write_tiny_checkpoint(checkpoint, name="newer", pairs=(EN_ZH,), seed=6)
+            await front.reload()
+        assert follower.told == [
+            ("began", ("tiny",), True),
+            ("prepare", ("newer",), False),
+            ("switch", ("newer",), True),
+        ]
 
     asyncio.run(scenario())
 

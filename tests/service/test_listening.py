@@ -7,7 +7,7 @@ import pytest
 
 SCRIPT = """
 import resource, sys
-from service.server import allow_connections
+from service.listening import allow_connections
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))
 allowed = allow_connections(200)
 print(allowed, *resource.getrlimit(resource.RLIMIT_NOFILE))

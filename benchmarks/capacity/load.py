@@ -1,0 +1,148 @@
+"""Load on a running server, and the processor time that each of its processes took for it.
+
+Owns the two kinds of load that the simulation is compared with: clients that wait for their
+answers, and requests that come at times that chance decides, whoever waits. Linux only.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, count, takewhile
+from pathlib import Path
+from random import Random
+
+import psutil
+
+from benchmarks.soak.outcome import quantile
+from benchmarks.soak.traffic import Client, Traffic, closed_loop, for_seconds
+
+_MIB = 2**20
+
+
+def arrival_times(rate: float, seconds: float, *, seed: int) -> list[float]:
+    """When requests come that know nothing of each other (a Poisson process)."""
+    random = Random(seed)
+    times = accumulate(random.expovariate(rate) for _ in count())
+    return list(takewhile(lambda one: one < seconds, times))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One load and what came of it.
+
+    Attributes:
+        num_requests: Answered.
+        num_errors: Requests that were not.
+        requests_per_second: Answered while requests were sent.
+        p50_ms: Of the latencies.
+        p99_ms: Likewise.
+        engine_ms: Processor time of all engines, a request.
+        front_ms: Of all fronts.
+        owner_ms: Of the process that owns several fronts; of one front nothing.
+        client_ms: Of the load generator.
+    """
+
+    num_requests: int
+    num_errors: int
+    requests_per_second: float
+    p50_ms: float
+    p99_ms: float
+    engine_ms: float
+    front_ms: float
+    owner_ms: float
+    client_ms: float
+
+
+class Processes:
+    """Processes of a server by what they do.
+
+    Args:
+        server: The one that was started.
+    """
+
+    def __init__(self, server: int) -> None:
+        self._server = psutil.Process(server)
+
+    def of(self, kind: str) -> list[psutil.Process]:
+        """Engines, fronts, or the owner of several; with one front that is the server itself."""
+        children = self._server.children()
+        fronts = [one for one in children if "service.fronts" in one.cmdline()]
+        if kind == "engine":
+            return [one for one in children if "service.engine.worker" in one.cmdline()]
+        if kind == "front":
+            return fronts or [self._server]
+        return [self._server] if fronts else []
+
+    def seconds(self) -> dict[str, float]:
+        """Processor time until now, of each kind and of the load generator."""
+        found = {"client": time.process_time()}
+        for kind in ("engine", "front", "owner"):
+            times = [one.cpu_times() for one in self.of(kind)]
+            found[kind] = sum(one.user + one.system for one in times)
+        return found
+
+    def own_mib(self, kind: str) -> float:
+        """Memory that a process of this kind shares with nobody, in the mean."""
+        sizes = [one.memory_full_info().uss for one in self.of(kind)]
+        return float(sum(sizes) / max(len(sizes), 1) / _MIB)
+
+
+async def waiting_clients(
+    port: int, processes: Processes, texts: Sequence[str], *, number: int, seconds: float
+) -> Level:
+    """Clients that each ask again when they have their answer."""
+    before = processes.seconds()
+    traffic = await closed_loop(
+        port, texts, num_clients=number, is_over=for_seconds(seconds), pause_seconds=0.0
+    )
+    return _level(traffic, before, processes.seconds())
+
+
+async def arriving_requests(
+    port: int, processes: Processes, texts: Sequence[str], times: Sequence[float]
+) -> Level:
+    """Requests at given times, on as many connections as that takes; latency counts from then."""
+    traffic, random, idle = Traffic(), Random(len(times)), list[Client]()
+    before = processes.seconds()
+    started = time.perf_counter()
+
+    async def send(due: float) -> None:
+        client = idle.pop() if idle else Client(port)
+        traffic.replies.append(await client.translate(random.choice(texts), due=due))
+        idle.append(client)
+
+    async with asyncio.TaskGroup() as group:
+        for one in times:
+            await asyncio.sleep(max(0.0, started + one - time.perf_counter()))
+            group.create_task(send(started + one))
+        traffic.ended = time.perf_counter()
+        traffic.wall_seconds = traffic.ended - started
+    level = _level(traffic, before, processes.seconds())
+    for client in idle:
+        client.close()
+    return level
+
+
+def _level(traffic: Traffic, before: dict[str, float], after: dict[str, float]) -> Level:
+    seconds = traffic.seconds_of(200)
+    number = len(seconds)
+    spent = {name: 1000 * (after[name] - before[name]) / max(number, 1) for name in after}
+    return Level(
+        num_requests=number,
+        num_errors=traffic.statuses.total() - number,
+        requests_per_second=round(traffic.answered_per_second, 1),
+        p50_ms=round(1000 * quantile(seconds, 0.5), 2),
+        p99_ms=round(1000 * quantile(seconds, 0.99), 2),
+        engine_ms=round(spent["engine"], 3),
+        front_ms=round(spent["front"], 3),
+        owner_ms=round(spent["owner"], 3),
+        client_ms=round(spent["client"], 3),
+    )
+
+
+def folder_mib(path: Path) -> float:
+    """Size of all files of a folder."""
+    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return sum(one.stat().st_size for one in files) / _MIB

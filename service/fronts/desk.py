@@ -1,0 +1,232 @@
+"""The owner's conversation with one front, from its start to its end.
+
+Owns the front's signs of life and figures, which deployment it serves, and how it was lost. What it
+asks for is `service.fronts.office`; which deployments it is told of is `service.fronts.keeper`.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from typing import Literal, TypeVar
+
+import msgspec
+
+from service.fronts.child import FrontChild
+from service.fronts.messages import (
+    AskFigures,
+    Deploy,
+    Fault,
+    Figures,
+    FrontMessage,
+    Place,
+    Prepared,
+    Serve,
+    Serving,
+)
+from service.fronts.office import Common, Office
+from service.fronts.stream import PeerGoneError
+from service.http.passing import Receiver
+from service.models.checkpoints.discovery import TextCheckpoint
+from service.models.deployments.deployment import Deployment
+from service.telemetry.merging import Family
+
+_LOGGER = logging.getLogger("dragoman.fronts")
+
+T = TypeVar("T")
+
+Loss = Literal["exit", "hang", "protocol"]
+"""How a front was lost: its process ended, it said nothing, or it sent no valid message."""
+
+
+class Desk:
+    """One front, as the owner sees it.
+
+    Args:
+        child: Its process.
+        common: What fronts share.
+        on_connection: Called with each connection that it passes on.
+        clock: Seconds, monotonic.
+
+    Attributes:
+        common: What fronts share.
+        figures: What it had counted when it was last asked.
+        is_serving: Whether it answers requests by itself.
+        num_served: Deployments that it has served.
+    """
+
+    def __init__(
+        self,
+        child: FrontChild,
+        common: Common,
+        on_connection: Callable[[socket.socket, bytes], None],
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self.common = common
+        self.figures: tuple[Family, ...] = ()
+        self.is_serving = False
+        self.num_served = 0
+        self._child = child
+        self._clock = clock
+        self._office = Office(common, self.send)
+        self._numbers = count(1)
+        self._prepared: dict[int, asyncio.Future[bool]] = {}
+        self._served: dict[int, asyncio.Future[None]] = {}
+        self._counted: dict[int, asyncio.Future[None]] = {}
+        self._heard_at = clock()
+        self._has_spoken = False
+        self._gone = asyncio.Event()
+        self._loss: Loss = "exit"
+        loop = asyncio.get_running_loop()
+        self._receiver = Receiver(child.passed, loop, on_connection)
+
+    def __repr__(self) -> str:
+        return f"<Desk {self._child!r} {self._office!r}>"
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Say something to the front; never waits."""
+        self._child.stream.send(message)
+
+    async def run(
+        self, *, start_seconds: float, hang_seconds: float, figures_seconds: float
+    ) -> Loss:
+        """Serve the front until it is gone; how it went.
+
+        Args:
+            start_seconds: Time until its first word, after which it is killed.
+            hang_seconds: Silence after which it is, from then on.
+            figures_seconds: Between two looks.
+        """
+        watching = asyncio.create_task(
+            self._watch(start_seconds, hang_seconds, figures_seconds), name="front-watcher"
+        )
+        try:
+            await self._listen()
+        finally:
+            watching.cancel()
+            self._receiver.close()
+            self._office.close()
+            self._gone.set()
+            self.is_serving = False
+            for prepared in self._prepared.values():
+                prepared.cancel()
+            for served in self._served.values():
+                served.cancel()
+            if self._loss != "exit":
+                self._child.kill()
+            await self._child.reap()
+            fields = {"reason": self._loss, "exit_status": self._child.exit_status}
+            _LOGGER.info("front_left", extra={"fields": fields})
+        return self._loss
+
+    async def wait_gone(self) -> None:
+        """Return once the front has closed its end."""
+        await self._gone.wait()
+
+    async def deploy(self, number: int, deployment: Deployment) -> bool:
+        """Have it read what a deployment is of; whether it has, False too if it goes meanwhile."""
+        answer = self._prepared.get(number)
+        if self._gone.is_set():
+            return False
+        if answer is None:
+            answer = self._prepared[number] = asyncio.get_running_loop().create_future()
+            self.send(_told(number, deployment))
+        with suppress(asyncio.CancelledError):
+            return await asyncio.shield(answer)
+        if answer.cancelled():
+            return False
+        raise asyncio.CancelledError
+
+    async def serve(self, number: int) -> None:
+        """Have it serve a deployment if it has read that one, else none."""
+        if self._gone.is_set():
+            return
+        answer = self._served[number] = asyncio.get_running_loop().create_future()
+        prepared = self._prepared.get(number)
+        self.is_serving = prepared is not None and prepared.done() and _is_true(prepared)
+        self.num_served += self.is_serving
+        self.send(Serve(generation=number))
+        await asyncio.wait([answer])
+
+    def has_refused(self, number: int) -> bool:
+        """Whether it could not read what a deployment is of."""
+        answer = self._prepared.get(number)
+        return answer is not None and answer.done() and not _is_true(answer)
+
+    async def ask_figures(self) -> None:
+        """Have it say what it has counted, and wait for that."""
+        number = next(self._numbers)
+        answer = self._counted[number] = asyncio.get_running_loop().create_future()
+        self.send(AskFigures(number=number))
+        gone = asyncio.ensure_future(self._gone.wait())
+        try:
+            await asyncio.wait([answer, gone], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            self._counted.pop(number, None)
+
+    async def _listen(self) -> None:
+        try:
+            while True:
+                messages = await self._child.stream.receive()
+                self._heard_at = self._clock()
+                self._has_spoken = True
+                for message in messages:
+                    self._take(message)
+        except PeerGoneError:
+            return
+        except Exception:
+            _LOGGER.exception("front_unreadable")
+            self._loss = "protocol"
+
+    async def _watch(self, start_seconds: float, hang_seconds: float, seconds: float) -> None:
+        """Ask how it is, now and then; one that does not say is killed."""
+        while True:
+            self.send(AskFigures(number=next(self._numbers)))
+            await asyncio.sleep(seconds)
+            allowed = hang_seconds if self._has_spoken else start_seconds
+            if self._clock() - self._heard_at > allowed:
+                self._loss = "hang"
+                self._child.kill()
+
+    def _take(self, message: FrontMessage) -> None:
+        match message:
+            case Figures(number=number, families=families):
+                self.figures = families
+                _settle(self._counted.get(number), None)
+            case Prepared(generation=number, is_read=is_read):
+                _settle(self._prepared.get(number), is_read)
+            case Serving(generation=number):
+                _settle(self._served.pop(number, None), None)
+            case _:
+                self._office.heard(message)
+
+
+def _settle(future: asyncio.Future[T] | None, value: T) -> None:
+    if future is not None and not future.done():
+        future.set_result(value)
+
+
+def _is_true(answer: asyncio.Future[bool]) -> bool:
+    return not answer.cancelled() and answer.result()
+
+
+def _told(number: int, deployment: Deployment) -> Deploy:
+    return Deploy(
+        generation=number,
+        usable=tuple(map(_place, deployment.checkpoints)),
+        unloaded=tuple(map(_place, deployment.unloaded)),
+        faulty=tuple(
+            Fault(directory=str(one.directory), reason=one.reason) for one in deployment.faulty
+        ),
+        left_out=tuple(deployment.left_out),
+        ready=deployment.pool.ready,
+        max_request_segments=deployment.pool.max_request_segments,
+    )
+
+
+def _place(checkpoint: TextCheckpoint) -> Place:
+    return Place(directory=str(checkpoint.directory), fingerprint=checkpoint.fingerprint)

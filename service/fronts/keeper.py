@@ -1,0 +1,259 @@
+"""The fronts of a server, as their owner keeps them: started, told what is served, and replaced.
+
+Owns which fronts there are, the numbers of deployments, and when a front follows one. A front
+that is lost loses its connections and nothing else: what it held is given back, what it had
+counted stays, and another one is started. What a front asks for is `service.fronts.office`.
+"""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from weakref import WeakValueDictionary
+
+from model.errors import DragomanError
+from service.engine.client.supervisor import RestartBudget
+from service.engine.errors import EngineUnavailableError
+from service.fronts.child import FrontChild
+from service.fronts.desk import Desk
+from service.fronts.messages import Drain, Leave, ReloadKeys
+from service.fronts.office import Common
+from service.fronts.settings_message import begin_with
+from service.models.deployments.deployment import Deployment
+from service.settings import Settings
+from service.telemetry.front_metrics import FrontMetrics
+from service.telemetry.merging import Family, added, only_totals
+from service.telemetry.metrics import Metrics
+
+_LOGGER = logging.getLogger("dragoman.fronts")
+
+_FOLLOW_SECONDS = 30.0
+"""Time for fronts to read a deployment; whoever is slower follows when it has."""
+_SWITCH_SECONDS = 5.0
+_FIGURES_SECONDS = 1.0
+_LEAVE_SECONDS = 10.0
+
+
+class Fronts:
+    """Front processes of one server.
+
+    Args:
+        settings: Of the server.
+        metrics: Of the owner, which tells theirs too.
+        clock: Seconds, monotonic.
+
+    Attributes:
+        generations: Deployments by the numbers that fronts know them by.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._numbers = count(1)
+        self.generations: WeakValueDictionary[int, Deployment] = WeakValueDictionary()
+        self._latest: tuple[int, Deployment] | None = None
+        self._next: tuple[int, Deployment] | None = None
+        self._max_connections = 1
+        self._desks: dict[int, Desk] = {}
+        self._past: tuple[Family, ...] = ()
+        self._is_leaving = self._has_ended = False
+        self._num_given_up = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._metrics = FrontMetrics(metrics, num_fronts=settings.fronts)
+        self._metrics.watch(lambda: sum(desk.is_serving for desk in self._desks.values()))
+        metrics.watch_fronts(self._families, self._ask_figures)
+
+    def __repr__(self) -> str:
+        return f"<Fronts {len(self._desks)} of {self._settings.fronts}>"
+
+    def divide(self, max_connections: int) -> int:
+        """Divide connections evenly; the part of each front, and of the owner."""
+        self._max_connections = max(1, max_connections // (self._settings.fronts + 1))
+        return self._max_connections
+
+    @asynccontextmanager
+    async def running(
+        self,
+        common: Common,
+        listener: socket.socket,
+        *,
+        on_connection: Callable[[socket.socket, bytes], None],
+        on_given_up: Callable[[DragomanError], None],
+    ) -> AsyncIterator[None]:
+        """Keep fronts running until the block is left.
+
+        Args:
+            common: What they share.
+            listener: The socket of the port.
+            on_connection: Called with each connection that one passes on, and what it read.
+            on_given_up: Called when all are lost too often.
+        """
+
+        async def keep(place: int) -> None:
+            if not await self._keep(place, common, listener, on_connection):
+                self._num_given_up += 1
+                if self._num_given_up == self._settings.fronts:
+                    on_given_up(EngineUnavailableError("the front processes were lost too often"))
+
+        keeping = [
+            asyncio.create_task(keep(place), name="front-keeper")
+            for place in range(self._settings.fronts)
+        ]
+        try:
+            yield
+        finally:
+            self._is_leaving = True
+            for task in (*keeping, *self._tasks):
+                task.cancel()
+            await asyncio.gather(*keeping, *self._tasks, return_exceptions=True)
+
+    def began(self, deployment: Deployment) -> None:
+        """Have all fronts serve the first deployment, as soon as each has read what it is of."""
+        number = self._number(deployment)
+        self._latest = number, deployment
+        for desk in self._desks.values():
+            self._start_bringing_up(desk)
+
+    async def prepare(self, deployment: Deployment) -> None:
+        """Have the fronts that serve read what the next deployment is of."""
+        number = self._number(deployment)
+        self._next = number, deployment
+        asked = [desk.deploy(number, deployment) for desk in self._desks.values()]
+        if asked:
+            await asyncio.wait(list(map(asyncio.ensure_future, asked)), timeout=_FOLLOW_SECONDS)
+
+    async def switch(self, deployment: Deployment) -> None:
+        """Have the fronts serve it; one that has not read it serves nothing until it has."""
+        assert self._next is not None
+        assert self._next[1] is deployment
+        self._latest, self._next = self._next, None
+        number = self._latest[0]
+        asked = [asyncio.ensure_future(desk.serve(number)) for desk in self._desks.values()]
+        if asked:
+            await asyncio.wait(asked, timeout=_SWITCH_SECONDS)
+        for desk in self._desks.values():
+            if not desk.is_serving and not desk.has_refused(number):
+                self._start_bringing_up(desk)
+
+    def reload_keys(self) -> None:
+        """Have all read their keys again."""
+        for desk in self._desks.values():
+            desk.send(ReloadKeys())
+
+    def drain(self) -> None:
+        """Have all accept nothing more."""
+        self._is_leaving = True
+        for desk in self._desks.values():
+            desk.send(Drain())
+
+    def hurry(self) -> None:
+        """Have all that are leaving wait for no client that does not read its answer."""
+        if self._has_ended:
+            for desk in self._desks.values():
+                desk.send(Leave(is_hurried=True))
+
+    async def leave(self) -> None:
+        """Have all write what they have, and end; return when they are gone, or after a while."""
+        self._is_leaving = self._has_ended = True
+        desks = list(self._desks.values())
+        for desk in desks:
+            desk.send(Leave())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                await asyncio.gather(*(desk.wait_gone() for desk in desks))
+
+    async def _keep(
+        self,
+        place: int,
+        common: Common,
+        listener: socket.socket,
+        on_connection: Callable[[socket.socket, bytes], None],
+    ) -> bool:
+        """Keep one front running; False when it is given up."""
+        budget = RestartBudget(
+            max_restarts=self._settings.max_restarts,
+            window_seconds=self._settings.restart_window_seconds,
+        )
+        while True:
+            reason = await self._run_one(place, common, listener, on_connection)
+            if self._is_leaving:
+                return True
+            self._metrics.lost(reason)
+            delay = budget.next_delay(now=self._clock())
+            _LOGGER.error("front_lost", extra={"fields": {"front": place, "reason": reason}})
+            if delay is None:
+                _LOGGER.error("front_given_up", extra={"fields": {"front": place}})
+                return False
+            await asyncio.sleep(delay)
+
+    async def _run_one(
+        self,
+        place: int,
+        common: Common,
+        listener: socket.socket,
+        on_connection: Callable[[socket.socket, bytes], None],
+    ) -> str:
+        """One front from its start to its end; how it was lost."""
+        try:
+            child = await FrontChild.spawn(listener)
+        except OSError:
+            _LOGGER.exception("front_not_started")
+            return "exit"
+        desk = Desk(child, common, on_connection, clock=self._clock)
+        desk.send(begin_with(self._settings, max_connections=self._max_connections))
+        self._desks[place] = desk
+        self._start_bringing_up(desk)
+        try:
+            return await desk.run(
+                start_seconds=self._settings.start_timeout_seconds,
+                hang_seconds=self._settings.hang_seconds,
+                figures_seconds=_FIGURES_SECONDS,
+            )
+        finally:
+            del self._desks[place]
+            self._past = added([self._past, only_totals(desk.figures)])
+
+    def _number(self, deployment: Deployment) -> int:
+        number = next(self._numbers)
+        self.generations[number] = deployment
+        return number
+
+    def _start_bringing_up(self, desk: Desk) -> None:
+        task = asyncio.create_task(self._bring_up(desk), name="front-follower")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _bring_up(self, desk: Desk) -> None:
+        """Have a front serve the latest deployment, unless it is one of several.
+
+        A front that begins later cannot read what an older deployment still serves.
+        """
+        while self._latest is not None:
+            number, deployment = self._latest
+            if deployment.faulty and desk.num_served == 0 and self._is_one_of_several(desk):
+                return
+            if not await desk.deploy(number, deployment):
+                return
+            if self._latest[0] == number:
+                await desk.serve(number)
+                return
+
+    def _is_one_of_several(self, desk: Desk) -> bool:
+        return len(desk.common.front.deployments) > 1
+
+    def _families(self) -> Sequence[Family]:
+        return added([self._past, *(desk.figures for desk in self._desks.values())])
+
+    async def _ask_figures(self) -> None:
+        asked = [asyncio.ensure_future(desk.ask_figures()) for desk in self._desks.values()]
+        if asked:
+            await asyncio.wait(asked, timeout=_FIGURES_SECONDS)

@@ -1,0 +1,249 @@
+"""Messages between the owner and its fronts: typed and framed as those of engines are.
+
+Owns the messages. Whoever asks numbers what it asks; a number is answered once. Does no I/O; what
+is done with them is `service.fronts.office` on the owner's side, `service.fronts.link` on a
+front's.
+
+A conversation: `Begin` goes to a front; then `Deploy`, answered by `Prepared`, and `Serve`,
+answered by `Serving`, whenever there are other deployments. A front asks for a place with `Claim`
+and gives it back with `Release`; `SubmitJobs` is answered by one `Answered` for each job, or by
+one `Refused`. `AskFigures`, every second, is answered by `Figures`: a front that is silent for
+long is killed.
+"""
+
+from typing import Any
+
+import msgspec
+
+from service.engine.client.submission import SegmentJob
+from service.engine.messages import Finished, FrameReader, Ready
+from service.priority import Priority
+from service.telemetry.merging import Family
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of everything that crosses the socket."""
+
+
+class Trouble(_Message, frozen=True, kw_only=True):
+    """An error that was foreseen, as `service.fronts.troubles` reads it."""
+
+    kind: str
+    message: str
+    status: int = 0
+    code: str = ""
+    value: str | int | float | bool | None = None
+    limit: str | int | float | bool | None = None
+    retry_after_seconds: float | None = None
+
+
+class Place(_Message, frozen=True, kw_only=True):
+    """A checkpoint's directory, and what exactly was read there."""
+
+    directory: str
+    fingerprint: str
+
+
+class Fault(_Message, frozen=True, kw_only=True):
+    """A directory that cannot be served, and why."""
+
+    directory: str
+    reason: str
+
+
+class Begin(_Message, frozen=True, kw_only=True, tag="begin"):
+    """The first message to a front.
+
+    Attributes:
+        settings: Of the server, as JSON would have them; secrets in clear.
+        max_connections: Its part of the connections that may be open.
+    """
+
+    settings: dict[str, Any]
+    max_connections: int
+
+
+class Deploy(_Message, frozen=True, kw_only=True, tag="deploy"):
+    """What the next deployment is of.
+
+    Attributes:
+        generation: Its number.
+        usable: Checkpoints, in the order of the engine.
+        unloaded: Those that are left out.
+        faulty: Those that cannot be served.
+        left_out: Names that are not served.
+        ready: What the engine says of itself.
+        max_request_segments: Segments of one request that may be pending.
+    """
+
+    generation: int
+    usable: tuple[Place, ...]
+    unloaded: tuple[Place, ...]
+    faulty: tuple[Fault, ...]
+    left_out: tuple[str, ...]
+    ready: Ready
+    max_request_segments: int
+
+
+class Serve(_Message, frozen=True, kw_only=True, tag="serve"):
+    """The deployment that is served from now on."""
+
+    generation: int
+
+
+class Replied(_Message, frozen=True, kw_only=True, tag="replied"):
+    """The answer to what a front has asked for by a number.
+
+    Attributes:
+        number: What it asked.
+        seconds: Time until more may be spent; None: it was spent.
+        entries: Source, target and case of terms.
+        trouble: Why not.
+    """
+
+    number: int
+    seconds: float | None = None
+    entries: tuple[tuple[str, str, bool], ...] = ()
+    trouble: Trouble | None = None
+
+
+class Answered(_Message, frozen=True, kw_only=True, tag="answered"):
+    """The answer to one job of a submission, by its place there."""
+
+    number: int
+    place: int
+    finished: Finished | None = None
+    trouble: Trouble | None = None
+
+
+class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
+    """A submission of which nothing was accepted."""
+
+    number: int
+    trouble: Trouble
+
+
+class AskFigures(_Message, frozen=True, kw_only=True, tag="ask_figures"):
+    """What has been counted so far? Also a sign of life, which wants another."""
+
+    number: int
+
+
+class ReloadKeys(_Message, frozen=True, kw_only=True, tag="reload_keys"):
+    """Read the files of keys again."""
+
+
+class Drain(_Message, frozen=True, kw_only=True, tag="drain"):
+    """Accept nothing more."""
+
+
+class Leave(_Message, frozen=True, kw_only=True, tag="leave"):
+    """Write the answers that are there, and end.
+
+    Attributes:
+        is_hurried: Whether clients that do not read theirs are left at once.
+    """
+
+    is_hurried: bool = False
+
+
+class Prepared(_Message, frozen=True, kw_only=True, tag="prepared"):
+    """Whether a front has read exactly what a deployment is of."""
+
+    generation: int
+    is_read: bool
+
+
+class Serving(_Message, frozen=True, kw_only=True, tag="serving"):
+    """A front has done what `Serve` says."""
+
+    generation: int
+
+
+class Claim(_Message, frozen=True, kw_only=True, tag="claim"):
+    """A place for a request, asked for.
+
+    Attributes:
+        number: Of the place.
+        checkpoints: The names of those that it goes through.
+        generations: The deployment of each.
+        priority: Its class.
+    """
+
+    number: int
+    checkpoints: tuple[str, ...]
+    generations: tuple[int, ...]
+    priority: Priority
+
+
+class Release(_Message, frozen=True, kw_only=True, tag="release"):
+    """A place that is not needed any more."""
+
+    number: int
+
+
+class SubmitJobs(_Message, frozen=True, kw_only=True, tag="submit_jobs"):
+    """Segments of one request for the engines of a deployment."""
+
+    number: int
+    generation: int
+    client: int
+    jobs: tuple[SegmentJob, ...]
+
+
+class Drop(_Message, frozen=True, kw_only=True, tag="drop"):
+    """Nobody waits for the rest of a submission."""
+
+    number: int
+
+
+class Spend(_Message, frozen=True, kw_only=True, tag="spend"):
+    """Something of a caller's minute, asked for."""
+
+    number: int
+    kind: str
+    identity: str
+    limit: int
+    cost: int
+
+
+class Count(_Message, frozen=True, kw_only=True, tag="count"):
+    """Characters that a caller has translated."""
+
+    identity: str
+    num_characters: int
+
+
+class AskTerms(_Message, frozen=True, kw_only=True, tag="ask_terms"):
+    """What do a caller's glossaries have for two languages?"""
+
+    number: int
+    owner: str
+    glossary_ids: tuple[str, ...]
+    source: str
+    target: str
+
+
+class Figures(_Message, frozen=True, kw_only=True, tag="figures"):
+    """What a front has counted so far."""
+
+    number: int
+    families: tuple[Family, ...]
+
+
+OwnerMessage = (
+    Begin | Deploy | Serve | Replied | Answered | Refused | AskFigures | ReloadKeys | Drain | Leave
+)
+FrontMessage = (
+    Prepared | Serving | Claim | Release | SubmitJobs | Drop | Spend | Count | AskTerms | Figures
+)
+
+
+def owner_messages() -> FrameReader[OwnerMessage]:
+    """A reader of what the owner sends."""
+    return FrameReader(msgspec.msgpack.Decoder(OwnerMessage))
+
+
+def front_messages() -> FrameReader[FrontMessage]:
+    """A reader of what a front sends."""
+    return FrameReader(msgspec.msgpack.Decoder(FrontMessage))

@@ -1,0 +1,54 @@
+"""What a front asks of the deployments that it translates with, whoever opens and replaces them.
+
+Owns the interface alone: `service.models.deployments.rollout` opens engines, and
+`service.fronts.following` has the deployments of another process.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from service.models.deployments.deployment import Deployment
+from service.models.deployments.registry import Routes
+
+
+class OnDemand(Protocol):
+    """Loads of checkpoints that their first request loads."""
+
+    def note_use(self, name: str) -> None:
+        """A checkpoint is used now."""
+
+    async def load_all(self, names: Sequence[str]) -> None:
+        """Load those that are not in memory."""
+
+
+class Deploying(Protocol):
+    """Deployments of one process."""
+
+    @property
+    def routes(self) -> Routes:
+        """Which deployment has which checkpoint."""
+
+    @property
+    def on_demand(self) -> OnDemand:
+        """What loads those that are loaded by their first request."""
+
+    async def open(self) -> Deployment:
+        """The first deployment, which nothing is routed to yet."""
+
+    def begin(self, deployment: Deployment) -> None:
+        """Serve the first deployment."""
+
+    async def reload(self) -> None:
+        """Serve another deployment."""
+
+    async def set_loaded(self, name: str, *, is_loaded: bool) -> None:
+        """Load or unload a checkpoint."""
+
+    def abandon(self) -> None:
+        """End a reload that is running."""
+
+    async def close(self) -> None:
+        """End all engines; pending segments fail."""
+
+    async def stop_retiring(self) -> None:
+        """Wait for no request of deployments that are being retired."""

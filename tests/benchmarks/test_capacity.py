@@ -1,0 +1,146 @@
+"""What rates need, and the simulation of several fronts, against what can be told without them."""
+
+import argparse
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.capacity.__main__ import Measured, calibrated, capacity_of, compared
+from benchmarks.capacity.load import Level, arrival_times
+from benchmarks.capacity.needs import Costs, needs
+from benchmarks.replicas.simulation import Plan, simulate
+from benchmarks.replicas.steps import Sentence, StepTimes
+
+TIMES = StepTimes(  # rows cost what they cost alone; a sentence takes 20 ms of its engine
+    num_threads=1,
+    step_seconds=((4, 0.001), (128, 0.032)),
+    encode_seconds=0.0,
+    sentences=(Sentence(num_source_tokens=10, num_steps=20),),
+)
+COSTS = Costs(
+    engine_seconds=0.002,
+    front_seconds=0.001,
+    shared_front_seconds=0.00125,
+    owner_seconds=0.0002,
+    num_bytes=1000,
+    engine_mib=50,
+    front_mib=100,
+    shared_mib=20,
+)
+
+
+def _needs(rate: float, **others: float):
+    return needs(COSTS, rate, **({"share": 0.5, "price": 0.1, "network_mbit": 1000} | others))
+
+
+def test_one_request_a_second_needs_one_of_each():
+    found = _needs(1)
+    assert (found.num_servers, found.num_fronts, found.num_engine_cores) == (1, 1, 1)
+    assert (found.num_cores, found.limit) == (2, "engine")
+    assert found.per_hour == pytest.approx(0.2)
+    assert found.memory_gib == pytest.approx(170 / 1024, abs=0.01)
+
+
+def test_where_one_front_is_full_there_are_several_and_their_owner():
+    assert _needs(500).num_fronts == 1
+    found = _needs(1000)
+    assert (found.num_fronts, found.num_servers, found.num_engine_cores) == (3, 1, 4)
+    assert found.num_cores == 3 + 1 + 4
+
+
+def test_where_an_owner_is_full_there_are_several_servers():
+    found = _needs(10_000)
+    assert found.num_servers == 4
+    assert found.num_cores == 25 + 40 + 4
+
+
+def test_where_the_network_is_full_there_are_several_servers_too():
+    assert _needs(1000, network_mbit=4).num_servers == 4
+
+
+@given(rate=st.floats(0.1, 1e5), share=st.floats(0.2, 1.0))
+@settings(max_examples=50, deadline=None)
+def test_no_process_is_busier_than_it_may_be(rate: float, share: float):
+    found = _needs(rate, share=share)
+    assert rate * COSTS.engine_seconds <= share * found.num_engine_cores * (1 + 1e-9)
+    assert rate * COSTS.front_seconds <= share * found.num_fronts * (1 + 1e-9)
+    if found.num_fronts > 1:
+        assert rate * COSTS.shared_front_seconds <= share * found.num_fronts * (1 + 1e-9)
+        assert rate * COSTS.owner_seconds <= share * found.num_servers * (1 + 1e-9)
+
+
+def test_requests_that_come_by_chance_come_at_their_rate_and_always_alike():
+    times = arrival_times(50, 100, seed=1)
+    assert len(times) == pytest.approx(5000, rel=0.05)
+    assert times == sorted(times) == arrival_times(50, 100, seed=1)
+    assert times[-1] < 100
+
+
+def test_requests_that_come_slowly_find_nobody_before_them():
+    plan = Plan(num_replicas=1, front_seconds=0.002)
+    outcome = simulate(plan, TIMES, arrivals=[float(number) for number in range(100)])
+    assert outcome.p50_seconds == pytest.approx(0.022)
+    assert outcome.p99_seconds == pytest.approx(0.022)
+
+
+def test_requests_that_come_faster_than_they_are_answered_wait_longer_and_longer():
+    plan = Plan(num_replicas=1, front_seconds=0.002)
+    outcome = simulate(plan, TIMES, arrivals=arrival_times(100, 20, seed=2))
+    assert outcome.p99_seconds > 1.5 * outcome.p50_seconds > 1
+    assert outcome.requests_per_second == pytest.approx(50, rel=0.05)
+    assert outcome.replica_shares[0] == pytest.approx(1, abs=0.05)
+
+
+def test_several_fronts_carry_what_they_can_until_their_owner_is_full():
+    plan = Plan(
+        num_replicas=64, num_clients=256, num_requests=8000, front_seconds=0.01, owner_seconds=0.002
+    )
+    rates = {
+        number: simulate(replace(plan, num_fronts=number), TIMES).requests_per_second
+        for number in (1, 2, 4, 8)
+    }
+    assert rates[1] == pytest.approx(100, rel=0.02)
+    assert rates[2] == pytest.approx(200, rel=0.02)
+    assert rates[4] == pytest.approx(400, rel=0.02)
+    assert rates[8] == pytest.approx(500, rel=0.02), "of the owner"
+
+
+def _level(**others: float) -> Level:
+    found = {
+        "num_requests": 100,
+        "num_errors": 0,
+        "requests_per_second": 45.0,
+        "p50_ms": 25.0,
+        "p99_ms": 60.0,
+        "engine_ms": 22.0,
+        "front_ms": 0.8,
+        "owner_ms": 0.0,
+        "client_ms": 0.2,
+    }
+    return Level(**(found | others))  # type: ignore[arg-type]
+
+
+def test_what_an_engine_does_beside_steps_is_what_is_left_of_its_time():
+    plan = calibrated(TIMES, _level())
+    assert plan.front_seconds == pytest.approx(0.001)
+    assert plan.segment_seconds == pytest.approx(0.002, rel=0.05)
+    row = compared(_level(), simulate(plan, TIMES))
+    assert row["requests_per_second_factor"] == pytest.approx(1, abs=0.02), "22 ms of one core"
+
+
+def test_a_class_is_told_with_what_each_rate_needs():
+    found = Measured(
+        times={"small, avx2, 1": TIMES},
+        full=_level(),
+        levels=[([0.1, 0.2], _level(num_errors=2))],
+        memory={"engine": 50.0, "front": 60.0},
+        two=_level(owner_ms=0.2, num_errors=1),
+        shared_mib={"small": 7.0},
+    )
+    arguments = argparse.Namespace(share=0.7, price=0.04, network_mbit=1000.0, rates=[1, 1000])
+    row = capacity_of("small, avx2, 1", found, Plan(num_replicas=1), arguments)
+    assert row["requests_per_second_a_core"] == pytest.approx(50, rel=0.05)
+    assert [one["num_engine_cores"] for one in row["needs"]] == [1, 29]
+    assert found.num_errors == 3

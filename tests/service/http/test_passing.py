@@ -1,0 +1,197 @@
+"""Connections that go from one server to another in the middle of what is said on them."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from service.http.passing import Receiver, Sender, channel
+from service.listening import protocol_of
+from support.wire import CLOSE, Served, get, serving_app, until
+
+HEAD = b"POST /read HTTP/1.1\r\nhost: a\r\n"
+
+
+class _Keeps:
+    """Keeps the paths under /wait and /own, and passes the others on."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._sender = Sender(channel, asyncio.get_running_loop())
+        self.num_passed = 0
+
+    def keeps(self, method: bytes, url: bytes) -> bool:
+        return method == b"GET" and url.startswith((b"/own", b"/wait", b"/large"))
+
+    def take(self, connection: socket.socket, data: bytes) -> None:
+        self.num_passed += 1
+        self._sender.send(connection, data)
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+@asynccontextmanager
+async def _two_servers() -> AsyncIterator[tuple[Served, Served, _Keeps]]:
+    """One that clients connect to, and the other one."""
+    sending, receiving = channel()
+    keeps = _Keeps(sending)
+    async with serving_app(keeps) as first, serving_app() as second:
+        loop = asyncio.get_running_loop()
+        taken: set[asyncio.Task[object]] = set()
+
+        def take(connection: socket.socket, data: bytes) -> None:
+            made = protocol_of(second.server).received_before(data)
+            taken.add(loop.create_task(loop.connect_accepted_socket(lambda: made, connection)))
+
+        receiver = Receiver(receiving, loop, take)
+        try:
+            yield first, second, keeps
+        finally:
+            receiver.close()
+            keeps.close()
+
+
+def _run(scenario: Callable[[Served, Served, _Keeps], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with _two_servers() as servers:
+            await scenario(*servers)
+
+    asyncio.run(run())
+
+
+def _num_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_connection_goes_on_where_the_next_request_is_answered() -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        reader, writer = await first.connect()
+        writer.write(get("/own"))
+        assert b"fine /own" in await reader.readuntil(b"fine /own")
+        writer.write(HEAD + b"content-length: 4\r\n\r\nab")
+        await until(lambda: second.app.num_requests)
+        writer.write(b"cd" + get("/own/two", CLOSE))
+        answers = await reader.read()
+        writer.close()
+        assert answers.count(b"HTTP/1.1 200") == 2
+        assert b"read 4" in answers
+        assert answers.endswith(b"fine /own/two")  # whoever has the connection keeps it
+        assert (first.app.num_requests, second.app.num_requests, keeps.num_passed) == (1, 2, 1)
+        await first.until_left()
+
+    _run(scenario)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_whatever_way_requests_are_cut_all_are_answered_in_order(size: int) -> None:
+    async def scenario(first: Served, second: Served, _: _Keeps) -> None:
+        body = b"4\r\nab\r\n\r\n0\r\n\r\n"  # a chunk that looks like the end of a head
+        requests = [
+            get("/own/1"),
+            HEAD + b"transfer-encoding: chunked\r\n\r\n" + body,
+            get("/2"),
+            get("/own/3", CLOSE),
+        ]
+        data = b"".join(requests)
+        parts = [data[start : start + size] for start in range(0, len(data), size)]
+        answers = await first.exchange(*parts)
+        assert answers.count(b"HTTP/1.1 200") == len(requests)
+        places = [answers.index(word) for word in (b"/own/1", b"read 4", b"fine /2", b"/own/3")]
+        assert places == sorted(places)
+        assert (first.app.num_requests, second.app.num_requests) == (1, 3)
+
+    _run(scenario)
+
+
+def test_a_request_behind_one_in_work_is_passed_on_after_its_answer() -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        reader, writer = await first.connect()
+        writer.write(get("/wait") + get("/later") + get("/last", CLOSE))
+        await until(lambda: first.app.num_requests)
+        assert not keeps.num_passed
+        first.app.release.set()
+        answers = await reader.read()
+        writer.close()
+        assert [word in answers for word in (b"/wait", b"/later", b"/last")] == [True] * 3
+        assert (first.app.num_requests, second.app.num_requests) == (1, 2)
+
+    _run(scenario)
+
+
+def test_a_client_that_sends_no_more_has_its_answer_from_the_other_one() -> None:
+    async def scenario(first: Served, second: Served, _: _Keeps) -> None:
+        answers = await first.fling([get("/own"), get("/other")])
+        assert b"fine /own" in answers
+        assert b"fine /other" in answers
+        assert second.app.num_requests == 1
+
+    _run(scenario)
+
+
+def test_an_answer_that_is_not_read_yet_is_whole_before_the_connection_goes_on() -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        reader, writer = await first.connect()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(get("/large") + get("/other", CLOSE))
+        await until(lambda: first.app.num_requests)
+        assert not keeps.num_passed
+        writer.transport.resume_reading()  # type: ignore[attr-defined]
+        answers = await reader.read()
+        writer.close()
+        large, _, other = answers.rpartition(b"HTTP/1.1 200")
+        assert large.count(b"x") >= 256 * 65_536
+        assert other.endswith(b"fine /other")
+        assert second.app.num_requests == 1
+
+    _run(scenario)
+
+
+def test_a_wrong_head_is_refused_where_it_came() -> None:
+    async def scenario(first: Served, second: Served, keeps: _Keeps) -> None:
+        answers = await first.exchange(b"GET /other HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n")
+        assert b"HTTP/1.1 400" in answers
+        assert (second.app.num_requests, keeps.num_passed) == (0, 0)
+
+    _run(scenario)
+
+
+def test_no_descriptor_is_left_behind() -> None:
+    async def scenario(first: Served, second: Served, _: _Keeps) -> None:
+        before = _num_files()
+        for _ in range(20):
+            assert b"fine /other" in await first.exchange(get("/other", CLOSE))
+        await first.until_left()
+        await second.until_left()
+        await until(lambda: _num_files() <= before)
+
+    _run(scenario)
+
+
+def test_what_finds_no_room_is_sent_later_and_in_order() -> None:
+    async def scenario() -> None:
+        sending, receiving = channel()
+        sending.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        loop = asyncio.get_running_loop()
+        sender = Sender(sending, loop)
+        own, other = socket.socketpair()
+        for number in range(200):
+            sender.send(own, str(number).encode())
+        assert "waiting=0" not in repr(sender)
+        came: list[bytes] = []
+
+        def take(connection: socket.socket, data: bytes) -> None:
+            connection.close()
+            came.append(data)
+
+        receiver = Receiver(receiving, loop, take)
+        await until(lambda: len(came) == 200)
+        assert came == [str(number).encode() for number in range(200)]
+        receiver.close()
+        sender.close()
+        own.close()
+        other.close()
+
+    asyncio.run(scenario())
