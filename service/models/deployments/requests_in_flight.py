@@ -7,7 +7,7 @@ deployment stays while a request uses it. Whether any request is accepted now is
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
@@ -109,12 +109,16 @@ class RequestsInFlight:
         names = checkpoints_of(routes)
         self.check_room(priority, names)
         deployments = {name: self._deployment(name) for name in names}
-        with ExitStack() as stack:
-            stack.enter_context(self._room.holding(1, priority, owner=self._owner(names)))
-            stack.enter_context(self._in_flight.one_more())
-            for deployment in deployments.values():
-                stack.enter_context(deployment.in_flight.one_more())
-            yield translator_of(routes, lambda name: deployments[name].translator(name))
+        translator = translator_of(routes, lambda name: deployments[name].translator(name))
+        counts = [self._in_flight, *(one.in_flight for one in deployments.values())]
+        with self._room.holding(1, priority, owner=self._owner(names)):
+            for count in counts:
+                count.enter()
+            try:
+                yield translator
+            finally:
+                for count in counts:
+                    count.leave()
 
     def _deployment(self, name: str) -> Deployment:
         deployment = self._rollout.routes.find(name)

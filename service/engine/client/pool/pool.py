@@ -155,7 +155,7 @@ class Pool:
     @property
     def is_ready(self) -> bool:
         """Whether segments are accepted."""
-        return any(replica.is_ready for replica in self.replicas)
+        return self.replicas[0].is_ready or any(replica.is_ready for replica in self.replicas)
 
     @property
     def is_exhausted(self) -> bool:
