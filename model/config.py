@@ -33,6 +33,7 @@ ABSOLUTE_POSITIONS: frozenset[PositionKind] = frozenset(
     {"sinusoidal-interleaved", "sinusoidal-marian", "sinusoidal-m2m100", "learned"}
 )
 
+_STOPPING_RULES = frozenset(get_args(StoppingRule))
 DEFAULT_TOP_K = 50
 MAX_TOP_K = 128
 """Tokens that one may be drawn of; a search looks at so many a row at most."""
@@ -318,25 +319,30 @@ class SearchConfig:
     diversity_penalty: float = 0.0
 
     def __post_init__(self) -> None:
-        """Reject searches that cannot run, naming the value and the limit."""
-        _require(self.beam_size >= 1, f"beam_size is {self.beam_size}; it must be at least 1")
-        _require(self.max_length >= 1, f"max_length is {self.max_length}; it must be at least 1")
-        _require(
-            1 <= self.num_hypotheses <= self.beam_size,
-            f"num_hypotheses is {self.num_hypotheses}; it must be from 1 to beam_size"
-            f" ({self.beam_size})",
-        )
-        _require(
-            -10.0 <= self.length_penalty <= 10.0,
-            f"length_penalty is {self.length_penalty}; it must be from -10 to 10",
-        )
-        _require(
-            self.num_candidates is None or self.num_candidates >= 2 * self.beam_size,
-            f"num_candidates is {self.num_candidates}; it must be at least twice beam_size"
-            f" ({self.beam_size}), as each of the beams may end",
-        )
-        _require_choice("stopping", self.stopping, StoppingRule)
-        self._check_groups()
+        """Reject searches that cannot run, naming the value and the limit.
+
+        No message is made of a search that can: every segment has one.
+        """
+        if self.beam_size < 1:
+            raise ConfigError(f"beam_size is {self.beam_size}; it must be at least 1")
+        if self.max_length < 1:
+            raise ConfigError(f"max_length is {self.max_length}; it must be at least 1")
+        if not 1 <= self.num_hypotheses <= self.beam_size:
+            raise ConfigError(
+                f"num_hypotheses is {self.num_hypotheses}; it must be from 1 to beam_size"
+                f" ({self.beam_size})"
+            )
+        if not -10.0 <= self.length_penalty <= 10.0:
+            raise ConfigError(f"length_penalty is {self.length_penalty}; it must be from -10 to 10")
+        if self.num_candidates is not None and self.num_candidates < 2 * self.beam_size:
+            raise ConfigError(
+                f"num_candidates is {self.num_candidates}; it must be at least twice beam_size"
+                f" ({self.beam_size}), as each of the beams may end"
+            )
+        if self.stopping not in _STOPPING_RULES:
+            _require_choice("stopping", self.stopping, StoppingRule)
+        if self.num_groups != 1 or self.diversity_penalty != 0.0:
+            self._check_groups()
 
     def _check_groups(self) -> None:
         num, penalty = self.num_groups, self.diversity_penalty

@@ -211,7 +211,9 @@ class Front:
 
         Of a route with two hops they are those of its ends.
         """
-        different = dict.fromkeys(route for route in routes if route.hops)
+        different = [route for route in routes if route.hops]
+        if len(different) > 1:
+            different = list(dict.fromkeys(different))
         if len(different) != 1:
             return SEVERAL if different else None
         (route,) = different

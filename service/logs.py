@@ -107,5 +107,8 @@ def configure_logging(level: str, *, stream: TextIO | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    # What no line says is not found out for it (logging's own how-to, "Optimization").
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001  # the name by which that page turns off looking for callers
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL + 1)

@@ -267,7 +267,7 @@ class TextPipeline:
         if piece.translated is not None or not piece.found:
             return [piece], ["", ""]
         translated, found = self._chosen(segment, piece.found, pair)
-        piece = replace(piece, found=found, translated=translated)
+        piece = Piece(segment=segment, found=found, translated=translated, earlier=piece.earlier)
         failed = translated.quality.failed
         tries = []
         if failed and not is_last:

@@ -20,6 +20,7 @@ from service.access.character_counts import CharacterCounts
 from service.access.key_store import KeyStore
 from service.access.keys import ApiKey
 from service.errors import Problem, RequestError, too_long
+from service.headers import header_of, headers_of
 from service.networks import Network
 from service.telemetry.request_context import context_of
 
@@ -256,7 +257,7 @@ class Access:
         policy = self._policy
         address = client_of(
             request.client.host if request.client else None,
-            request.headers.getlist("x-forwarded-for"),
+            headers_of(request.scope, b"x-forwarded-for"),
             policy.trusted_proxies,
         )
         return Caller(
@@ -296,7 +297,7 @@ def _caller(key: ApiKey, policy: AccessPolicy) -> Caller:
 
 def _bearer(request: Request) -> str | None:
     """The key in `Authorization: Bearer …` or `DeepL-Auth-Key …`; None without such a header."""
-    scheme, _, presented = request.headers.get("authorization", "").partition(" ")
+    scheme, _, presented = header_of(request.scope, b"authorization").partition(" ")
     return presented.strip() if scheme.lower() in _SCHEMES else None
 
 

@@ -8,11 +8,11 @@ languages where the request names none, translate, count. A contract
 """
 
 import asyncio
-import dataclasses
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -195,12 +195,13 @@ class Admission:
         )
         job, origins, pages = await self._prepared(request, job)
         routes = [origin.route for origin in origins]
-        context.served = self.front.served(*routes or [job.route])
+        if job.by_source is not None:
+            context.served = self.front.served(*routes or [job.route])
         num_hops = max((len(route.hops) for route in routes), default=1)
         work = estimated_work(job.texts, beam_size=job.beam_size) * num_hops
         priority = priority_of(work, job.priority)
         context.priority = priority
-        job = dataclasses.replace(
+        job = structs.replace(
             job,
             priority=priority,
             client=caller.number,
@@ -219,7 +220,7 @@ class Admission:
                 results = await cancelled_on_disconnect(request, joining)
         context.num_segments = sum(len(result.hypotheses) for result in results)
         return [
-            dataclasses.replace(result, origin=origin)
+            structs.replace(result, origin=origin)
             for result, origin in zip(results, origins, strict=True)
         ]
 
@@ -233,7 +234,7 @@ class Admission:
         started = clock()
         async with within(job.timeout_seconds):
             pages, origins = await cancelled_on_disconnect(request, self._found(job))
-        job = dataclasses.replace(
+        job = structs.replace(
             job,
             texts=job.texts if pages is None else pages.texts,
             route=origins[0].route if origins else job.route,

@@ -6,6 +6,7 @@ canonical BCP-47 tag and nothing else.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from types import MappingProxyType
 
@@ -113,6 +114,22 @@ def choose_route(
         RequestError: A 400: no code, a language or a model that is not loaded, or languages that
             there is no route between.
     """
+    asked = (source, target, model, *aliases.items())
+    look_up = partial(
+        _chosen_route, table, source=source, target=target, aliases=aliases, model=model
+    )
+    # Of "auto" there is a route from every language, which is much to keep for a spelling of it.
+    return look_up() if source.lower() == AUTO else table.remembered(asked, look_up)
+
+
+def _chosen_route(
+    table: RoutingTable,
+    *,
+    source: str,
+    target: str,
+    aliases: Mapping[str, str],
+    model: str | None,
+) -> ChosenRoute:
     directions = table.all if model is None else _directions_of(table, model)
     is_named = source.lower() != AUTO
     named = _tags(source, aliases, directions.languages) if is_named else []

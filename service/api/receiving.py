@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, Response
 
-from model.documents.formats import KINDS, kind_of, media_type
+from model.documents.kinds import KINDS, kind_of, media_type
 from model.text.constraints.glossary import Glossary
 from service.access.access import Access, Caller, key_wanted_first
 from service.documents.jobs import Asked, DocumentJob, Owner, no_such_document

@@ -7,49 +7,58 @@ no translation (`service.cli.translate.bulk`), 130 interrupted, 141 nobody read 
 import argparse
 import errno
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
 
 from model.errors import ConfigError, DragomanError
-from service.cli.models import convert, models, pull
-from service.cli.network import bench, evaluate, explain, export, shortlist, train
-from service.cli.server import keys, reload, serve
 from service.cli.signals import INTERRUPTED, ending_on_sigterm
 from service.cli.streams.standard_streams import close_output, open_streams
-from service.cli.translate import translate
 from service.logs import configure_last_resort
 
+_COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "serve": "server",
+        "translate": "translate",
+        "train": "network",
+        "evaluate": "network",
+        "explain": "network",
+        "export": "network",
+        "convert": "models",
+        "pull": "models",
+        "models": "models",
+        "bench": "network",
+        "shortlist": "network",
+        "keys": "server",
+        "reload": "server",
+    }
+)
+"""As help lists them, and their rooms; each is a file with `HELP`, `add_arguments` and `run`."""
+_OUTLIVES = frozenset({"serve", "train"})
+"""Those that go on without standard streams."""
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Errors of writing to standard output; other files are named where they are written."""
 
 _EPILOG = "Every sub-command has its own --help."
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of all sub-commands; imports nothing heavy."""
+def build_parser(wanted: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all sub-commands, or of one; imports nothing heavy.
+
+    Args:
+        wanted: The only one, where it is known: the others would be imported for nothing.
+    """
     parser = argparse.ArgumentParser(
         prog="dragoman", description="A self-hosted neural translation server.", epilog=_EPILOG
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version")
     commands = parser.add_subparsers(title="sub-commands", metavar="COMMAND", required=True)
-    for name, command in (
-        ("serve", serve),
-        ("translate", translate),
-        ("train", train),
-        ("evaluate", evaluate),
-        ("explain", explain),
-        ("export", export),
-        ("convert", convert),
-        ("pull", pull),
-        ("models", models),
-        ("bench", bench),
-        ("shortlist", shortlist),
-        ("keys", keys),
-        ("reload", reload),
-    ):
+    for name in _COMMANDS if wanted is None else (wanted,):
+        command = import_module(f"service.cli.{_COMMANDS[name]}.{name}")
         subparser = commands.add_parser(name, help=command.HELP, description=command.HELP)
         command.add_arguments(subparser)
         tell = getattr(command, "print_error", _tell_error)
-        outlives = frozenset({"stdout", "stderr"} if command in {serve, train} else ())
+        outlives = frozenset({"stdout", "stderr"} if name in _OUTLIVES else ())
         subparser.set_defaults(run=command.run, tell=tell, may_be_closed=outlives)
     return parser
 
@@ -77,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     configure_last_resort()
     closed = open_streams()
     try:
-        arguments = build_parser().parse_args(argv)
+        given = sys.argv[1:] if argv is None else argv
+        wanted = given[0] if given and given[0] in _COMMANDS else None
+        arguments = build_parser(wanted).parse_args(given)
         with ending_on_sigterm():
             for name in {"stdout", "stderr"}.intersection(closed) - arguments.may_be_closed:
                 raise ConfigError(f"{name} is closed; what is not wanted goes to /dev/null")

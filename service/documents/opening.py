@@ -5,7 +5,7 @@ Owns how they are put together.
 
 from functools import partial
 
-from model.documents.formats import KINDS
+from model.documents.kinds import KINDS
 from service.access.access import Access
 from service.documents.queue import DocumentQueue
 from service.documents.room import QueueLimits

@@ -11,11 +11,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from service.access.access import Caller
 from service.errors import ClientGoneError, RequestError, body_timeout, invalid, too_long
-from service.http.arrivals import Arrivals
+from service.headers import header_of
+from service.http.arrivals import Arrivals, has_arrived
 from service.http.forms import decode_form
 
 # Decoding a larger body would hold the event loop for more than a millisecond.
@@ -107,26 +108,33 @@ class BodyReader:
             raise self.too_large("the query string", num_bytes, self.max_bytes)
 
     async def _read(self, request: Request) -> bytes:
-        announced = request.headers.get("content-length", "")
+        announced = header_of(request.scope, b"content-length")
         if announced.isdecimal() and announced.isascii():
             num_bytes = int(announced.lstrip("0")[:_MAX_LENGTH_DIGITS] or "0")
             if num_bytes > self.max_bytes:
                 raise self.too_large("the body", num_bytes, self.max_bytes)
+        if has_arrived(request.scope):
+            self.arrivals.check_open()
+            return await self._collect(request)
         try:
             async with self.arrivals.within(self.timeout_seconds):
                 return await self._collect(request)
         except TimeoutError as error:
             raise body_timeout(seconds=self.timeout_seconds) from error
-        except ClientDisconnect as error:
-            raise ClientGoneError from error
 
     async def _collect(self, request: Request) -> bytes:
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > self.max_bytes:
-                raise self.too_large("the body", len(body), self.max_bytes)
-        return bytes(body)
+        parts: list[bytes] = []
+        num_bytes, is_whole = 0, False
+        while not is_whole:
+            message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGoneError
+            is_whole = not message.get("more_body", False)
+            parts.append(message.get("body", b""))
+            num_bytes += len(parts[-1])
+            if num_bytes > self.max_bytes:
+                raise self.too_large("the body", num_bytes, self.max_bytes)
+        return b"".join(parts)
 
     async def _decode_object(self, body: bytes) -> dict[str, object]:
         if len(body) <= _MAX_INLINE_BYTES:
@@ -166,7 +174,7 @@ _FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-da
 
 def body_type(request: Request) -> str:
     """The media type of a request's body, in small letters, without parameters."""
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return header_of(request.scope, b"content-type").partition(";")[0].strip().lower()
 
 
 def _is_json(media_type: str) -> bool:
@@ -192,13 +200,7 @@ def decode_object(body: bytes) -> dict[str, object]:
         RequestError: A 400 that says what is wrong and where, without quoting.
     """
     try:
-        value = json.loads(
-            body.decode("utf-8"),
-            parse_constant=_refuse_constant,
-            parse_int=_parse_integer,
-            parse_float=_parse_float,
-            object_pairs_hook=_object_without_duplicates,
-        )
+        value = _decoded(body.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise invalid(
             f"the body is not valid UTF-8 at byte {error.start}", value=error.start
@@ -212,6 +214,12 @@ def decode_object(body: bytes) -> dict[str, object]:
     if not isinstance(value, dict):
         raise invalid("the body must be a JSON object", limit="object")
     return value
+
+
+def _decoded(text: str) -> object:
+    if text.startswith("\ufeff"):  # as of `json.loads`
+        raise json.JSONDecodeError("Unexpected UTF-8 BOM (decode using utf-8-sig)", text, 0)
+    return _DECODER.decode(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -238,3 +246,11 @@ def _object_without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, obj
     if len(value) < len(pairs):
         raise invalid("an object in the body has a name twice")
     return value
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant,
+    parse_int=_parse_integer,
+    parse_float=_parse_float,
+    object_pairs_hook=_object_without_duplicates,
+)

@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from model.errors import DragomanError
+from service.http.replies import JsonReply
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 OnError = Callable[[Request, Exception], Awaitable[Response]]
@@ -67,6 +68,17 @@ class DirectRoutes:
 
     async def _answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive, send)
+        try:
+            response = await endpoint(request)
+        except ANSWERED as error:
+            response = await self._on_error(request, error)
+        if isinstance(response, JsonReply):
+            await response(scope, receive, send)
+        else:
+            await self._send_watched(response, request, send)
+
+    async def _send_watched(self, response: Response, request: Request, send: Send) -> None:
+        """Send what may still fail; before it has begun, that is answered like any error."""
         has_started = False
 
         async def send_and_watch(message: Message) -> None:
@@ -75,10 +87,9 @@ class DirectRoutes:
             await send(message)
 
         try:
-            response = await endpoint(request)
-            await response(scope, receive, send_and_watch)
+            await response(request.scope, request.receive, send_and_watch)
         except ANSWERED as error:
             if has_started:
                 raise
-            response = await self._on_error(request, error)
-            await response(scope, receive, send)
+            answer = await self._on_error(request, error)
+            await answer(request.scope, request.receive, send)

@@ -1,20 +1,57 @@
 """Cancellation of a request's work when its client disconnects.
 
 Owns the race between an answer and its client. The body must have been read before. The work is
-done in the request's own task, which the watcher of the client cancels: one task a request, as in
-`asyncio.timeout`, and not two with a third that waits for both.
+done in the request's own task, which is cancelled when the client has gone: one task a request, as
+in `asyncio.timeout`, and not two with a third that waits for both.
+
+Who tells: our own protocol has a `Hangup` for every request, which costs nothing until there is
+something to tell. Of a request that came otherwise, a second task waits for the message.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import Request
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from service.errors import ClientGoneError
 
 T = TypeVar("T")
+
+_KEY = "dragoman.hangup"
+
+
+class Hangup:
+    """Whether the client of one request has gone, and who is to be told when it has.
+
+    Attributes:
+        is_gone: It has.
+        on_gone: Called when it goes; None: nobody waits for that now.
+    """
+
+    __slots__ = ("is_gone", "on_gone")
+
+    def __init__(self) -> None:
+        self.is_gone = False
+        self.on_gone: Callable[[], None] | None = None
+
+    def tell(self) -> None:
+        """Note that the client has gone."""
+        self.is_gone = True
+        if self.on_gone is not None:
+            self.on_gone()
+
+
+def attach_hangup(scope: Scope) -> None:
+    """Give a request a `Hangup`; who attaches one has to tell it."""
+    scope[_KEY] = Hangup()
+
+
+def hangup_of(scope: Scope) -> Hangup | None:
+    """The `Hangup` of a request; None where nobody attached one."""
+    found = scope.get(_KEY)
+    return found if isinstance(found, Hangup) else None
 
 
 async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -23,7 +60,8 @@ async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]
     Raises:
         ClientGoneError: The client left first; `work` has been cancelled and has ended.
     """
-    watcher = _Watcher(request.receive)
+    hangup = hangup_of(request.scope)
+    watcher = _Watcher(request.receive) if hangup is None else _Told(hangup)
     try:
         return await work
     except asyncio.CancelledError:
@@ -34,30 +72,61 @@ async def cancelled_on_disconnect(request: Request, work: Coroutine[Any, Any, T]
         watcher.stop()
 
 
-class _Watcher:
-    """Watcher of one client, which cancels the task that made it when the client has gone."""
+class _Cancelling:
+    """Cancellation of the task that makes it, told apart from any other."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self) -> None:
         task = asyncio.current_task()
         assert task is not None  # it is awaited
         self._task = task
         self._num_cancelled_before = task.cancelling()
         self._has_cancelled = False
-        self._watching = asyncio.create_task(self._watch(receive))
 
     @property
     def is_sole_reason(self) -> bool:
         """Whether the task was cancelled because the client has gone, and for no other reason."""
         return self._has_cancelled and self._task.cancelling() - 1 <= self._num_cancelled_before
 
+    def cancel(self) -> None:
+        """Cancel the task: the client has gone."""
+        self._has_cancelled = True
+        self._task.cancel()
+
+    def stop(self) -> None:
+        """Watch no more, and take back what was cancelled."""
+        if self._has_cancelled:
+            self._task.uncancel()
+
+
+class _Told(_Cancelling):
+    """What a `Hangup` tells."""
+
+    def __init__(self, hangup: Hangup) -> None:
+        super().__init__()
+        self._hangup = hangup
+        hangup.on_gone = self.cancel
+        if hangup.is_gone:  # a task that runs is not cancelled until it waits, which it may not
+            asyncio.get_running_loop().call_soon(hangup.tell)
+
+    def stop(self) -> None:
+        """Watch no more, and take back what was cancelled."""
+        self._hangup.on_gone = None
+        super().stop()
+
+
+class _Watcher(_Cancelling):
+    """What a task is told that waits for the message."""
+
+    def __init__(self, receive: Receive) -> None:
+        super().__init__()
+        self._watching = asyncio.create_task(self._watch(receive))
+
     def stop(self) -> None:
         """Watch no more, and take back what was cancelled."""
         self._watching.cancel()
-        if self._has_cancelled:
-            self._task.uncancel()
+        super().stop()
 
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._has_cancelled = True
-        self._task.cancel()
+        self.cancel()

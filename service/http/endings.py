@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -23,11 +23,13 @@ from uvicorn.server import ServerState
 
 from service.errors import Problem
 from service.http.backlog import Backlog, ReadFlow
+from service.http.disconnect import hangup_of
 from service.http.hangups import has_hung_up
 from service.http.headers import SECURITY_HEADERS
 from service.http.replies import error_reply
 
 if TYPE_CHECKING:
+    from starlette.types import Scope
     from uvicorn._types import ASGI3Application
 
 LEAVE_SECONDS = 5.0
@@ -127,8 +129,7 @@ class EndingProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         super().connection_lost(exc)  # it tells the latest request, which may wait behind another
         if self._started is not None and not self._started.response_complete:
-            self._started.disconnected = True
-            self._started.message_event.set()
+            self._disconnect(self._started)
 
     def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's never keeps it
         """Take note that the client has closed its half; whether an answer is still due."""
@@ -175,6 +176,13 @@ class EndingProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: "ASGI3Application") -> None:
         self._started = cycle
         super()._start_asgi_task(cycle, app)
+
+    def _disconnect(self, cycle: RequestResponseCycle) -> None:
+        """Tell a request, whichever way it listens, that its client has gone."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+        if hangup := hangup_of(cast("Scope", cycle.scope)):
+            hangup.tell()
 
     @property
     def _is_answering(self) -> bool:

@@ -11,11 +11,11 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.errors import SegmentFailedError
 from service.errors import Problem, draining
+from service.headers import header_of
 from service.http.headers import SECURITY_HEADERS
 from service.http.problems import problem_of
 from service.http.replies import error_reply
@@ -32,6 +32,7 @@ from service.telemetry.route_names import RouteNames
 _LOGGER = logging.getLogger("dragoman.request")
 _REQUEST_ID = re.compile("[A-Za-z0-9._-]{1,64}")
 _SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
+_SECURITY_NAMES = frozenset(name for name, _ in _SECURITY_HEADERS)
 
 
 class Edge:
@@ -105,7 +106,7 @@ class Edge:
                 await error_reply(problem)(scope, receive, answer)
 
     def _request_id(self, scope: Scope) -> str:
-        given = Headers(scope=scope).get("x-request-id", "")
+        given = header_of(scope, b"x-request-id")
         return given if _REQUEST_ID.fullmatch(given) else self._new_request_id()
 
     def _note_end(self, scope: Scope, context: RequestContext, status: int, seconds: float) -> None:
@@ -125,16 +126,17 @@ class Edge:
             "status": status,
             "seconds": round(seconds, 6),
         }
-        counts = {
-            "code": context.code,
-            "num_texts": context.num_texts,
-            "num_characters": context.num_characters,
-            "num_segments": context.num_segments,
-            "pair": context.served.pair if context.served else None,
-            "checkpoint": context.served.checkpoint if context.served else None,
-            "key": context.key_name,
-        }
-        fields |= {name: value for name, value in counts.items() if value is not None}
+        served = context.served
+        counts = (
+            ("code", context.code),
+            ("num_texts", context.num_texts),
+            ("num_characters", context.num_characters),
+            ("num_segments", context.num_segments),
+            ("pair", served and served.pair),
+            ("checkpoint", served and served.checkpoint),
+            ("key", context.key_name),
+        )
+        fields |= {name: value for name, value in counts if value is not None}
         _LOGGER.log(_level(route, status), "request", extra={"fields": fields})
 
 
@@ -168,20 +170,23 @@ class _Answer:
 
     def _completed(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Headers of an answer, names in small letters, with those that it lacks."""
-        own = {b"x-request-id": self._request_id.encode("ascii")}
+        own = [(b"x-request-id", self._request_id.encode("ascii"))]
         if self._is_leaving():
-            own[b"connection"] = b"close"
-        completed = [header for header in headers if header[0] not in own]
-        given = {name for name, _ in completed}
-        completed += own.items()
-        completed += (header for header in _SECURITY_HEADERS if header[0] not in given)
-        return completed
+            own.append((b"connection", b"close"))
+        replaced = {name for name, _ in own}
+        given = [header for header in headers if header[0] not in replaced]
+        names = {name for name, _ in given}
+        if names.isdisjoint(_SECURITY_NAMES):
+            return [*given, *own, *_SECURITY_HEADERS]
+        return [*given, *own, *(one for one in _SECURITY_HEADERS if one[0] not in names)]
 
 
 def _ids(context: RequestContext) -> dict[str, str]:
     """Ids that a request's log lines and its trace have in common."""
     ids = {"request_id": context.request_id}
-    return ids if context.trace_id is None else ids | {"trace_id": context.trace_id}
+    if context.trace_id is not None:
+        ids["trace_id"] = context.trace_id
+    return ids
 
 
 def note_problem(context: RequestContext, error: Exception) -> Problem:

@@ -32,7 +32,7 @@ tests/service/http and tests/e2e pass with the next version.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 import httptools
 from uvicorn.config import Config
@@ -40,10 +40,15 @@ from uvicorn.server import ServerState
 
 from service.errors import RETRY_AFTER_SECONDS, Problem
 from service.http import heads
+from service.http.arrivals import note_arrived
 from service.http.backlog import MAX_BACKLOG_BYTES, MAX_PIECES, MAX_QUEUED
+from service.http.disconnect import attach_hangup
 from service.http.endings import AnswerTransport, EndingProtocol, WireLimits
 from service.http.passing import PassOn
 from service.telemetry.metrics import Refusal
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
 
 __all__ = ["MAX_HEADERS", "BoundedProtocol", "WireLimits", "protocol_factory"]
 
@@ -152,6 +157,7 @@ class BoundedProtocol(EndingProtocol):
         super().on_headers_complete()  # it fails where the path is no path
         answer = AnswerTransport(self, has_body=self.scope["method"] != "HEAD")
         self.cycle.transport = answer  # type: ignore[assignment]  # what it needs
+        attach_hangup(cast("Scope", self.scope))
         if version == "1.0":
             self.cycle.waiting_for_100_continue = False  # it has no interim answers
         if self.pipeline:
@@ -173,6 +179,7 @@ class BoundedProtocol(EndingProtocol):
             return
         self._awaits_head = True
         self._num_buffered_bytes = 0
+        note_arrived(cast("Scope", self.scope))
         if not self._is_leaving:
             self._leave_timer.stop()  # it may have been answered already; its end is in time
         super().on_message_complete()
@@ -366,8 +373,7 @@ class BoundedProtocol(EndingProtocol):
         if self._awaits_head or not self.cycle.response_started:
             self._write_problem(problem)
         if self.cycle is not None:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+            self._disconnect(self.cycle)
         self._linger()
 
 

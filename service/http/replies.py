@@ -27,16 +27,28 @@ class ErrorReply(BaseModel):
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_CONTENT_TYPE = (b"content-type", b"application/json")
 
 
 class JsonReply(Response):
-    """Compact UTF-8 JSON; an unpaired surrogate, which UTF-8 has no bytes for, becomes "?"."""
+    """Compact UTF-8 JSON; an unpaired surrogate, which UTF-8 has no bytes for, becomes "?".
+
+    Nothing that it is sent by fails for what it says: once it is made, it is an answer.
+    """
 
     media_type = "application/json"
 
     def render(self, content: object) -> bytes:
         """The bytes of `content`."""
         return _ENCODER.encode(content).encode("utf-8", "replace")
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Headers of a reply that always has a body; most have none but its length and kind."""
+        if headers:
+            super().init_headers(headers)
+        else:
+            length = str(len(self.body)).encode("ascii")
+            self.raw_headers = [(b"content-length", length), _CONTENT_TYPE]
 
 
 def error_reply(problem: Problem, headers: Mapping[str, str] | None = None) -> JsonReply:

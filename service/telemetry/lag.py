@@ -6,7 +6,8 @@ Owns the measurement alone; where it is recorded is the caller's choice.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-INTERVAL_SECONDS = 0.02
+INTERVAL_SECONDS = 0.1
+"""Between two looks: some hundred between two scrapes, and hardly any work for a server at rest."""
 
 
 async def probe_loop_lag(

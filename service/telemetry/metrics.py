@@ -11,7 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -21,6 +21,7 @@ from service.priority import PRIORITIES, Priority
 from service.telemetry.buckets import CHARACTERS, LAG_SECONDS, SECONDS
 from service.telemetry.document_metrics import DocumentMetrics
 from service.telemetry.engine_metrics import EngineCollector
+from service.telemetry.instruments import Counter, Histogram
 from service.telemetry.merging import Family, merged, shared_families
 from service.telemetry.residency_metrics import ResidencyMetrics
 from service.telemetry.segment_metrics import LABELS, SegmentMetrics, label_values

@@ -5,13 +5,14 @@ segment. Counts and sizes are told apart by pair and checkpoint (`service.labels
 priority alone.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry
 
 from service.engine.client.submission import SegmentJob
 from service.engine.messages import Finished
 from service.labels import Served, ServedLabels
 from service.priority import PRIORITIES
 from service.telemetry.buckets import SECONDS, TOKENS
+from service.telemetry.instruments import Counter, Histogram
 
 LABELS = ("pair", "checkpoint")
 

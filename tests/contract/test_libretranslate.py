@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from model.documents.formats import KINDS
+from model.documents.kinds import KINDS
 from support.running_server import RunningServer
 
 TEXT = "The cat sees the river."

@@ -3,11 +3,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from model import conversion
 from model.conversion import ConversionError, Location, convert, hint_at
 from model.errors import ConfigError
 
@@ -182,3 +184,27 @@ def test_an_unknown_key_comes_with_the_dataclass_that_does_not_have_it() -> None
 )
 def test_a_place_has_the_hint_of_its_field(location: Location, hint: object) -> None:
     assert hint_at(Outer, location) == hint
+
+
+ODD = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+
+
+@given(
+    st.sampled_from(["name", "kind", "is_on", "inner", "mark", "numbers", "table", "other"]),
+    ODD | st.lists(ODD, max_size=3) | st.dictionaries(st.text(max_size=3), ODD, max_size=2),
+    st.booleans(),
+)
+def test_what_is_made_at_once_is_what_pydantic_makes(
+    name: str, odd: object, is_finite: bool
+) -> None:
+    value = {**written(GOOD), name: odd}
+
+    def converted() -> str:
+        try:
+            return repr(convert(Outer, value, is_finite=is_finite))
+        except ConversionError as error:
+            return str(error)
+
+    at_once = converted()
+    with patch.object(conversion, "_made", side_effect=conversion._UnsureError):
+        assert converted() == at_once

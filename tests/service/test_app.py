@@ -12,6 +12,7 @@ from model.errors import DragomanError
 from service.app import create_app
 from service.engine.errors import ProtocolError, SegmentFailedError
 from service.front import Front
+from service.http.middleware import Edge
 from service.settings import Settings
 from service.telemetry.metrics import Metrics
 
@@ -35,6 +36,10 @@ def test_an_app_that_was_never_started_is_alive_and_says_it_is_not_ready(app: Fa
     reply = _get(app, "/readyz")
     assert (reply.status_code, reply.json()["code"]) == (503, "booting")
     assert (reply.headers["retry-after"], reply.headers["x-request-id"]) == ("5", "made")
+
+
+def test_nothing_of_fastapi_stands_around_the_edge(app: FastAPI) -> None:
+    assert isinstance(app.build_middleware_stack(), Edge)
 
 
 def test_two_apps_share_nothing(tmp_path: Path) -> None:

@@ -159,6 +159,8 @@ def inside(terms: Sequence[Term], start: int, end: int) -> tuple[Term, ...]:
 
 def with_targets(text: str, marks: Sequence[Term] | Sequence[Mark]) -> str:
     """A stretch of text with what stands for its terms in their places."""
+    if not marks:
+        return text
     parts: list[str] = []
     done = 0
     for one in marks:
@@ -176,6 +178,8 @@ def uses_of(terms: Sequence[Term], source: str, translation: str) -> tuple[TermU
         source: Its text.
         translation: Its translation.
     """
+    if not terms:
+        return ()
     exact, folded = translation, _small(translation)
     hits = set()
     for index in sorted(range(len(terms)), key=lambda index: -len(terms[index].target)):

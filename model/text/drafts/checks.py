@@ -107,10 +107,12 @@ def differs_in_marks(source: str, target: str, marks: Collection[str], beginning
 
     Those of its beginning, which the caller wrote, are no others.
     """
-    known = Counter(marks)
-    if any(target.count(mark) < source.count(mark) for mark in known):
+    if any(target.count(mark) < source.count(mark) for mark in marks):
         return True
-    found = Counter(target[mark.start : mark.end] for mark in find_marks(target))
+    written = find_marks(target)
+    if not written:
+        return False
+    found = Counter(target[mark.start : mark.end] for mark in written)
     return any(
         max(source.count(mark), beginning.count(mark)) < number for mark, number in found.items()
     )
@@ -122,7 +124,7 @@ def differs_in_numbers(source: str, target: str) -> bool:
     Languages group digits in their own ways (1,000.5 and 1.000,5; 10:30 and 10点30分), so whole
     numbers are compared, and if they differ their groups.
     """
-    if not (any(map(str.isdecimal, source)) or any(map(str.isdecimal, target))):
+    if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
         return False
     return _whole_numbers(source) != _whole_numbers(target) and _groups(source) != _groups(target)
 
@@ -135,6 +137,8 @@ def is_absurdly_long_or_short(source: str, target: str) -> bool:
 
 def has_loop(token_ids: Sequence[int]) -> bool:
     """Whether some tokens come four times or more in succession."""
+    if len(token_ids) - len(set(token_ids)) < _MIN_REPEATED:
+        return False  # so many at least have come before
     for period in range(1, min(_MAX_PERIOD, len(token_ids) // 4) + 1):
         needed, run = max(3 * period, _MIN_REPEATED), 0
         for token, before in zip(token_ids[period:], token_ids, strict=False):

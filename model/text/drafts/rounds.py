@@ -94,16 +94,18 @@ class Draft(Generic[OutputT]):
             separators[-1] += between[0]
             separators += between[1:]
             separators[-1] += separator
-        return replace(self, pieces=tuple(pieces), separators=tuple(separators))
+        return Draft(pair=self.pair, pieces=tuple(pieces), separators=tuple(separators))
 
     def answered(self, found: Sequence[Sequence[OutputT]]) -> "Draft[OutputT]":
         """With hypotheses for each of `asked`, in order; it has to be reviewed then."""
         answers = iter([tuple(ranked) for ranked in found])
         pieces = tuple(
-            replace(piece, found=next(answers)) if piece.found is None else piece
+            Piece(segment=piece.segment, found=next(answers), earlier=piece.earlier)
+            if piece.found is None
+            else piece
             for piece in self.pieces
         )
-        return replace(self, pieces=pieces)
+        return Draft(pair=self.pair, pieces=pieces, separators=self.separators)
 
 
 def started(prepared: PreparedText) -> Draft[OutputT]:

@@ -289,6 +289,8 @@ class Tries:
 
 def without(text: str, marks: Sequence[Mark]) -> str:
     """The text with spaces instead of its marks, so that places stay."""
+    if not marks:
+        return text
     parts: list[str] = []
     done = 0
     for mark in marks:

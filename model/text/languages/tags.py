@@ -7,11 +7,15 @@ live in the API adapters, and which languages are translated is a checkpoint's o
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from model.errors import InputError
 
 MAX_TAG_LENGTH = 64
+
+_MAX_KEPT = 1024
+"""Codes whose reading is kept: requests have few, and each of them several times."""
 
 # RFC 5646, section 2.1: langtag, without the grandfathered tags. Every alternative starts
 # after a hyphen and has a bounded length, so matching is linear.
@@ -137,6 +141,7 @@ def primary_language(tag: str) -> str:
     return tag.partition("-")[0].lower()
 
 
+@lru_cache(maxsize=_MAX_KEPT)
 def lookup_tags(tag: str) -> tuple[str, ...]:
     """The canonical tags that may stand for one, the nearest first: `de-AT` → `de-AT`, `de`.
 
@@ -154,6 +159,7 @@ def lookup_tags(tag: str) -> tuple[str, ...]:
     return nearer if other is None else (*nearer, other)
 
 
+@lru_cache(maxsize=_MAX_KEPT)
 def lenient_tag(code: str) -> str:
     """The canonical tag of a code as people and other programs write it: `zh_Hans` → `zh-Hans`.
 

@@ -31,18 +31,19 @@ def casing_of(text: str, language: str) -> Casing | None:
         text: A sentence; marks that are no language are left out of it.
         language: BCP-47 tag of the text.
     """
-    words = _WORD.findall(text)
-    letters = sum(map(len, words))
-    if letters == 0 or text == text.lower():
+    if text == text.lower():
         return None
     if not any(map(str.islower, text)):
+        words = _WORD.findall(text)
+        letters = sum(map(len, words))
         is_sentence = len(words) > 1 and letters >= _MIN_LETTERS
         is_long_enough = is_sentence or letters > _MIN_LETTERS
         return "upper" if is_long_enough and all(map(str.isupper, "".join(words))) else None
     if primary_language(language) in _NO_TITLES:
         return None
     num_titled = 0
-    for word in words:
+    for found in _WORD.finditer(text):
+        word = found[0]
         if word[0].isupper() and word[1:] == word[1:].lower():
             num_titled += 1
         elif not word.islower() or len(word) >= _SMALL:

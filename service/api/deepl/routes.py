@@ -5,9 +5,10 @@ Owns its paths. How its clients ask is `service.api.deepl.request`, how they are
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
+from msgspec import structs
 from starlette.responses import Response
 
 from service.access.access import DOCUMENTED, Caller
@@ -111,7 +112,7 @@ async def _with_glossary(
         return job
     languages = job.route.source, job.route.target
     found = await found_terms(glossaries, owner_of(caller), asked.glossary_ids, languages)
-    return replace(job, glossary=found)
+    return structs.replace(job, glossary=found)
 
 
 def _add_languages(router: APIRouter, admission: Admission, contract: DeepL) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from model.documents.formats import KINDS
+from model.documents.kinds import KINDS
 from model.errors import InputError
 from service.access.access import Access
 from service.api.languages import AUTO, LIBRETRANSLATE_ALIASES, find_tags, language_name

@@ -4,6 +4,7 @@ Owns the flags and the one line that says where it listens.
 """
 
 import argparse
+import gc
 import logging
 from typing import TYPE_CHECKING, get_args
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 HELP = "serve translations over HTTP"
 
 _LOGGER = logging.getLogger("dragoman")
+
+_OBJECTS_A_COLLECTION = 10_000
+"""New objects before garbage is looked for: requests in work are no garbage, and are not few."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     scan(settings.checkpoint)  # before anything is listened on
 
     def announce(address: str, ready: Ready) -> None:
+        gc.freeze()  # what is there now stays; garbage is looked for among what comes
         loaded = ready.checkpoints
         noun = "checkpoint" if len(loaded) == 1 else "checkpoints"
         names = ", ".join(checkpoint.name for checkpoint in loaded)
@@ -81,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
     configure_logging(settings.log_level)
+    gc.set_threshold(_OBJECTS_A_COLLECTION)
     Server(settings, announce=announce).run()
     return 0
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from model.documents.formats import KINDS, kind_of, open_document
+from model.documents.kinds import KINDS, kind_of
 from model.documents.notation.document import Document
 from model.documents.notation.limits import DocumentLimits
 from model.errors import ConfigError, DataError, DocumentError
@@ -55,6 +55,8 @@ def opened_document(source: Input, arguments: argparse.Namespace) -> Document | 
     kind = _kind(source, arguments)
     if kind is None:
         return None
+    from model.documents.formats import open_document
+
     limits = DocumentLimits()
     try:
         with opened_bytes(source) as stream:

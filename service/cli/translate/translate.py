@@ -11,7 +11,7 @@ import argparse
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -126,7 +126,8 @@ def run(arguments: argparse.Namespace) -> int:
     read = ReadFiles([file for one in inputs for file in one.files], folders=[direction.directory])
     read.refuse_streams()
     with leaving_at_once():
-        import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
+        if sys.stderr.isatty():
+            import tqdm  # noqa: F401  # later, where nothing must swallow Ctrl-C
 
     num_threads = chosen_threads(arguments)
     max_rows = max(arguments.max_rows, search.beam_size)
@@ -201,25 +202,31 @@ def _copy(source: Input, document: "Document | None", arguments: argparse.Namesp
     return 0
 
 
+@contextmanager
+def _progress(source: Input, num_done: int) -> Iterator[Callable[[], object]]:
+    """A bar for somebody who watches; what is yielded is called with every line that is done."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=num_lines(source), initial=num_done, unit=" lines") as bar:
+        yield bar.update
+
+
 def _translate(
     inputs: Sequence[Input], work: "_Work | _Unchanged", output: LineOutput | None
 ) -> None:
     """Translate the first input; where there is a second one, nearest to its lines."""
-    from tqdm import tqdm
-
-    is_shown = sys.stderr.isatty()
-    total = num_lines(inputs[0]) if is_shown else None
-    num_done = output.num_lines if output is not None else 0
     with ExitStack() as stack:
         opened = [stack.enter_context(OpenedLines(source)) for source in inputs]
-        bar = stack.enter_context(
-            tqdm(total=total, initial=num_done, unit=" lines", disable=not is_shown)
-        )
+        num_done = output.num_lines if output is not None else 0
+        told = stack.enter_context(_progress(inputs[0], num_done))
         rows = _rows(inputs, opened)
 
         def translated(chunk: Sequence[tuple[str, str]]) -> Iterator[tuple[int, str]]:
             for found in work.lines(chunk, is_nearest=len(inputs) > 1):
-                bar.update()
+                told()
                 yield found
 
         if output is None:

@@ -259,12 +259,7 @@ class EngineClient(Engine):
     async def _listen(self) -> None:
         """Route the engine's messages until it is lost, then reap its process."""
         try:
-            while self.is_alive:
-                messages = await self._link.receive()
-                self._heard_at = self._clock()
-                for message in messages:
-                    self._watchdog.heard(message)
-                    self._take(message)
+            await self._link.listen(self._hear)
         except EngineUnavailableError:
             self._lose("exit")
         except Exception:
@@ -278,6 +273,15 @@ class EngineClient(Engine):
                 "exit_status": self._link.exit_status,
             }
             _LOGGER.info("engine_left", extra={"fields": fields})
+
+    def _hear(self, messages: Sequence[EngineMessage]) -> None:
+        """Route messages that have come; those of an engine that is taken for lost are ignored."""
+        if not self.is_alive:
+            return
+        self._heard_at = self._clock()
+        for message in messages:
+            self._watchdog.heard(message)
+            self._take(message)
 
     async def _watch(self) -> None:
         """Take the engine for lost when it hangs."""

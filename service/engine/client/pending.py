@@ -29,11 +29,13 @@ class Pending(NamedTuple):
         answer: The future of its answer.
         job: What was asked for.
         client: Whose it is, as a number that says nothing of them.
+        num_row_steps: Its work, as far as it can be told beforehand.
         num_moves: Engines that were lost with it.
     """
 
     answer: asyncio.Future[Finished]
     job: SegmentJob
+    num_row_steps: int
     client: int = 0
     num_moves: int = 0
 
@@ -75,7 +77,10 @@ class PendingSegments:
             segment_id: loop.create_future() for segment_id in jobs
         }
         self.take_over(
-            {number: Pending(answers[number], job, client) for number, job in jobs.items()}
+            {
+                number: Pending(answers[number], job, row_steps_of(job), client)
+                for number, job in jobs.items()
+            }
         )
         if self._observer is not None:
             for job in jobs.values():
@@ -87,13 +92,16 @@ class PendingSegments:
         for pending in segments.values():
             self._room.take(pending.job)
             self.num_rows += pending.job.request.search.beam_size
-            self.num_row_steps += row_steps_of(pending.job)
+            self.num_row_steps += pending.num_row_steps
         self._by_id.update(segments)
 
     def settle(self, word: LastWord) -> None:
         """Take a segment off the list, by the engine's final answer, and answer its future."""
-        self._observe(word)
-        pending = self._by_id.pop(word.segment_id, None)
+        pending = self._by_id.get(word.segment_id)
+        if pending is not None:
+            if self._observer is not None:
+                self._observe(self._observer, pending.job, word)
+            del self._by_id[word.segment_id]
         self._room.answered()
         if pending is None:
             return
@@ -116,19 +124,17 @@ class PendingSegments:
     def _leave(self, pending: Pending) -> None:
         self._room.leave(pending.job)
         self.num_rows -= pending.job.request.search.beam_size
-        self.num_row_steps -= row_steps_of(pending.job)
+        self.num_row_steps -= pending.num_row_steps
 
-    def _observe(self, word: LastWord) -> None:
-        pending = self._by_id.get(word.segment_id)
-        if pending is None or self._observer is None:
-            return
+    @staticmethod
+    def _observe(observer: SegmentObserver, job: SegmentJob, word: LastWord) -> None:
         match word:
             case Finished():
-                self._observer.segment_finished(pending.job, word)
+                observer.segment_finished(job, word)
             case Failed():
-                self._observer.segment_failed(pending.job)
+                observer.segment_failed(job)
             case Cancelled():
-                self._observer.segment_cancelled(pending.job)
+                observer.segment_cancelled(job)
 
 
 def fail_all(segments: Iterable[Pending], reason: str) -> None:

@@ -10,9 +10,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Self
 
+from service.engine.client.stream import EngineStream, OnMessages
 from service.engine.errors import (
     EngineStartError,
     EngineUnavailableError,
@@ -27,10 +27,8 @@ from service.engine.messages import (
     Ready,
     StartFailed,
     encode_frame,
-    engine_messages,
 )
 
-_READ_BYTES = 256 * 1024
 _REAP_SECONDS = 5.0
 
 
@@ -80,13 +78,12 @@ class EngineLink:
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
+        transport: asyncio.WriteTransport,
+        stream: EngineStream,
     ) -> None:
         self._process = process
-        self._reader = reader
-        self._writer = writer
-        self._frames = engine_messages()
+        self._transport = transport
+        self._stream = stream
 
     @classmethod
     async def spawn(cls, *, num_threads: int, visible_device: str | None = None) -> Self:
@@ -99,13 +96,14 @@ class EngineLink:
         """
         front_socket, engine_socket = socket.socketpair()
         with engine_socket:
-            reader, writer = await asyncio.open_unix_connection(sock=front_socket)
+            loop = asyncio.get_running_loop()
+            transport, stream = await loop.create_unix_connection(EngineStream, sock=front_socket)
             try:
                 process = _start_process(engine_socket.fileno(), num_threads, visible_device)
             except BaseException:
-                writer.transport.abort()
+                transport.abort()
                 raise
-        return cls(process, reader, writer)
+        return cls(process, transport, stream)
 
     def __repr__(self) -> str:
         return f"<EngineLink pid={self._process.pid} exit={self.exit_status}>"
@@ -127,9 +125,9 @@ class EngineLink:
             EngineUnavailableError: The stream is closed: a write has failed.
             ProtocolError: The message is too large for a frame.
         """
-        if self._writer.is_closing():
+        if self._transport.is_closing():
             raise EngineUnavailableError("the engine has closed the socket")
-        self._writer.write(encode_frame(message))
+        self._transport.write(encode_frame(message))
 
     async def receive(self) -> list[EngineMessage]:
         """Messages that have come, at least one.
@@ -138,15 +136,17 @@ class EngineLink:
             EngineUnavailableError: The engine has closed its end.
             ProtocolError: What came is no message.
         """
-        while True:
-            try:
-                data = await self._reader.read(_READ_BYTES)
-            except ConnectionError as error:
-                raise EngineUnavailableError("the engine has reset the socket") from error
-            if not data:
-                raise EngineUnavailableError("the engine has closed the socket")
-            if messages := self._frames.feed(data):
-                return messages
+        return await self._stream.receive()
+
+    async def listen(self, on_messages: OnMessages) -> None:
+        """Have all further messages handed over as they come, until the stream ends.
+
+        Raises:
+            EngineUnavailableError: The engine has closed its end.
+            ProtocolError: What came is no message.
+            Exception: What `on_messages` has raised.
+        """
+        await self._stream.listen(on_messages)
 
     def kill(self) -> None:
         """End the process; harmless when it has left."""
@@ -155,9 +155,8 @@ class EngineLink:
     async def reap(self) -> None:
         """Close the stream and wait for the process to end; one that takes too long is killed."""
         try:
-            self._writer.transport.abort()
-            with suppress(OSError):
-                await self._writer.wait_closed()
+            self._transport.abort()
+            await self._stream.closed.wait()
             await asyncio.to_thread(self._process.wait, _REAP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()

@@ -9,7 +9,6 @@ always room for one more (dynamic thresholds: Choudhury, Hahne 1998).
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
@@ -35,23 +34,24 @@ class Room:
         limit: Places in all.
         reserved_share: Of them, those that each class leaves to the other, and each owner to the
             others; in [0, 1).
+
+    Attributes:
+        limit: Places in all.
+        class_limit: Of them, those that a class may have.
+        num: Places taken.
     """
 
     def __init__(self, limit: int, *, reserved_share: float = 0.0) -> None:
         self.limit = limit
         self._reserved_share = reserved_share
         self.class_limit = self._part(limit)
+        self.num = 0
         self._num: dict[Priority, int] = dict.fromkeys(PRIORITIES, 0)
-        self._by_owner: Counter[Owner] = Counter()
+        self._by_owner: dict[Owner, int] = {}
 
     def __repr__(self) -> str:
         taken = " ".join(f"{name}={number}" for name, number in self._num.items())
         return f"<Room {taken} of {self.limit}>"
-
-    @property
-    def num(self) -> int:
-        """Places taken."""
-        return sum(self._num.values())
 
     def excess(
         self,
@@ -69,22 +69,23 @@ class Room:
             owner: Whose they are.
             share: Of the limits, what may be taken.
         """
-        taken: list[Excess] = []
-        if priority is not None:
-            taken.append(Excess(self._num[priority], self.class_limit, "class"))
+        if priority is not None and self.class_limit < self.limit:
+            value, limit = self._num[priority] + number, math.ceil(share * self.class_limit)
+            if value > limit:
+                return Excess(value, limit, "class")
         if owner is not None:
-            own = self._by_owner[owner]
-            taken.append(Excess(own, self._part(self.limit - self.num + own), "owner"))
-        parts = [part for part in taken if part.limit < self.limit]
-        for num, limit, of in (*parts, Excess(self.num, self.limit)):
-            if num + number > math.ceil(share * limit):
-                return Excess(num + number, math.ceil(share * limit), of)
-        return None
+            own = self._by_owner.get(owner, 0)
+            part = self._part(self.limit - self.num + own)
+            if part < self.limit and own + number > math.ceil(share * part):
+                return Excess(own + number, math.ceil(share * part), "owner")
+        value, limit = self.num + number, math.ceil(share * self.limit)
+        return Excess(value, limit) if value > limit else None
 
     def take(self, number: int, priority: Priority, *, owner: Owner = None) -> None:
         """Take places; whether there is room was asked before."""
+        self.num += number
         self._num[priority] += number
-        self._by_owner[owner] += number
+        self._by_owner[owner] = self._by_owner.get(owner, 0) + number
 
     @contextmanager
     def holding(self, number: int, priority: Priority, *, owner: Owner = None) -> Iterator[None]:
@@ -97,6 +98,7 @@ class Room:
 
     def leave(self, number: int, priority: Priority, *, owner: Owner = None) -> None:
         """Give places back."""
+        self.num -= number
         self._num[priority] -= number
         self._by_owner[owner] -= number
         if not self._by_owner[owner]:

@@ -75,6 +75,7 @@ class SegmentBatch:
     ) -> None:
         self._answers = answers
         self._cancel = cancel
+        self._dropped: set[int] = set()
 
     def __enter__(self) -> Self:
         """The batch itself."""
@@ -109,6 +110,8 @@ class SegmentBatch:
             asyncio.CancelledError: `cancel` was called meanwhile.
         """
         answers = list(self._answers.values())
+        if len(answers) == 1:
+            return [await answers[0]]
         if answers:
             done, _ = await asyncio.wait(answers, return_when=asyncio.FIRST_EXCEPTION)
             for answer in done:
@@ -144,10 +147,18 @@ class SegmentBatch:
             answer.add_done_callback(partial(report, place))
 
     def cancel(self) -> None:
-        """Drop what is unfinished; the engine hears of it at once."""
-        segment_ids = [number for number, answer in self._answers.items() if answer.cancel()]
-        if segment_ids:
-            self._cancel(segment_ids)
+        """Drop what is unfinished; the engine hears of it at once.
+
+        A wait for a single answer that was cancelled has cancelled that answer already.
+        """
+        dropped = [
+            number
+            for number, answer in self._answers.items()
+            if (answer.cancel() or answer.cancelled()) and number not in self._dropped
+        ]
+        self._dropped.update(dropped)
+        if dropped:
+            self._cancel(dropped)
 
 
 def check_fits(job: SegmentJob, ready: Ready) -> None:
@@ -157,6 +168,14 @@ def check_fits(job: SegmentJob, ready: Ready) -> None:
         InputError: It never could.
     """
     limits, request = ready.checkpoints[job.checkpoint], job.request
+    search = request.search
+    if (
+        1 <= len(request.source_ids) <= limits.max_source_length
+        and 1 <= len(request.prefix_ids) <= limits.max_prefix_length
+        and 1 <= search.beam_size <= ready.max_rows
+        and 1 <= search.max_length <= limits.max_target_length
+    ):
+        return
     for name, value, limit in (
         ("source tokens", len(request.source_ids), limits.max_source_length),
         ("prefix tokens", len(request.prefix_ids), limits.max_prefix_length),

@@ -51,14 +51,22 @@ class InFlight:
     @contextmanager
     def one_more(self) -> Iterator[None]:
         """Count a request until it is left."""
-        self.num += 1
-        self._is_idle.clear()
+        self.enter()
         try:
             yield
         finally:
-            self.num -= 1
-            if self.num == 0:
-                self._is_idle.set()
+            self.leave()
+
+    def enter(self) -> None:
+        """Count one more."""
+        self.num += 1
+        self._is_idle.clear()
+
+    def leave(self) -> None:
+        """Count one less."""
+        self.num -= 1
+        if self.num == 0:
+            self._is_idle.set()
 
     async def wait_idle(self) -> None:
         """Return once there is none."""

@@ -121,16 +121,13 @@ class Routes:
         for name in names:
             if (deployment := self.find(name)) is not None:
                 deployment.check_open(name, priority)
-        full: QueueFullError | None = None
-        for deployment in () if names else self.deployments:
-            try:
-                deployment.pool.check_open(priority)
-            except QueueFullError as error:
-                full = error
-            else:
-                return
-        if full is not None:
-            raise full
+        if names or self._latest is None:
+            return
+        try:
+            self._latest.pool.check_open(priority)
+        except QueueFullError:
+            if not any(_is_open(one, priority) for one in self.deployments):
+                raise
 
     def take(self, deployment: Deployment) -> list[Deployment]:
         """Serve another deployment, and of what it could not load the versions in memory.
@@ -206,3 +203,11 @@ class Routes:
         loaded = [] if self._latest is None else self._latest.checkpoints
         names = [os.fsencode(one.directory.name).decode(errors="replace") for one in loaded]
         return dict.fromkeys(names, True) | {fault.directory: False for fault in self.faults}
+
+
+def _is_open(deployment: Deployment, priority: Priority | None) -> bool:
+    try:
+        deployment.pool.check_open(priority)
+    except QueueFullError:
+        return False
+    return True

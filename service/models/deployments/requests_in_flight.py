@@ -7,7 +7,7 @@ deployment stays while a request uses it. Whether any request is accepted now is
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 
 from service.engine.client.room import Room
 from service.errors import RequestError, overloaded, unavailable
@@ -152,13 +152,15 @@ class RequestsInFlight:
             deployments: Of the checkpoints that it goes through, which stay until then.
             priority: Its class.
         """
-        with ExitStack() as stack:
-            owner = self._owner(list(deployments))
-            stack.enter_context(self._room.holding(1, priority, owner=owner))
-            stack.enter_context(self._in_flight.one_more())
-            for deployment in deployments.values():
-                stack.enter_context(deployment.in_flight.one_more())
-            yield
+        counts = [self._in_flight, *(one.in_flight for one in deployments.values())]
+        with self._room.holding(1, priority, owner=self._owner(list(deployments))):
+            for count in counts:
+                count.enter()
+            try:
+                yield
+            finally:
+                for count in counts:
+                    count.leave()
 
     def _deployment(self, name: str) -> Deployment:
         deployment = self._rollout.routes.find(name)

@@ -5,8 +5,11 @@ Owns what passes between the contracts, which check values and write replies, an
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Self
+
+import msgspec
+from msgspec import structs
 
 from model.config import Sampling, SearchConfig, StoppingRule
 from model.documents.notation.document import DocumentOptions
@@ -47,9 +50,8 @@ class SegmentTally:
         return self._num[engine]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslationRequest:
-    """One request, checked.
+class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request, checked; a structure, as it is made and changed for every request.
 
     Attributes:
         texts: What to translate.
@@ -126,7 +128,7 @@ class TranslationRequest:
 
     def in_class(self, priority: Priority) -> Self:
         """The same request with the class that its segments turned out to be in."""
-        return self if priority == self.priority else replace(self, priority=priority)
+        return self if priority == self.priority else structs.replace(self, priority=priority)
 
     @property
     def controls(self) -> list[Control]:
@@ -161,9 +163,8 @@ class Between:
     hypothesis: Hypothesis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranslatedText:
-    """One text's translations.
+class TranslatedText(msgspec.Struct, frozen=True, kw_only=True):
+    """One text's translations; a structure for the same reason as `TranslationRequest`.
 
     Attributes:
         best: The translation.

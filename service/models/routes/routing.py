@@ -6,10 +6,13 @@ name. Pure: it knows what checkpoints offer and nothing of engines. Routes of tw
 `service.models.deployments.registry`.
 """
 
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 from model.text.languages.tags import LanguagePair
+
+T = TypeVar("T")
 
 
 class Offer:
@@ -132,15 +135,21 @@ class Directions:
 
     def hop(self, source: str, target: str) -> Hop | None:
         """The best translation of a direction; None if there is none."""
-        return next(iter(self.hops(source, target)), None)
+        return next(self._hops(source, target), None)
 
     def hops(self, source: str, target: str) -> tuple[Hop, ...]:
         """All translations of a direction, the best first."""
-        return tuple(
-            Hop(checkpoint=offer.name, pair=pair)
-            for offer in self._by_source.get(source, ())
-            if (pair := offer.by_source[source].get(target)) is not None
-        )
+        return tuple(self._hops(source, target))
+
+    def _hops(self, source: str, target: str) -> Iterator[Hop]:
+        for offer in self._by_source.get(source, ()):
+            pair = offer.by_source[source].get(target)
+            if pair is not None:
+                yield Hop(checkpoint=offer.name, pair=pair)
+
+
+MAX_REMEMBERED = 1024
+"""Of all that was looked up in a table, so much is kept."""
 
 
 class RoutingTable:
@@ -164,6 +173,7 @@ class RoutingTable:
         self._ranks = ranks_of(offers, preferred)
         self.all = Directions(offers, self._ranks)
         self.pivot = pivot
+        self._remembered: dict[Hashable, object] = {}
 
     def __repr__(self) -> str:
         return f"<RoutingTable of {len(self._offers)} checkpoints>"
@@ -172,6 +182,19 @@ class RoutingTable:
     def names(self) -> tuple[str, ...]:
         """Names of the checkpoints, as they were offered."""
         return tuple(self._offers)
+
+    def remembered(self, asked: Hashable, look_up: Callable[[], T]) -> T:
+        """What was found when this was asked before; looked up, and kept, if it was not.
+
+        Clients ask for the same languages again and again. What `look_up` raises is not kept.
+        """
+        known = self._remembered.get(asked)
+        if known is None:
+            known = look_up()
+            if len(self._remembered) >= MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[asked] = known
+        return cast("T", known)
 
     def of(self, name: str) -> Directions | None:
         """The directions of one checkpoint; None if there is none of this name."""

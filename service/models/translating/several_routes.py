@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from model.text.drafts.segments import TranslatedSegment, Translation
 from service.models.requests.translation import (
     DoneSegment,
@@ -52,7 +54,7 @@ class SeveralRoutes:
             EngineUnavailableError: The engine is gone or takes no more.
             SegmentFailedError: The engine gave a segment up.
         """
-        request = replace(request, tally=SegmentTally())
+        request = structs.replace(request, tally=SegmentTally())
         places: dict[Route, list[int]] = {}
         for place, route in enumerate(self._routes):
             places.setdefault(route, []).append(place)
@@ -84,7 +86,7 @@ class SeveralRoutes:
         if not route.hops:
             return _unchanged(texts, tell)
         prefixes = request.target_prefixes
-        part = replace(
+        part = structs.replace(
             request,
             texts=texts,
             route=route,
@@ -106,6 +108,9 @@ def translator_of(routes: Sequence[Route], find: Callable[[str], OnlineTranslato
         routes: Of all texts, or one of each.
         find: The driver of a checkpoint, by its name.
     """
+    first = routes[0] if routes else None
+    if first is not None and first.hops and all(route is first for route in routes):
+        return _driver(first, find)
     drivers = {route: _driver(route, find) for route in dict.fromkeys(routes) if route.hops}
     if len(drivers) == len(set(routes)) == 1:
         return drivers[routes[0]]

@@ -9,10 +9,11 @@ checkpoints one after the other are driven by `service.models.translating.two_ho
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
+from types import TracebackType
 from typing import TypeVar
+
+from msgspec import structs
 
 from model.config import LengthLimits, SearchConfig
 from model.request import DecodeRequest, Hypothesis
@@ -24,7 +25,7 @@ from service.engine.client.submission import SegmentJob
 from service.engine.errors import EngineError
 from service.errors import deadline_exceeded, too_long
 from service.labels import served_by
-from service.models.requests.text_work import TextWork
+from service.models.requests.text_work import TextWork, are_short
 from service.models.requests.translation import (
     OnSegment,
     SearchedText,
@@ -173,7 +174,7 @@ class OnlineTranslator:
 
         async def finish(number: int, hypotheses: Sequence[Hypothesis]) -> None:
             part = parts.answered(number, hypotheses)
-            alone = replace(request, texts=(part.prepared.text,))
+            alone = structs.replace(request, texts=(part.prepared.text,))
             [whole] = await self._retried([part], alone, pair, deadline=deadline)
             parts.finish(number, whole)
 
@@ -236,6 +237,8 @@ class OnlineTranslator:
     async def _map(
         self, function: Callable[[T], U], items: Sequence[T], request: TranslationRequest
     ) -> list[U]:
+        if are_quick(request):
+            return [function(item) for item in items]
         return [result async for result in self._each(function, items, request)]
 
     async def _finish(
@@ -260,20 +263,32 @@ class OnlineTranslator:
             text, control = asked
             return self.pipeline.draft(text, pair, control)
 
-        limit = self._segment_search.max_request_segments
-        drafts: list[Draft[Hypothesis]] = []
         tally = request.tally or SegmentTally()
         asked = list(zip(request.texts, request.controls, strict=True))
+        if are_quick(request):
+            drafts = [draft(one) for one in asked]
+            self._count(sum(len(text.asked) for text in drafts), tally)
+            return drafts
+        drafts = []
         async for text in self._each(draft, asked, request):
             drafts.append(text)
-            num_segments = self._segment_search.counted(len(text.asked), tally)
-            if num_segments > limit:
-                raise too_long(
-                    f"the request has at least {num_segments} segments; the limit is {limit}",
-                    value=num_segments,
-                    limit=limit,
-                )
+            self._count(len(text.asked), tally)
         return drafts
+
+    def _count(self, number: int, tally: SegmentTally) -> None:
+        """Count segments of a request, of which there may be so many.
+
+        Raises:
+            RequestError: A 413: there are more.
+        """
+        limit = self._segment_search.max_request_segments
+        num_segments = self._segment_search.counted(number, tally)
+        if num_segments > limit:
+            raise too_long(
+                f"the request has at least {num_segments} segments; the limit is {limit}",
+                value=num_segments,
+                limit=limit,
+            )
 
     def _jobs(
         self, drafts: Sequence[Draft[Hypothesis]], request: TranslationRequest, pair: LanguagePair
@@ -282,6 +297,8 @@ class OnlineTranslator:
         searches: dict[int, SearchConfig] = {}
         prefix_ids = self.pipeline.prefix_ids(pair)
         segments = [segment for draft in drafts for segment in draft.asked]
+        if not segments:
+            return []
         lengths = [len(segment.source_ids) for segment in segments]
         work = work_of(lengths, beam_size=request.beam_size) * len(request.route.hops)
         priority = priority_of(work, request.priority)
@@ -324,21 +341,43 @@ class OnlineTranslator:
         return self._text_work.map(function, items, sizes, priority)
 
 
-@asynccontextmanager
-async def within(seconds: float, *, spent_seconds: float = 0.0) -> AsyncIterator[float]:
+def are_quick(request: TranslationRequest) -> bool:
+    """Whether the texts of a request are prepared sooner than handed to a thread."""
+    return request.is_plain and are_short([len(text) for text in request.texts])
+
+
+class within:  # noqa: N801  # called as `asyncio.timeout` is
     """The deadline of a request, from now, or from so many seconds ago; given in the loop's time.
+
+    Every request has one, so it is no generator's context manager.
 
     Raises:
         RequestError: A 504 after it.
     """
-    end = asyncio.get_running_loop().time() + seconds - spent_seconds
-    try:
-        async with asyncio.timeout_at(end) as deadline:
-            yield end
-    except TimeoutError as error:
-        if deadline.expired():
-            raise deadline_exceeded(seconds=seconds) from error
-        raise
+
+    def __init__(self, seconds: float, *, spent_seconds: float = 0.0) -> None:
+        self._seconds = seconds
+        self._end = asyncio.get_running_loop().time() + seconds - spent_seconds
+        self._timeout = asyncio.timeout_at(self._end)
+
+    async def __aenter__(self) -> float:
+        """Begin."""
+        await self._timeout.__aenter__()
+        return self._end
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End; only the deadline's own timeout is a 504."""
+        try:
+            await self._timeout.__aexit__(error_type, error, traceback)
+        except TimeoutError as late:
+            raise deadline_exceeded(seconds=self._seconds) from late
+        if isinstance(error, TimeoutError) and self._timeout.expired():
+            raise deadline_exceeded(seconds=self._seconds) from error
 
 
 def _told(on_segment: OnSegment) -> Callable[[DonePart], None]:

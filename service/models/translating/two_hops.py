@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Protocol, TypeVar
 
-import msgspec
+from msgspec import structs
 
 from model.request import Hypothesis
 from model.text.constraints.glossary import Glossary, TermUse
@@ -77,7 +77,7 @@ class TwoHops:
             SegmentFailedError: The engine gave a segment up.
         """
         async with within(request.timeout_seconds, spent_seconds=request.spent_seconds) as deadline:
-            request = replace(request, with_attention=False)  # between would be no source's tokens
+            request = structs.replace(request, with_attention=False)  # between is no source
             return await self._translate(request, deadline, on_segment)
 
     async def _translate(
@@ -86,7 +86,7 @@ class TwoHops:
         into, out_of = request.route.hops
         plain = _first_hop(request, glossaries := await self._glossaries(request))
         texts, priority = await self._first.search(plain, into.pair, deadline=deadline)
-        request = replace(request, priority=priority, tally=None)  # nothing of it is pending
+        request = structs.replace(request, priority=priority, tally=None)  # nothing is pending
         firsts = [text.translation for text in texts]
         pivots = tuple(
             segment.text for text in firsts for segment in text.segments if not segment.is_verbatim
@@ -211,7 +211,7 @@ class TwoHops:
         )
         widths = self._widths(hopped.second.prepared, len(out_of.pair.source_prefix))
         aligned = composed(first, widths, _alignment(hopped.second))
-        return msgspec.structs.replace(found, alignment=aligned)
+        return structs.replace(found, alignment=aligned)
 
     def _widths(self, prepared: PreparedText, num_tags: int) -> list[int]:
         """Widths of the source tokens of all segments, each followed by what was copied."""
@@ -227,7 +227,7 @@ class TwoHops:
 
 def _first_hop(request: TranslationRequest, glossaries: _Glossaries) -> TranslationRequest:
     """What is asked of the way into the pivot: terms are there already what they become."""
-    return replace(
+    return structs.replace(
         request,
         num_alternatives=0,
         max_length=None,
@@ -250,7 +250,9 @@ def _second_hop(
     for prefix, text in zip(request.target_prefixes, firsts, strict=False):
         num_segments = sum(not segment.is_verbatim for segment in text.segments)
         prefixes += [prefix, *[""] * (num_segments - 1)][:num_segments]
-    return replace(request, texts=pivots, target_prefixes=tuple(prefixes), glossary=glossaries[1])
+    return structs.replace(
+        request, texts=pivots, target_prefixes=tuple(prefixes), glossary=glossaries[1]
+    )
 
 
 def _hopped(

@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from model.text.pipeline import without_surrogates
 from service.errors import ClientGoneError, RequestError
-from service.http.arrivals import Arrivals
+from service.http.arrivals import Arrivals, note_arrived
 from service.http.body import BodyReader, decode_object
 from support.wire import until
 
@@ -304,3 +304,26 @@ def test_an_unpaired_surrogate_becomes_the_replacement_character() -> None:
     value = decode_object(rb'{"q": "a\ud800b\udc00\ud83d\ude00"}')["q"]
     assert isinstance(value, str)
     assert without_surrogates(value) == "a\ufffdb\ufffd😀"
+
+
+def test_a_body_that_is_there_is_read_without_a_time_and_refused_when_the_server_leaves(
+    executor: Executor,
+) -> None:
+    async def scenario() -> tuple[dict[str, object], int]:
+        arrivals = Arrivals()
+        reader = BodyReader(
+            max_bytes=1024, timeout_seconds=0.0, executor=executor, arrivals=arrivals
+        )
+
+        def request() -> Request:
+            asked = _request(b'{"q": ', b'"a"}', content_type=JSON)
+            note_arrived(asked.scope)
+            return asked
+
+        values = await reader.read_values(request())
+        arrivals.end()
+        with pytest.raises(RequestError) as caught:
+            await reader.read_values(request())
+        return values, caught.value.problem.status
+
+    assert asyncio.run(scenario()) == ({"q": "a"}, 503)

@@ -141,7 +141,7 @@ class Pool(Engine):
     @property
     def is_ready(self) -> bool:
         """As of `Engine`."""
-        return any(replica.is_ready for replica in self.replicas)
+        return self.replicas[0].is_ready or any(replica.is_ready for replica in self.replicas)
 
     @property
     def is_exhausted(self) -> bool:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from model.documents.formats import KINDS, kind_of, media_type, open_document
+from model.documents.formats import open_document
 from model.documents.notation.document import Document
 from model.errors import DocumentError, InputError
 
@@ -56,13 +56,6 @@ def test_what_is_not_text_is_one_clear_error(kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted(set(SAMPLES) - {"xml", "vtt", "json"}))
 def test_an_empty_file_stays_empty(kind: str) -> None:
     assert open_document(b"", kind).rebuild([]) == b""
-
-
-def test_kinds_have_endings_and_media_types() -> None:
-    assert kind_of("A.Letter.DOCX") == "docx"
-    assert [kind_of(f"a.{ending}") for ending in ("xlf", "htm", "pot")] == ["xliff", "html", "po"]
-    assert [kind_of("exe"), kind_of("a.exe")] == [None, None]
-    assert all("/" in media_type(kind) and kind_of(f"a.{kind}") == kind for kind in KINDS)
 
 
 def test_a_kind_that_is_not_there_is_named() -> None:

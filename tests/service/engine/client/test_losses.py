@@ -119,7 +119,9 @@ def test_an_idle_engine_is_not_given_up(configure):
 def test_an_engine_that_talks_nonsense_is_given_up(run, own_engine, caplog):
     async def scenario() -> None:
         batch = own_engine.submit([job(max_length=60)])
-        own_engine._link._frames.feed(b"\x00\x00\x00\x01")  # the next byte makes a bad frame
+        own_engine._link._stream._frames.feed(
+            b"\x00\x00\x00\x01"
+        )  # the next byte makes a bad frame
         with pytest.raises(EngineUnavailableError):
             await batch.results()
 

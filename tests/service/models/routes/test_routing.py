@@ -3,7 +3,15 @@ import sys
 import pytest
 
 from model.text.languages.tags import LanguagePair
-from service.models.routes.routing import Directions, Hop, Offer, Route, RoutingTable, ranks_of
+from service.models.routes.routing import (
+    MAX_REMEMBERED,
+    Directions,
+    Hop,
+    Offer,
+    Route,
+    RoutingTable,
+    ranks_of,
+)
 
 EN_DE = LanguagePair(source="en", target="de")
 DE_EN = LanguagePair(source="de", target="en")
@@ -102,3 +110,29 @@ def test_a_look_up_among_forty_thousand_directions_looks_at_few_of_them() -> Non
     assert hop is not None
     assert num_lines < 30
     assert len(directions.targets("x-3")) == len(directions.sources("x-3")) == 199
+
+
+def test_what_was_looked_up_is_remembered_as_long_as_the_table() -> None:
+    table, calls = RoutingTable([]), []
+
+    def look_up() -> str:
+        calls.append(1)
+        return "found"
+
+    assert [table.remembered("asked", look_up) for _ in range(3)] == ["found"] * 3
+    assert RoutingTable([]).remembered("asked", look_up) == "found"
+    assert len(calls) == 2
+
+
+def test_what_is_remembered_is_bounded_and_what_was_not_found_is_asked_again() -> None:
+    table = RoutingTable([])
+
+    def fail() -> str:
+        raise LookupError
+
+    for _ in range(2):
+        with pytest.raises(LookupError):
+            table.remembered("asked", fail)
+    for number in range(MAX_REMEMBERED + 1):
+        table.remembered(number, lambda: "found")
+    assert table.remembered(0, lambda: "anew") == "anew"

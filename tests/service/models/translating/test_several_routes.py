@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from model.text.languages.tags import LanguagePair
 from service.errors import RequestError, invalid

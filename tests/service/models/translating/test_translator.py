@@ -1,10 +1,10 @@
 import asyncio
-import dataclasses
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.tokenizer import load_tokenizer
@@ -351,7 +351,7 @@ def test_many_short_segments_are_more_work_than_their_characters_say(
 
 
 def test_bulk_stays_bulk_and_the_engine_hears_whose_it_is(translator: OnlineTranslator) -> None:
-    request = dataclasses.replace(_request([TEXT]), priority="bulk", client=7)
+    request = structs.replace(_request([TEXT]), priority="bulk", client=7)
     asked = _asked(translator, request)
     assert ([job.priority for job in asked.jobs], asked.client) == (["bulk"], 7)
 
@@ -359,7 +359,7 @@ def test_bulk_stays_bulk_and_the_engine_hears_whose_it_is(translator: OnlineTran
 def test_of_bulk_one_piece_of_text_is_worked_on_at_a_time(
     runner: asyncio.Runner, translator: OnlineTranslator
 ) -> None:
-    bulk = dataclasses.replace(_request([TEXT] * 2), priority="bulk")
+    bulk = structs.replace(_request([TEXT] * 2), priority="bulk")
 
     async def scenario() -> None:
         async with translator._text_work._bulk_turn:  # a piece of bulk is at work
@@ -397,14 +397,14 @@ def test_what_was_translated_before_is_not_searched_again(
     assert runner.run(cached.translate(request)) == plain
     assert sum(searched) == num_searched, "nothing is searched again"
     for changed in (
-        dataclasses.replace(request, cache_scope="key:other"),
-        dataclasses.replace(request, length_penalty=0.5),
+        structs.replace(request, cache_scope="key:other"),
+        structs.replace(request, length_penalty=0.5),
     ):
         looked_up.clear()
         assert runner.run(cached.translate(changed)) == runner.run(translator.translate(changed))
         assert looked_up[0] == (0, 3)
     looked_up.clear()
-    more = dataclasses.replace(request, texts=("A dog runs.", other))
+    more = structs.replace(request, texts=("A dog runs.", other))
     assert runner.run(cached.translate(more))[1].hypotheses == plain[2].hypotheses[1:]
     assert looked_up[0] == (1, 1)
 
