@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import Control
 from service.cli.bulk import add_bulk_arguments, is_bulk, run_bulk
-from service.cli.control import add_control_arguments, chosen_control, divided, drawn
+from service.cli.control import add_control_arguments, chosen_control, controlled
 from service.cli.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.documents import (
     add_format_argument,
@@ -111,7 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if is_bulk(arguments):
         return run_bulk(arguments)
-    search = divided(drawn(chosen_search(arguments), arguments), arguments)
+    search = controlled(chosen_search(arguments), arguments)
     control = chosen_control(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     source = _chosen_input(arguments)

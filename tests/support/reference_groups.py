@@ -13,7 +13,13 @@ import torch
 
 from model.config import SearchConfig, SpecialTokens
 from model.nn.transformer import Transformer
-from support.reference_search import NextLogProbs, ReferenceHypothesis, may_stop, of_transformer
+from support.reference_search import (
+    NextLogProbs,
+    ReferenceHypothesis,
+    may_stop,
+    of_transformer,
+    repeated,
+)
 
 Running = tuple[float, list[int], list[float]]
 """Sum, tokens and log probabilities."""
@@ -73,7 +79,8 @@ def reference_groups(
         if len(generated) < len(forced):
             return {forced[len(generated)]: 0.0}
         values = enumerate(next_log_probs(source, prefix + generated))
-        return {t: value for t, value in values if value > -math.inf and t not in never}
+        impossible = never | repeated(generated, search.no_repeat_ngram)
+        return {t: value for t, value in values if value > -math.inf and t not in impossible}
 
     num_groups = search.num_groups
     alone = replace(

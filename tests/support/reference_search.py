@@ -104,9 +104,18 @@ def _may_choose(
     met, _, _ = phrases_met(phrases, generated)
     for token in {token for phrase in phrases for path in phrase for token in path}:
         num, is_begun, _ = phrases_met(phrases, [*generated, token])
-        if token not in best and (num > met or is_begun):
+        if token in values and token not in best and (num > met or is_begun):
             best.append(token)
     return {token: values[token] for token in best if token != eos_id or met == len(phrases)}
+
+
+def repeated(generated: list[int], size: int) -> set[int]:
+    """Tokens that would end so many in a row that are there already."""
+    if size == 0:
+        return set()
+    there = [generated[at : at + size] for at in range(len(generated) - size + 1)]
+    own = generated[len(generated) - size + 1 :] if size > 1 else []
+    return {ngram[-1] for ngram in there if ngram[:-1] == own}
 
 
 @torch.inference_mode()
@@ -135,10 +144,11 @@ def reference_search(
             elif length <= len(forced):
                 allowed = {forced[length - 1]: 0.0}
             else:
+                impossible = never | repeated(generated, search.no_repeat_ngram)
                 allowed = {
                     token: value
                     for token, value in enumerate(next_log_probs(source, prefix + generated))
-                    if value > -math.inf and token not in never
+                    if value > -math.inf and token not in impossible
                 }
                 allowed = _may_choose(allowed, generated, phrases, search.candidates, tokens.eos_id)
             for token, log_prob in allowed.items():
@@ -229,7 +239,8 @@ def reference_sample(
             else:
                 values = enumerate(next_log_probs(source, prefix + generated))
                 allowed = {t: value for t, value in values if value > -math.inf}
-                for suppressed in {*tokens.suppressed_ids, *suppressed_ids}:
+                again = repeated(generated, search.no_repeat_ngram)
+                for suppressed in {*tokens.suppressed_ids, *suppressed_ids, *again}:
                     allowed.pop(suppressed, None)
                 token, log_prob = reference_draw(allowed, search.sampling, beam=beam, step=step)
             generated.append(token)

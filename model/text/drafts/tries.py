@@ -29,7 +29,8 @@ Placed = tuple[Segment, Span]
 """A segment, and where it stands in its stretch."""
 
 MAX_TRIES = 2
-"""Tries of a stretch after the first one, a search that is held to phrases aside."""
+"""Tries of a stretch after the first one; searches that are held to phrases, or say nothing twice,
+aside."""
 
 STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
 """Codes that networks copy in most languages, and that a sentence treats like names."""
@@ -96,7 +97,8 @@ class Tries:
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
         every number, and of all that the search finds the best that is sound stands. A term that
         is still missing is asked of the search itself, which is a try beside the others; then the
-        sentence is split around its marks. One that loops or ends too soon is cut.
+        sentence is split around its marks. One that loops or ends too soon is cut; a loop that is
+        still there, or in what cannot be cut, is searched without n-grams that come again.
 
         Args:
             segment: It.
@@ -140,16 +142,19 @@ class Tries:
         num_tries: int,
     ) -> list[Placed]:
         """The way with so many before it, not counting a search that was held to phrases."""
-        if num_tries > MAX_TRIES:
-            return []
         if num_tries == 1 and not _is_hopeless(failed):
-            return list(self._otherwise(segment, marks, failed, pair))
-        if marks and not {"marks", "terms"}.isdisjoint(failed):
+            placed = self._otherwise(segment, marks, failed, pair)
+            return [(replace(one, is_unrepeating="loop" in failed), span) for one, span in placed]
+        if num_tries <= MAX_TRIES and marks and not {"marks", "terms"}.isdisjoint(failed):
             return list(self._split(segment.text, marks, pair, num_tries=num_tries))
-        if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_CUT:
-            return []
-        length = max(2 * len(segment.source_ids) // 3, 2)
-        return list(self._cut(segment.text, pair, length, num_tries=num_tries))
+        can_cut = not marks and len(segment.source_ids) >= _MIN_CUT
+        if num_tries <= MAX_TRIES and can_cut and not _SOFT.isdisjoint(failed):
+            length = max(2 * len(segment.source_ids) // 3, 2)
+            return list(self._cut(segment.text, pair, length, num_tries=num_tries))
+        if "loop" in failed and not segment.is_unrepeating:
+            again = replace(segment, num_tries=num_tries, is_unrepeating=True)
+            return [(again, (0, len(segment.text)))]
+        return []
 
     def _otherwise(
         self,

@@ -78,6 +78,7 @@ class TranslationRequest:
         diversity: How much alternatives differ, from 0, the likeliest, to 1.
         num_groups: Groups that the beams are divided into, which avoid each other; 1: none.
         diversity_penalty: What a token costs for each hypothesis of another group that chose it.
+        no_repeat_ngram: So many tokens in a row come in no segment twice; 0: they may.
     """
 
     texts: tuple[str, ...]
@@ -101,6 +102,7 @@ class TranslationRequest:
     diversity: float = 0.0
     num_groups: int = 1
     diversity_penalty: float = 0.0
+    no_repeat_ngram: int = 0
     with_attention: bool = False
     tally: SegmentTally | None = None
 
@@ -122,6 +124,7 @@ class TranslationRequest:
             sampling=self.sampling,
             num_groups=self.num_groups,
             diversity_penalty=self.diversity_penalty,
+            no_repeat_ngram=self.no_repeat_ngram,
         )
 
     def in_class(self, priority: Priority) -> Self:

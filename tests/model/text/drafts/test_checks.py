@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from model.text.drafts.checks import (
@@ -11,6 +13,7 @@ from model.text.drafts.checks import (
     is_absurdly_long_or_short,
     is_copy,
 )
+from model.text.drafts.segments import RETRY_NGRAM
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,21 @@ def test_only_what_is_absurd_is_too_long_or_too_short() -> None:
     assert not is_absurdly_long_or_short(sentence, "老人坐在公园的长椅上看报纸。")
     assert not is_absurdly_long_or_short("OK", "In Ordnung, das machen wir")
     assert is_absurdly_long_or_short(sentence, "Alt.")
+def test_tokens_of_which_no_few_in_a_row_come_twice_are_no_loop() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        ids: list[int] = []
+        there: set[tuple[int, ...]] = set()
+        while len(ids) < 60:
+            last = tuple(ids[len(ids) - RETRY_NGRAM + 1 :])
+            free = [token for token in range(3) if (*last, token) not in there]
+            if not free:
+                break
+            ids.append(chance.choice(free))
+            there.add(tuple(ids[-RETRY_NGRAM:]))
+        assert not has_loop(ids)
+
+
     assert is_absurdly_long_or_short("Yes", "ja " * 30)
 
 
