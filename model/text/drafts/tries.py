@@ -17,7 +17,7 @@ from model.config import LengthLimits
 from model.text.constraints.glossary import with_targets
 from model.text.drafts.checks import CheckName
 from model.text.drafts.segments import Segment
-from model.text.languages.scripts import UNSPACED_LANGUAGES
+from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
@@ -43,6 +43,9 @@ _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "chara
 _SOFT_HYPHEN = "\xad"
 _MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
 _STRETCH = re.compile(r"\w+|[^\w\s]")
+# The same where words have no spaces between them: signs of such scripts are of no word.
+_WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WIDE_STRETCH = re.compile(rf"[^\W{_WIDE}]+|[{_WIDE}]|[^\w\s]")
 # What a stretch between two marks does not begin with.
 _NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
 
@@ -273,8 +276,9 @@ class Tries:
     ) -> list[Mark]:
         """Stretches outside the marks that the vocabulary cannot write.
 
-        Letters are taken with the word that they are in. ASCII, and Chinese characters of a
-        Chinese text, are left to the network, which has read them byte by byte in training.
+        Letters are taken with the word that they are in. ASCII, and letters of a source's own
+        script where that is Chinese or written like it, are left to the network, which has read
+        them byte by byte in training.
         """
         rare_ids = self._tokenizer.rare_ids
         if rare_ids.isdisjoint(source_ids):
@@ -284,12 +288,17 @@ class Tries:
         rare = {
             character
             for character in set(outside)
-            if not (character.isascii() or (is_wide_source and character.isalpha()))
+            if not (character.isascii() or (is_wide_source and self._is_own(character, pair)))
             and character != _SOFT_HYPHEN
             and not rare_ids.isdisjoint(self._tokenizer.encode(character, pair))
         }
-        spans = [match for match in _STRETCH.finditer(outside) if not rare.isdisjoint(match[0])]
+        stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)
+        spans = [match for match in stretches if not rare.isdisjoint(match[0])]
         return [_rare_mark(match, is_word=match[0][0].isalnum()) for match in spans]
+
+    @staticmethod
+    def _is_own(character: str, pair: LanguagePair) -> bool:
+        return character.isalpha() and is_of_language(character, pair.source)
 
 
 def without(text: str, marks: Sequence[Mark]) -> str:

@@ -253,6 +253,16 @@ def test_a_sentence_in_capitals_is_translated_in_ordinary_casing(pipeline: TextP
     assert translation.text == "THE CAT SEES {name}!\nI am in the USA."
 
 
+def test_words_of_other_scripts_go_around_a_network_that_reads_chinese(
+    pipeline: TextPipeline,
+) -> None:
+    text = "猫看Ĝorĝ和שלום。"
+    translation, asked = driven(pipeline, text, copying, ZH_EN)
+    assert translation.text == text
+    assert asked[0].carried is not None
+    assert asked[0].carried.shown == "猫看X1和X2。"
+
+
 def test_what_no_vocabulary_can_write_goes_around_the_network(pipeline: TextPipeline) -> None:
     text = "The cat 😀 sees Ĝorĝ, ♥ and 龘."
     translation, asked = driven(pipeline, text, copying)
@@ -277,16 +287,6 @@ def test_a_loop_is_cut_and_what_is_still_wrong_is_flagged(
     untried = pipeline.draft(text, EN_DE).answered([saying(tokenizer, "cat " * 9)(asked[0])])
     settled = pipeline.review(untried, is_last=True)
     assert (settled.asked, len(settled.pieces)) == ((), 1)
-
-
-def test_bytes_that_are_no_text_do_not_come_through(
-    pipeline: TextPipeline, tokenizer: Tokenizer
-) -> None:
-    broken = tokenizer.encode_target("She sells ḝ")[:-2]
-    outputs = [Output(token_ids=tuple(broken))]
-    translation, _ = driven(pipeline, "The cat waits.", lambda _: outputs)
-    assert "\ufffd" not in translation.text
-    assert translation.segments[0].quality.failed == ("characters",)
 
 
 def test_a_loop_is_searched_again_without_ngrams_that_come_twice(
@@ -333,6 +333,16 @@ def test_a_loop_is_cut_first_where_it_can_be_and_its_pieces_are_then_searched_wi
     assert [segment.num_tries for segment in cut] == [0, 1, 1]
     whole = [segment.text for segment in asked if segment.is_unrepeating]
     assert whole == [segment.text for segment in cut[1:]]
+
+
+def test_bytes_that_are_no_text_do_not_come_through(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    broken = tokenizer.encode_target("She sells ḝ")[:-2]
+    outputs = [Output(token_ids=tuple(broken))]
+    translation, _ = driven(pipeline, "The cat waits.", lambda _: outputs)
+    assert "\ufffd" not in translation.text
+    assert translation.segments[0].quality.failed == ("characters",)
 
 
 def test_more_marks_than_there_are_stand_ins_are_shared_out(pipeline: TextPipeline) -> None:
