@@ -233,15 +233,16 @@ def measure(directory: Path, data: Path, num_sentences: int) -> Iterator[Figures
         marked = list(marked_sentences(pairs, english=english, limit=num_sentences))
         ways = Ways(Translator(checkpoint), checkpoint.tokenizer, pair, SearchConfig())
         for way, translated in ways.each.items():
-            yield from _figures(f"{source}-{target}", way, marked, translated)
+            yield from figures_of(f"{source}-{target}", way, marked, translated)
 
 
-def _figures(
+def figures_of(
     pair: str,
     way: str,
     marked: Sequence[Marked],
     translated: Callable[[Sequence[str]], list[Outcome]],
 ) -> Iterator[Figures]:
+    """Figures of one way, kind by kind."""
     outcomes = translated([one.source for one in marked])
     for kind in KINDS:
         own = [o for o in zip(marked, outcomes, strict=True) if o[0].kind == kind]
@@ -253,7 +254,7 @@ def _figures(
             kind=kind,
             way=way,
             num_sentences=len(own),
-            corpora=Counter(one.corpus for one, _ in own),
+            corpora=dict(Counter(one.corpus for one, _ in own)),
             kept=round(sum(kept) / max(len(own), 1), 4),
             kept_or_flagged=round(sum(told) / max(len(own), 1), 4),
             chrf=round(corpus_chrf([outcome.text for _, outcome in own], references).score, 1),

@@ -40,6 +40,7 @@ MAX_TOP_K = 128
 MAX_TEMPERATURE = 10.0
 DEFAULT_DIVERSITY_PENALTY = 0.5
 MAX_DIVERSITY_PENALTY = 100.0
+MAX_NO_REPEAT_NGRAM = 16
 MAX_SEED = 2**63 - 1
 
 
@@ -304,6 +305,8 @@ class SearchConfig:
         diversity_penalty: λ, what a token loses in the choice of a group for every hypothesis of
             the groups before it that chose it at the same step; 0 without groups. Hypotheses are
             summed up and scored without it.
+        no_repeat_ngram: So many tokens in a row come in no hypothesis twice, but for what is
+            forced; 0: they may.
     """
 
     beam_size: int = 4
@@ -317,6 +320,7 @@ class SearchConfig:
     sampling: Sampling | None = None
     num_groups: int = 1
     diversity_penalty: float = 0.0
+    no_repeat_ngram: int = 0
 
     def __post_init__(self) -> None:
         """Reject searches that cannot run, naming the value and the limit.
@@ -341,6 +345,11 @@ class SearchConfig:
             )
         if self.stopping not in _STOPPING_RULES:
             _require_choice("stopping", self.stopping, StoppingRule)
+        if not 0 <= self.no_repeat_ngram <= MAX_NO_REPEAT_NGRAM:
+            raise ConfigError(
+                f"no_repeat_ngram is {self.no_repeat_ngram}; it must be from 0 to"
+                f" {MAX_NO_REPEAT_NGRAM}"
+            )
         if self.num_groups != 1 or self.diversity_penalty != 0.0:
             self._check_groups()
 

@@ -1,4 +1,15 @@
-from benchmarks.marks import KINDS, Figures, is_kept, marked_sentences, table
+import json
+from dataclasses import asdict
+
+from benchmarks.marks import (
+    KINDS,
+    Figures,
+    Outcome,
+    figures_of,
+    is_kept,
+    marked_sentences,
+    table,
+)
 
 PAIRS = [
     (f"Yesterday Anna saw {n} cats.", f"Gestern sah Anna {n} Katzen.", "cats") for n in range(10)
@@ -19,6 +30,16 @@ def test_what_has_marks_already_or_no_common_word_is_left_out() -> None:
         PAIRS[0],
     ]
     assert len(list(marked_sentences(pairs, english=0, limit=9))) == 1
+
+
+def test_figures_can_be_written_down() -> None:
+    marked = list(marked_sentences(PAIRS, english=0, limit=9))
+    figures = list(
+        figures_of("en-de", "all", marked, lambda texts: [Outcome(one) for one in texts])
+    )
+    written = json.loads(json.dumps([asdict(one) for one in figures]))
+    assert [one["corpora"] for one in written][:3] == [{"cats": 2}, {"cats": 2}, {"cats": 1}]
+    assert all(one["kept"] == 1.0 for one in written)
 
 
 def test_the_table_has_a_row_a_kind_and_a_column_a_way() -> None:

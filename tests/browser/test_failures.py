@@ -82,6 +82,21 @@ def test_without_a_connection_it_says_so_and_goes_on_by_itself(new_page: Any) ->
     assert page.locator("#notice").is_hidden()
 
 
+def test_a_translation_of_another_text_is_dimmed_while_there_is_none_of_this_one(
+    new_page: Any,
+) -> None:
+    page = new_page()
+    _fill(page)
+    wait_done(page, 1)
+    page.context.set_offline(True)
+    page.fill("#source", "Thank you.")
+    assert "cannot be reached" in notice(page)
+    assert page.locator("#output.is-stale").count() == 1
+    page.context.set_offline(False)
+    wait_done(page, 2)
+    assert page.locator("#output.is-stale").count() == 0
+
+
 def test_a_slow_answer_is_told_and_can_be_stopped(new_page: Any) -> None:
     page = new_page()
     held: list[Any] = []

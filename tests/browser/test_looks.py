@@ -151,6 +151,9 @@ def test_the_documentation_fits_and_its_examples_can_be_tried(
     page.wait_for_selector("form.try[data-path='/v1/translate'] output:text('400,')")
     page.screenshot(path=shots / f"docs-{viewport['width']}.png")
     assert page.url.rpartition("/")[0] in page.locator(".command").first.inner_text()
+    assert "`" not in "".join(page.locator("table").all_inner_texts())
+    sizes = "all => all.map(one => one.scrollHeight - one.clientHeight)"
+    assert max(page.locator(".try textarea").evaluate_all(sizes)) <= 0
     assert _violations(page, axe) == []
     assert _fits(page)
 

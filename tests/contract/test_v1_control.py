@@ -107,6 +107,8 @@ def test_what_no_model_has_is_accepted_and_said(client: httpx.Client) -> None:
         ({"diversity_penalty": 1.0}, "diversity_penalty is 1.0; it needs beam_groups"),
         ({"diversity_penalty": 0, "beam_groups": 2}, "diversity_penalty is 0; it must be above 0"),
         ({"diversity_penalty": 101, "beam_groups": 2}, "diversity_penalty is 101; it must be at"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram is -1; it must be at least 0"),
+        ({"no_repeat_ngram": 17}, "no_repeat_ngram is 17; it must be at most 16"),
         ({"formality": "rude"}, "formality is rude; it must be default, more"),
         ({"glossary": [{"source": "a", "target": "b"}] * 501}, "glossary has"),
         ({"glossary": [{"source": "", "target": "b"}]}, "glossary[0].source has 0 characters"),
@@ -152,6 +154,14 @@ def test_groups_of_beams_give_alternatives_that_begin_otherwise(client: httpx.Cl
 def test_the_beam_of_groups_is_raised_to_a_multiple_of_them(client: httpx.Client) -> None:
     given = _ok(client, beam_groups=3, beam_size=6, alternatives=4)
     assert given["translations"] == _ok(client, beam_groups=3, alternatives=4)["translations"]
+
+
+def test_no_ngram_comes_twice_where_none_may(client: httpx.Client) -> None:
+    def found(**values: object) -> list[str]:
+        return _texts(client, texts=" ".join(["cat"] * 30), **values)
+
+    assert found(no_repeat_ngram=1) != found()
+    assert found(no_repeat_ngram=0) == found()
 
 
 def test_terms_are_kept_where_beams_are_divided(client: httpx.Client) -> None:

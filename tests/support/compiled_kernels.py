@@ -76,6 +76,7 @@ def launch_all(launcher: CompiledLauncher, dtype: torch.dtype) -> None:
         with_sampling=False,
         num_phrase_tokens=0,
         num_groups=1,
+        no_repeat_ngram=0,
         by_kernels=True,
     )
     choice.search(found, tables, bucket, sources=None, eos_id=1)

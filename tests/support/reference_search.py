@@ -36,6 +36,15 @@ def of_transformer(transformer: Transformer) -> NextLogProbs:
     return next_log_probs
 
 
+def repeated(generated: list[int], size: int) -> set[int]:
+    """Tokens that would end so many in a row that are there already."""
+    if size == 0:
+        return set()
+    there = [generated[at : at + size] for at in range(len(generated) - size + 1)]
+    own = generated[len(generated) - size + 1 :] if size > 1 else []
+    return {ngram[-1] for ngram in there if ngram[:-1] == own}
+
+
 def continuations(
     network: Transformer | NextLogProbs,
     tokens: SpecialTokens,
@@ -61,7 +70,8 @@ def continuations(
         if len(generated) < len(forced):
             return {forced[len(generated)]: 0.0}
         values = enumerate(next_log_probs(source, prefix + generated))
-        free = {t: value for t, value in values if value > -math.inf and t not in never}
+        impossible = never | repeated(generated, search.no_repeat_ngram)
+        free = {t: value for t, value in values if value > -math.inf and t not in impossible}
         return narrowed(free, generated)
 
     return after
@@ -153,7 +163,7 @@ def _may_choose(
     met, _, _ = phrases_met(phrases, generated)
     for token in {token for phrase in phrases for path in phrase for token in path}:
         num, is_begun, _ = phrases_met(phrases, [*generated, token])
-        if token not in best and (num > met or is_begun):
+        if token in values and token not in best and (num > met or is_begun):
             best.append(token)
     return {token: values[token] for token in best if token != eos_id or met == len(phrases)}
 

@@ -180,6 +180,18 @@ def with_groups(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
     return with_forced(rng, structs.replace(request, search=search))
 
 
+def without_repeats(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """Searched in one of all ways; three in four may not say n tokens twice."""
+    vary = rng.choice([with_forced, with_phrases, with_sampling, with_groups])
+    return unrepeating(rng, vary(rng, request))
+
+
+def unrepeating(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+    """One in four the same, else a search that says no one, two or three tokens twice."""
+    size = rng.choice([0, 1, 2, 3])
+    return structs.replace(request, search=replace(request.search, no_repeat_ngram=size))
+
+
 def fits(session: DecodingSession, requests: list[DecodeRequest]) -> bool:
     rows = sum(request.search.beam_size for request in requests)
     return rows <= session.free_rows and len(requests) <= session.free_slots

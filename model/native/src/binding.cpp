@@ -212,6 +212,7 @@ class CheckedSession {
     const Sampling& sampling = settings.sampling;
     require(sampling.temperature >= 0 && sampling.top_k >= 1 && sampling.top_p > 0,
             "nothing can be drawn so");
+    require(settings.no_repeat_ngram >= 0, "no_repeat_ngram must not be negative");
     require(settings.num_candidates >= 2 * settings.beam_size && settings.num_hypotheses >= 1 &&
                 settings.num_hypotheses <= settings.beam_size,
             "a search is impossible");

@@ -63,6 +63,7 @@ class RequestTypes {
     settings.sampling = read_sampling(search);
     settings.num_groups = num_groups_.of<int>(search);
     settings.diversity_penalty = diversity_penalty_.of<double>(search);
+    settings.no_repeat_ngram = no_repeat_ngram_.of<int>(search);
     Request request{};
     request.name = name;
     request.slot = slot;
@@ -105,6 +106,7 @@ class RequestTypes {
       max_length_{"max_length"}, length_penalty_{"length_penalty"}, stopping_{"stopping"},
       with_alignment_{"with_alignment"}, forced_ids_{"forced_ids"}, phrases_{"phrases"}, sampling_{"sampling"},
       num_groups_{"num_groups"}, diversity_penalty_{"diversity_penalty"},
+      no_repeat_ngram_{"no_repeat_ngram"},
       temperature_{"temperature"}, top_k_{"top_k"}, top_p_{"top_p"}, seed_{"seed"};
   py::module_ module_ = py::module_::import("model.request");
   py::object hypothesis_ = module_.attr("Hypothesis"), finished_ = module_.attr("FinishedSentence");

@@ -43,6 +43,14 @@ std::int64_t Search::forced_token() const {
   return next < forced_.size() ? forced_[next] : kFree;
 }
 
+std::vector<std::int32_t> Search::written(const Beam& beam, const Pasts& pasts) const {
+  if (position_ < prefix_length_) return {};
+  std::vector<std::int32_t> tokens =
+      pasts.trail(beam.row, prefix_length_, position_, false).tokens;
+  tokens.push_back(static_cast<std::int32_t>(beam.token));
+  return tokens;
+}
+
 void Search::gather(const float* log_probs, const std::int64_t* tokens, int num) {
   const std::int64_t forced = forced_token();
   candidates_.clear();

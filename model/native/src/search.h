@@ -23,6 +23,7 @@ struct SearchSettings {
   Sampling sampling;
   int num_groups = 1;
   double diversity_penalty = 0.0;  // of a token, for each hypothesis of an earlier group that chose it
+  int no_repeat_ngram = 0;  // so many tokens in a row come in no hypothesis twice; 0: they may
 
   int group_size() const { return beam_size / num_groups; }
 };
@@ -75,6 +76,8 @@ class Search {
   const std::vector<Beam>& beams() const { return beams_; }
   int position() const { return position_; }
   const SearchSettings& settings() const { return settings_; }
+  // What a live beam has written behind the prefix, with the token that it is fed next.
+  std::vector<std::int32_t> written(const Beam& beam, const Pasts& pasts) const;
   // The tokens whose log probabilities `advance` wants besides.
   const Path& words() const { return phrases_.words(); }
 

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "repeats.h"
+
 namespace dragoman {
 namespace {
 
@@ -166,19 +168,41 @@ int Session::lay_out_step() {
 // The mask of every row of the step; nothing while no sentence has one of its own.
 const std::uint8_t* const* Session::lay_out_masks() {
   const auto has_mask = [this](const auto& item) {
-    return shortlist_ || !item.second.mask.empty();
+    return shortlist_ || !item.second.mask.empty() ||
+           item.second.search.settings().no_repeat_ngram > 0;
   };
   if (std::none_of(running_.begin(), running_.end(), has_mask)) return nullptr;
   step_masks_.clear();
+  step_repeats_.resize(std::max(step_repeats_.size(), step_rows_.size()));
   for (const auto& [name, running] : running_) {
+    const bool may_repeat = running.search.settings().no_repeat_ngram == 0;
     const auto& mask = shortlist_             ? lists_[running.slot].is_suppressed
                        : running.mask.empty() ? network_->is_suppressed
                                               : running.mask;
     for (const Search::Beam& beam : running.search.beams()) {
-      if (beam.score > -std::numeric_limits<double>::infinity()) step_masks_.push_back(mask.data());
+      if (!(beam.score > -std::numeric_limits<double>::infinity())) continue;
+      step_masks_.push_back(
+          may_repeat ? mask.data() : without_repeats(running.search, beam, running.slot, mask));
     }
   }
   return step_masks_.data();
+}
+
+// The mask of the step's next row, with the tokens by which it would repeat itself.
+const std::uint8_t* Session::without_repeats(const Search& search, const Search::Beam& beam, int slot,
+                                             const std::vector<std::uint8_t>& mask) {
+  std::vector<std::uint8_t>& own = step_repeats_[step_masks_.size()];
+  own = mask;
+  mark_repeats(search.written(beam, *this), search.settings().no_repeat_ngram,
+               [&](std::int32_t token) { own[place_of(token, slot)] = 1; });
+  return own.data();
+}
+
+// Where a token of a sentence stands in its masks: all that it writes is in its list.
+std::size_t Session::place_of(std::int64_t token, int slot) const {
+  if (!shortlist_) return static_cast<std::size_t>(token);
+  const std::vector<std::int32_t>& tokens = lists_[slot].tokens;
+  return std::lower_bound(tokens.begin(), tokens.end(), token) - tokens.begin();
 }
 
 // Which rows of the step choose from which list; nothing without a shortlist.
@@ -241,6 +265,11 @@ const float* Session::find_wanted(const Search& search, int slot, std::size_t fi
     output_.log_probs_of(stack_.input, static_cast<int>(row),
                          shortlist_ ? &lists_[slot] : nullptr, words.data(),
                          static_cast<int>(words.size()), to);
+    if (search.settings().no_repeat_ngram == 0) continue;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool is_repeat = step_masks_[row][place_of(words[i], slot)] != 0;
+      if (is_repeat) to[i] = -std::numeric_limits<float>::infinity();
+    }
   }
   return wanted_.data();
 }

@@ -48,6 +48,9 @@ class Session : public AnySession, private Pasts {
   void list(const std::vector<Request>& requests);
   std::vector<std::uint8_t> mask_of(const Request& request) const;
   const std::uint8_t* const* lay_out_masks();
+  const std::uint8_t* without_repeats(const Search& search, const Search::Beam& beam, int slot,
+                                      const std::vector<std::uint8_t>& mask);
+  std::size_t place_of(std::int64_t token, int slot) const;
   const ListedStep* lay_out_lists();
   const float* find_wanted(const Search& search, int slot, std::size_t first_row,
                            std::size_t end_row);
@@ -93,6 +96,7 @@ class Session : public AnySession, private Pasts {
   std::map<std::int64_t, Running> running_;  // by name, so in the order of admission
   std::vector<StepRow> step_rows_;
   std::vector<const std::uint8_t*> step_masks_;
+  std::vector<std::vector<std::uint8_t>> step_repeats_;  // masks of rows that may not repeat themselves
   ListedStep step_lists_;
   std::vector<std::int64_t> step_tokens_, step_attended_;
   std::vector<float> step_log_probs_;

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from model.text.marks.finding import find_marks, find_numbers
+from model.text.marks.finding import find_codes, find_marks, find_numbers
 
 CheckName = Literal["marks", "numbers", "characters", "length", "loop", "copy", "end", "terms"]
 """Marks of the source are in the translation, each as often, and no others; the digits of its
@@ -119,13 +119,16 @@ def differs_in_marks(source: str, target: str, marks: Collection[str], beginning
 
 
 def differs_in_numbers(source: str, target: str) -> bool:
-    """Whether the digits of two texts differ, however they are grouped.
+    """Whether the digits of two texts differ, however they are grouped, or a code is missing.
 
     Languages group digits in their own ways (1,000.5 and 1.000,5; 10:30 and 10点30分), so whole
-    numbers are compared, and if they differ their groups.
+    numbers are compared, and if they differ their groups. Codes (A-99812-XZ) are alike in all.
     """
     if _DIGITS.search(source) is None and _DIGITS.search(target) is None:
         return False
+    codes = (source[code.start : code.end] for code in find_codes(source))
+    if any(target.count(code) < source.count(code) for code in codes):
+        return True
     return _whole_numbers(source) != _whole_numbers(target) and _groups(source) != _groups(target)
 
 

@@ -18,6 +18,9 @@ from model.text.languages.scripts import UNSPACED_LANGUAGES
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carrying import Carried
 
+RETRY_NGRAM = 3
+"""Tokens in a row that come once where an earlier try looped: too few for a loop (`has_loop`)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
@@ -35,6 +38,7 @@ class Segment:
         phrases: Its terms as tokens, which its search can be held to; none where it cannot be.
         is_held: The search is held to them.
         was_held: An earlier try was.
+        is_unrepeating: Its search says no few tokens in a row twice, as an earlier try looped.
     """
 
     text: str
@@ -48,6 +52,7 @@ class Segment:
     phrases: tuple[Alternatives, ...] = ()
     is_held: bool = False
     was_held: bool = False
+    is_unrepeating: bool = False
 
     @property
     def is_verbatim(self) -> bool:
@@ -78,6 +83,8 @@ class Segment:
         if search.sampling is not None:
             seed = self._seed(search.sampling.seed)
             search = replace(search, sampling=replace(search.sampling, seed=seed))
+        if self.is_unrepeating and not 0 < search.no_repeat_ngram < RETRY_NGRAM:
+            search = replace(search, no_repeat_ngram=RETRY_NGRAM)
         if not self.is_chosen:
             return search
         is_aligned = self.carried is not None and bool(self.carried.loose)

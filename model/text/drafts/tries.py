@@ -17,7 +17,7 @@ from model.config import LengthLimits
 from model.text.constraints.glossary import with_targets
 from model.text.drafts.checks import CheckName
 from model.text.drafts.segments import Segment
-from model.text.languages.scripts import UNSPACED_LANGUAGES
+from model.text.languages.scripts import UNSPACED_LANGUAGES, is_of_language
 from model.text.languages.tags import LanguagePair, primary_language
 from model.text.marks.carrying import carry
 from model.text.marks.casing import Casing, casing_of
@@ -29,7 +29,8 @@ Placed = tuple[Segment, Span]
 """A segment, and where it stands in its stretch."""
 
 MAX_TRIES = 2
-"""Tries of a stretch after the first one, a search that is held to phrases aside."""
+"""Tries of a stretch after the first one; searches that are held to phrases, or say nothing twice,
+aside."""
 
 STAND_INS = ("X1", "X2", "X3", "X4", "X5", "X6", "X7", "X8", "X9")
 """Codes that networks copy in most languages, and that a sentence treats like names."""
@@ -42,6 +43,9 @@ _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "chara
 _SOFT_HYPHEN = "\xad"
 _MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
 _STRETCH = re.compile(r"\w+|[^\w\s]")
+# The same where words have no spaces between them: signs of such scripts are of no word.
+_WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WIDE_STRETCH = re.compile(rf"[^\W{_WIDE}]+|[{_WIDE}]|[^\w\s]")
 # What a stretch between two marks does not begin with.
 _NO_BEGINNING = " \u00a0,.;:!?)]}、，。；：！？）」』"
 
@@ -96,7 +100,8 @@ class Tries:
         A sentence that lost a mark or a number comes again with other stand-ins, and with one for
         every number, and of all that the search finds the best that is sound stands. A term that
         is still missing is asked of the search itself, which is a try beside the others; then the
-        sentence is split around its marks. One that loops or ends too soon is cut.
+        sentence is split around its marks. One that loops or ends too soon is cut; a loop that is
+        still there, or in what cannot be cut, is searched without n-grams that come again.
 
         Args:
             segment: It.
@@ -140,16 +145,19 @@ class Tries:
         num_tries: int,
     ) -> list[Placed]:
         """The way with so many before it, not counting a search that was held to phrases."""
-        if num_tries > MAX_TRIES:
-            return []
         if num_tries == 1 and not _is_hopeless(failed):
-            return list(self._otherwise(segment, marks, failed, pair))
-        if marks and not {"marks", "terms"}.isdisjoint(failed):
+            placed = self._otherwise(segment, marks, failed, pair)
+            return [(replace(one, is_unrepeating="loop" in failed), span) for one, span in placed]
+        if num_tries <= MAX_TRIES and marks and not {"marks", "terms"}.isdisjoint(failed):
             return list(self._split(segment.text, marks, pair, num_tries=num_tries))
-        if marks or _SOFT.isdisjoint(failed) or len(segment.source_ids) < _MIN_CUT:
-            return []
-        length = max(2 * len(segment.source_ids) // 3, 2)
-        return list(self._cut(segment.text, pair, length, num_tries=num_tries))
+        can_cut = not marks and len(segment.source_ids) >= _MIN_CUT
+        if num_tries <= MAX_TRIES and can_cut and not _SOFT.isdisjoint(failed):
+            length = max(2 * len(segment.source_ids) // 3, 2)
+            return list(self._cut(segment.text, pair, length, num_tries=num_tries))
+        if "loop" in failed and not segment.is_unrepeating:
+            again = replace(segment, num_tries=num_tries, is_unrepeating=True)
+            return [(again, (0, len(segment.text)))]
+        return []
 
     def _otherwise(
         self,
@@ -268,8 +276,9 @@ class Tries:
     ) -> list[Mark]:
         """Stretches outside the marks that the vocabulary cannot write.
 
-        Letters are taken with the word that they are in. ASCII, and Chinese characters of a
-        Chinese text, are left to the network, which has read them byte by byte in training.
+        Letters are taken with the word that they are in. ASCII, and letters of a source's own
+        script where that is Chinese or written like it, are left to the network, which has read
+        them byte by byte in training.
         """
         rare_ids = self._tokenizer.rare_ids
         if rare_ids.isdisjoint(source_ids):
@@ -279,12 +288,17 @@ class Tries:
         rare = {
             character
             for character in set(outside)
-            if not (character.isascii() or (is_wide_source and character.isalpha()))
+            if not (character.isascii() or (is_wide_source and self._is_own(character, pair)))
             and character != _SOFT_HYPHEN
             and not rare_ids.isdisjoint(self._tokenizer.encode(character, pair))
         }
-        spans = [match for match in _STRETCH.finditer(outside) if not rare.isdisjoint(match[0])]
+        stretches = (_WIDE_STRETCH if is_wide_source else _STRETCH).finditer(outside)
+        spans = [match for match in stretches if not rare.isdisjoint(match[0])]
         return [_rare_mark(match, is_word=match[0][0].isalnum()) for match in spans]
+
+    @staticmethod
+    def _is_own(character: str, pair: LanguagePair) -> bool:
+        return character.isalpha() and is_of_language(character, pair.source)
 
 
 def without(text: str, marks: Sequence[Mark]) -> str:

@@ -112,6 +112,12 @@ def script_of_language(tag: str) -> str:
     return _BY_LANGUAGE.get(language, LATIN)
 
 
+def is_of_language(letter: str, tag: str) -> bool:
+    """Whether a letter is of the script of a language; a Chinese character is of Japanese, too."""
+    own = script_of_language(tag)
+    return _script_of(letter) in ((own, HAN) if own == KANA else (own,))
+
+
 def scripts_of_text(text: str) -> Counter[str]:
     """How much of a text is in each script, by its letters; empty without any.
 

@@ -1,9 +1,9 @@
 r"""Marks: what stands in a text and is not language, found by one pass of rules in linear time.
 
 Owns where marks are and of which kind: placeholders (`{name}`, `%s`, `:name`), addresses (URLs,
-e-mail, IP), paths and names of files, code, times of subtitles, tags, light markup, emoji; and
-numbers. It answers with spans and changes nothing. How a mark comes through a network is
-`model.text.marks.carrying`.
+e-mail, IP, telephone), paths and names of files, code, times of subtitles and logs, tags, light
+markup, emoji; and numbers, with codes that are made of capitals and digits. It answers with spans
+and changes nothing. How a mark comes through a network is `model.text.marks.carrying`.
 
 Every repetition is possessive or bounded and every look around has a fixed reach, so a pattern
 gives up where it stands instead of trying again; what may be long begins only where a run of its
@@ -70,14 +70,24 @@ _URL_REST = (
     rf"(?:{_URL_CHARACTER}|{_URL_LETTERS}|\([A-Za-z0-9_.~!$&'*+,;=:@%/?#-]{{0,200}}\)"
     r"|\[[^\s\[\]]{0,100}\]|\{[\w.]{0,60}\})++"
 )
-_NAME = "[A-Za-z0-9_-]{1,64}+"
+_NAME = "[A-Za-z0-9\u00c0-\u024f_-]{1,64}+"
+_CUE_TIME = r"\d{1,3}:\d\d(?::\d\d)?[.,]\d{1,3}"
+_KEY = "(?:Ctrl|Strg|Alt|Shift|Umschalt|Cmd|Option|Win|Super|Meta|Fn)"
+# What is inside these is no language, where they stand in a plain text.
+_CODE_ELEMENTS = "|".join(
+    rf"<{name}(?:\s[^<>\n]{{0,200}})?>[^<>\n]{{0,500}}+</{name}>"
+    for name in ("code", "kbd", "samp")
+)
 
 # Around marks only ASCII goes on (`(?a:…)`): Chinese and Japanese have no space before and behind.
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
     # ``code``, `code`, :role:`code`
     (
         "code",
-        (r"(?::[a-z][\w.+:-]{0,40}:)?(?:``[^`\n]++(?:`[^`\n]++)?``|(?<!`)`[^`\n]++`(?!`))_{0,2}"),
+        (
+            r"(?::[a-z][\w.+:-]{0,40}:)?(?:``[^`\n]++(?:`[^`\n]++)?``|(?<!`)`[^`\n]++`(?!`))_{0,2}"
+            rf"|{_CODE_ELEMENTS}"
+        ),
     ),
     # AT&amp;T, which is one word however it is written
     (
@@ -103,11 +113,12 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|\{[\w.-]{1,60},\s?(?:plural|select|selectordinal|number|date|time)\b[^{}\n]*+"
             r"(?:\{[^{}\n]*+\}[^{}\n]*+)*+\}"
             r"|\{\s?[\w.$\#@:!|,\[\]()'\"*<>=^+-]{0,60}\s?\}|\[\[[\w. -]{1,60}\]\]"
-            # %(x)d, %1$s, %-5.2f, %<x>s, %PATH%, %%
+            # %(x)d, %1$s, %-5.2f, %<x>s, %PATH%, %%, %Y-%m-%d
             r"|%\(\w{1,60}\)[\#0+-]{0,3}\d{0,3}(?:\.\d{1,3})?[A-Za-z]|%<\w{1,60}>[A-Za-z]?"
             r"|(?<![\d%])%[A-Za-z_]\w{1,60}%"
             r"|(?<![\d%])%(?:\d{1,2}\$)?[\#0+-]{0,3}(?:\d{1,3}|\*)?(?:\.(?:\d{1,3}|\*))?"
-            r"(?:hh|h|ll|l|L|z|j|t|q)?[@diouxXeEfFgGcsp](?![A-Za-z]{3})|%%|(?<![\d\w%])%\d{1,2}(?!\d)"
+            r"(?:hh|h|ll|l|L|z|j|t|q)?[@diouxXeEfFgGcspr](?![A-Za-z]{3})|%%|(?<![\d\w%])%\d{1,2}(?!\d)"
+            r"|(?<![\d%])%[-\#]?[aAbBHIjmMpSyYZ](?![A-Za-z])"
             r"|(?a:(?<![\w$]))\$(?:[A-Za-z_][A-Za-z0-9_]{0,60}|\(\w{1,60}\))"
             r"|(?a:(?<![\w:/)\]])):[A-Za-z_][A-Za-z0-9_]{0,60}:?"
             r"|__[A-Za-z0-9]\w{0,60}__"
@@ -116,16 +127,29 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     (
         "url",
         (
-            rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+]{{1,12}}://|[wW]{{3}}\.|mailto:|tel:){_URL_REST}"
+            rf"(?<![A-Za-z0-9])(?:[A-Za-z][A-Za-z0-9+]{{1,12}}://|[wW]{{3}}\.(?=\w)"
+            rf"|(?:mailto|tel|sips?):(?=[+\w])){_URL_REST}"
         ),
     ),
     (
         "email",
         (
             r"(?a:(?<![\w.+%-]))[A-Za-z0-9_.+%-]{1,64}+@[A-Za-z0-9-]{1,63}+(?:\.[A-Za-z0-9-]{1,63}+){1,6}+"
+            # git@host:team/app.git
+            r"(?::[A-Za-z0-9_~][A-Za-z0-9_.~-]{0,60}/[A-Za-z0-9_./~-]{1,200}+)?"
         ),
     ),
-    ("time", r"(?a:(?<![\w:.,]))\d{1,3}:\d\d(?::\d\d)?[.,]\d{1,3}(?a:(?![\w:]))"),
+    (
+        "time",
+        (
+            # 00:01.000 --> 00:04.000 align:start; 00:01.000; 2026-03-14T15:09:26Z
+            rf"(?a:(?<![\w:.,])){_CUE_TIME}[ \t]{{1,4}}-->[ \t]{{1,4}}{_CUE_TIME}"
+            r"(?:[ \t]{1,4}[a-z]{1,12}:[A-Za-z0-9%,.-]{0,39}[A-Za-z0-9%]){0,8}(?a:(?![\w:]))"
+            rf"|(?a:(?<![\w:.,])){_CUE_TIME}(?a:(?![\w:]))"
+            r"|(?a:(?<![\w:.-]))\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+            r"(?:Z|[+-]\d\d:?\d\d)?|[ ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)(?a:(?![\w:]))"
+        ),
+    ),
     (
         "address",
         (
@@ -134,30 +158,42 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
             r"|(?a:(?<![\w:.]))(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?::"
             r"(?:[0-9A-Fa-f]{1,4}(?::[0-9A-Fa-f]{1,4}){0,6})?(?:/\d{1,3})?(?a:(?![\w:]))"
             r"|(?a:(?<![\w:.-]))[0-9A-Fa-f]{2}(?:[:-][0-9A-Fa-f]{2}){5}(?a:(?![\w:-]))"
+            # a host with its port; +44 20 7946 0018
+            r"|(?a:(?<![\w.:@/-]))(?:localhost|(?:[A-Za-z0-9-]{1,63}+\.){1,6}[A-Za-z]{2,24}+):\d{2,5}"
+            r"(?a:(?![\w.:]\w|\w))"
+            r"|(?a:(?<![\w+]))\+\d{1,3}(?:[ .()/-]{1,2}\d{1,10}+){2,6}(?a:(?!\w))"
         ),
     ),
     (
         "path",
         (
             rf"(?<![A-Za-z0-9])[A-Za-z]:\\[^\s\"'`<>|?*,;()]*+|\\\\{_NAME}\\[^\s\"'`<>|?*,;()]++"
-            r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9_@+~{][A-Za-z0-9_.@+~{}*-]*+"
-            r"(?:/[A-Za-z0-9_.@+~{}*-]++)*+/?"
+            r"|(?a:(?<![\w/.~<>)\]-]))(?:~|\.{1,2})?/[A-Za-z0-9\u00c0-\u024f_@+~{][A-Za-z0-9\u00c0-\u024f_.@+~{}*-]*+"
+            r"(?:/[A-Za-z0-9\u00c0-\u024f_.@+~{}*-]++)*+/?"
             rf"|(?a:(?<![\w./\\@-]))\.?{_NAME}(?:[./]{_NAME})++/?"
+            r"|(?a:(?<![\w./\\]))(?:\.{1,2}/){2,9}+(?a:(?!\w|/|\.[\w./]))"
         ),
     ),
     (
         "code",
         (
-            # --option, snake_case, name(), Class::name, \n
+            # --option, snake_case, SNAKE_CASE=1, \n, 0x7F, Ctrl+S
             r"(?a:(?<![\w-]))--[A-Za-z][A-Za-z0-9_-]{0,60}(?:=[A-Za-z0-9_./-]{1,60})?"
-            r"|(?<!\w)[A-Za-z0-9]{1,60}+(?:_[A-Za-z0-9]{1,60}+){1,20}(?!\w)"
+            r"|(?<!\w)[A-Za-z0-9]{1,60}+(?:_[A-Za-z0-9]{1,60}+){1,20}"
+            r"(?:=[A-Za-z0-9_./-]{0,60}[A-Za-z0-9_/-])?(?!\w)"
             r"|\\[nrt](?![a-z])"
+            r"|(?a:(?<!\w))0[xX][0-9A-Fa-f]{2,16}(?a:(?!\w))"
+            rf"|(?a:(?<![\w+])){_KEY}(?:\+[A-Z0-9][A-Za-z0-9]{{0,11}}){{1,3}}(?a:(?!\w))"
         ),
     ),
     (
         "mention",
         (
             r"(?a:(?<![\w@.]))@[A-Za-z_][A-Za-z0-9_-]{0,60}|(?a:(?<![\w#&]))\#[A-Za-z_][A-Za-z0-9_-]{1,60}"
+            # @0xbadcafe; @小李, which only a space can end; #1337, #ff8800
+            r"|(?a:(?<![\w@.]))@(?=\d{1,20}[A-Za-z_])\d[A-Za-z0-9_-]{5,60}"
+            r"|(?a:(?<![\w@.]))@[^\W\x00-\x7f]{1,20}+(?=\s|$)"
+            r"|(?a:(?<![\w#&/]))\#(?:\d{1,9}|[0-9A-Fa-f]{6})(?a:(?!\w|[.,]\d))"
         ),
     ),
     (
@@ -168,6 +204,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
         ),
     ),
     ("emoji", rf"{_EMOJI}++"),
+    ("emoji", r"(?a:(?<![\w:;.]))[:;]-?[)(DP|](?a:(?![\w()]))"),
     ("emoji", _CONTROL),
     ("code", WORD_CODES),
 )
@@ -176,10 +213,10 @@ _MARK = re.compile(
 )
 # Whether there can be a mark at all: most texts have none, and this is all that they pay.
 _HINT = re.compile(
-    r"[{%$<&`@#\\*_~\[\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55\U0001f000-\U0001faff]"
-    r"|[A-Za-z0-9][./][A-Za-z0-9]|(?<!\w)\.{0,2}/\w|:[\w/:]|--[A-Za-z]|\|"
-    r"|(?m:^[ \t]*+[>+\u2022\u2013-][ \t])|[\U00100000-\U0010fffd]"
-    rf"|[{_INVISIBLE}\u200b]"
+    r"[+{%$<&`@#\\*_~\[|]|[./](?<=\w.)\w|/(?<!\w/)[\w.]|[:;][\w/:)(|-]"
+    r"|--[A-Za-z]|0[xX][0-9A-Fa-f]|(?m:^[ \t]*+[>\u2022\u2013-][ \t])"
+    rf"|[{_INVISIBLE}\u200b\u20e3\ufe0f\u231a-\u23ff\u2600-\u27bf\u2b1b-\u2b55"
+    r"\U0001f000-\U0001faff\U00100000-\U0010fffd]"
 )
 _LEAD = re.compile(
     r"^[ \t]*+(?:(?:#{1,6}|>{1,6}|[-+*\u2022\u2013])[ \t]++){1,4}(?:\[[ xX]\][ \t]++)?",
@@ -189,6 +226,11 @@ _TABLE_LINE = re.compile(r"^[ \t]*+\|[^\n]*+$", re.MULTILINE)
 _CELL = re.compile(r"[ \t]*+\|[ \t|:-]*+")
 _FENCE = re.compile(r"^[ \t]{0,12}(`{3,20}|~{3,20})[^`\n]*+$", re.MULTILINE)
 _NUMBER = re.compile(r"\d++(?:[.,:/'’\u00a0\u202f-]\d++)*+")
+# A-99812-XZ, XK7Q2M, 9f1c2ab: what names a thing, and is no amount of anything.
+_CODE = re.compile(
+    r"(?a:(?<![\w-]))(?:(?=(?:[A-Z-]{0,20}\d){2})[A-Z][A-Z0-9]{0,30}+(?:-[A-Z0-9]{1,30}+){0,6}+"
+    r"|(?=[a-f]{0,8}\d)(?=\d{0,8}[a-f])[0-9a-f]{7,40}+)(?a:(?![\w-]))"
+)
 
 _DOMAINS = frozenset(
     """
@@ -248,8 +290,27 @@ def find_inner_marks(text: str) -> list[Mark]:
 
 
 def find_numbers(text: str) -> list[Mark]:
-    """The numbers of a text: digits, with what stands between them in 1,000.50, 10:30 or 1/2."""
-    return [Mark(start=m.start(), end=m.end(), kind="number") for m in _NUMBER.finditer(text)]
+    """The numbers of a text: digits, with what stands between them in 1,000.50, 10:30 or 1/2.
+
+    Digits of a code are not among them: all of it is (`find_codes`).
+    """
+    numbers: list[Mark] = []
+    done = 0
+    for code in find_codes(text):
+        numbers += _numbers_between(text, done, code.start)
+        numbers.append(code)
+        done = code.end
+    return [*numbers, *_numbers_between(text, done, len(text))]
+
+
+def find_codes(text: str) -> list[Mark]:
+    """Names of things made of capitals and two digits or more, or of a hash: A-99812-XZ."""
+    return [Mark(start=m.start(), end=m.end(), kind="number") for m in _CODE.finditer(text)]
+
+
+def _numbers_between(text: str, start: int, end: int) -> Iterator[Mark]:
+    for number in _NUMBER.finditer(text, start, end):
+        yield Mark(start=number.start(), end=number.end(), kind="number")
 
 
 def masked(text: str, marks: Sequence[Mark]) -> str:
@@ -319,9 +380,16 @@ def _marks_between(text: str, start: int, end: int) -> Iterator[Mark]:
             kind = "url"
             if not _is_domain(match[0]):
                 continue
+        first = match.start()
         if kind in ("url", "path", "email"):
-            last = match.start() + len(match[0].rstrip(_AFTER_ADDRESS))
-        yield Mark(start=match.start(), end=last, kind=kind)
+            last = first + len(match[0].rstrip(_AFTER_ADDRESS))
+        if (
+            kind in ("url", "email")
+            and first > start
+            and text[first - 1] + text[last : last + 1] == "<>"
+        ):
+            first, last = first - 1, last + 1
+        yield Mark(start=first, end=last, kind=kind)
 
 
 def _is_path(found: str) -> bool:

@@ -6,6 +6,7 @@ lets it load these alone. It says what `/openapi.json` says. Which operation has
 `service.api.operations.examples`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
 from typing import Any
@@ -18,6 +19,7 @@ from service.http.headers import PAGE_POLICY
 from service.http.replies import JsonReply
 
 _REFERENCE = "#/components/schemas/"
+_CODE = re.compile("`([^`]+)`")
 _LIMITS = {
     "minimum": "≥ {}",
     "exclusiveMinimum": "> {}",
@@ -70,10 +72,10 @@ def render_page(document: Mapping[str, Any]) -> str:
         '<script src="assets/theme.js"></script>',
         '<script type="module" src="assets/docs.js"></script></head>',
         f"<body><header><h1>{title}</h1>",
-        f'<p class="words">{escape(info.get("description", ""))}</p>',
+        *(f"<p>{_prose(words)}</p>" for words in info.get("description", "").split("\n\n")),
         '<p>For programs: <a href="openapi.json">openapi.json</a></p>',
-        '<p class="key" hidden><label for="key">API key, where the server wants one</label>',
-        '<input id="key" type="password" autocomplete="off"></p></header>',
+        '<form class="key" hidden><label for="key">API key, where the server wants one</label>',
+        '<input id="key" type="password" autocomplete="off"></form></header>',
         *_contents(operations),
         "<main>",
     ]
@@ -88,7 +90,7 @@ def render_page(document: Mapping[str, Any]) -> str:
 def _contents(operations: list[tuple[str, str, Mapping[str, Any]]]) -> Iterator[str]:
     yield '<nav aria-label="Operations"><ul>'
     for path, method, operation in operations:
-        words = escape(operation.get("summary", ""))
+        words = _prose(operation.get("summary", ""))
         link = f'<a href="#{_anchor(path, method)}"><code>{_heading(path, method)}</code></a>'
         yield f"<li>{link} {words}</li>"
     yield "</ul></nav>"
@@ -105,7 +107,7 @@ def _anchor(path: str, method: str) -> str:
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield "<section>"
     yield f'<h2 id="{_anchor(path, method)}">{_heading(path, method)}</h2>'
-    yield f"<p>{escape(operation.get('summary', ''))}</p>"
+    yield f"<p>{_prose(operation.get('summary', ''))}</p>"
     if operation.get("security"):
         yield "<p>Takes an API key, where the server has any.</p>"
     example = example_of(path, method, operation)
@@ -156,7 +158,7 @@ def _answer_type(answer: Mapping[str, Any]) -> str:
 
 def _schema(schema: Mapping[str, Any]) -> Iterator[str]:
     """A table of an object's fields; of anything else its type."""
-    yield f"<p>{escape(schema.get('description', ''))}</p>"
+    yield f"<p>{_prose(schema.get('description', ''))}</p>"
     properties = schema.get("properties")
     if properties is None:
         yield f"<p>{_type(schema)}</p>"
@@ -177,10 +179,15 @@ def _schema(schema: Mapping[str, Any]) -> Iterator[str]:
 def _table(rows: list[tuple[str, str, str]]) -> str:
     """Rows of a name, a type that is HTML already, and a description."""
     cells = (
-        f"<tr><td><code>{escape(name)}</code><td>{kind}<td>{escape(description)}"
+        f"<tr><td><code>{escape(name)}</code><td>{kind}<td>{_prose(description)}"
         for name, kind, description in rows
     )
     return f"<table>{''.join(cells)}</table>"
+
+
+def _prose(text: str) -> str:
+    """Words of the document as HTML: what stands between backticks is code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _type(schema: Mapping[str, Any]) -> str:

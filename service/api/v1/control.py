@@ -1,7 +1,7 @@
 """Fields of `POST /v1/translate` by which a caller controls a translation.
 
-Owns beginnings, terms, drawing and groups of beams: their description, their limits, and what
-becomes of them. The other fields are `service.api.v1.request`.
+Owns beginnings, terms, drawing, groups of beams and n-grams that come once: their description,
+their limits, and what becomes of them. The other fields are `service.api.v1.request`.
 """
 
 from collections.abc import Sequence
@@ -20,6 +20,7 @@ from model.config import (
     DEFAULT_DIVERSITY_PENALTY,
     DEFAULT_TOP_K,
     MAX_DIVERSITY_PENALTY,
+    MAX_NO_REPEAT_NGRAM,
     MAX_TEMPERATURE,
     MAX_TOP_K,
     Sampling,
@@ -129,6 +130,13 @@ class ControlFields(BaseModel):
         description="What a token costs a group, as a log probability, for each hypothesis of the"
         f" groups before it that has just chosen it: by default {DEFAULT_DIVERSITY_PENALTY}. Scores"
         " are without it.",
+    )
+    no_repeat_ngram: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_NO_REPEAT_NGRAM,
+        description="So many tokens in a row come in no segment's translation twice; 0: they may."
+        " What loops whatever else was tried is searched so of itself.",
     )
     formality: Literal["default", "more", "less", "prefer_more", "prefer_less"] | None = Field(
         default=None,

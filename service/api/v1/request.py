@@ -250,6 +250,7 @@ def _job(
         diversity=fields.diversity if fields.alternatives else 0.0,
         num_groups=num_groups,
         diversity_penalty=diversity_penalty,
+        no_repeat_ngram=fields.no_repeat_ngram,
         markup=_markup(fields),
     )
 

@@ -1,14 +1,20 @@
 """Flags by which a person controls translations: their beginning, their terms, and the search.
 
-Owns `--prefix`, `--glossary`, `--temperature`, `--top-k`, `--top-p`, `--seed`, `--beam-groups` and
-`--diversity-penalty`, and the file of a glossary.
+Owns `--prefix`, `--glossary`, `--temperature`, `--top-k`, `--top-p`, `--seed`, `--beam-groups`,
+`--diversity-penalty` and `--no-repeat-ngram`, and the file of a glossary.
 """
 
 import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from model.config import DEFAULT_DIVERSITY_PENALTY, DEFAULT_TOP_K, Sampling, SearchConfig
+from model.config import (
+    DEFAULT_DIVERSITY_PENALTY,
+    DEFAULT_TOP_K,
+    MAX_NO_REPEAT_NGRAM,
+    Sampling,
+    SearchConfig,
+)
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import MAX_PREFIX_CHARACTERS, Control
 from model.text.constraints.glossary import MAX_ENTRIES, MAX_TERM_CHARACTERS, Entry, Glossary
@@ -50,6 +56,23 @@ def add_control_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a token costs a group for each hypothesis of those before it that has just"
         f" chosen it ({DEFAULT_DIVERSITY_PENALTY})",
     )
+    parser.add_argument(
+        "--no-repeat-ngram",
+        type=int,
+        default=0,
+        help=f"so many tokens in a row, up to {MAX_NO_REPEAT_NGRAM}, come in no sentence's"
+        " translation twice (0: they may)",
+    )
+
+
+def controlled(search: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:
+    """The search as flags want it: drawn, divided, without n-grams that come again.
+
+    Raises:
+        ConfigError: No search can be all of it.
+    """
+    search = divided(drawn(search, arguments), arguments)
+    return replace(search, no_repeat_ngram=arguments.no_repeat_ngram)
 
 
 def drawn(search: SearchConfig, arguments: argparse.Namespace) -> SearchConfig:

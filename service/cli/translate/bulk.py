@@ -17,7 +17,7 @@ from model.config import SearchConfig
 from model.errors import ConfigError, shown
 from model.system.cores import default_num_threads
 from model.text.constraints.control import Control
-from service.cli.arguments.control import chosen_control, divided, drawn
+from service.cli.arguments.control import chosen_control, controlled
 from service.cli.arguments.directions import Direction, check_unreplaced, chosen_or_same
 from service.cli.arguments.offline import MAX_ROWS, check_count, chosen_search, chosen_threads
 from service.cli.signals import leaving_at_once
@@ -109,7 +109,7 @@ def run_bulk(arguments: argparse.Namespace) -> int:
     Raises:
         DragomanError: What is in the way, before anything is written; or what ended it.
     """
-    search = divided(drawn(chosen_search(arguments), arguments), arguments)
+    search = controlled(chosen_search(arguments), arguments)
     control = chosen_control(arguments)
     _check_flags(arguments)
     with leaving_at_once():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from model.errors import ConfigError, DataError, shown
 from model.text.constraints.control import Control
-from service.cli.arguments.control import add_control_arguments, chosen_control, divided, drawn
+from service.cli.arguments.control import add_control_arguments, chosen_control, controlled
 from service.cli.arguments.directions import Direction, chosen_or_same
 from service.cli.arguments.offline import (
     MAX_ROWS,
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if is_bulk(arguments):
         return run_bulk(arguments)
-    search = divided(drawn(chosen_search(arguments), arguments), arguments)
+    search = controlled(chosen_search(arguments), arguments)
     control = chosen_control(arguments)
     check_count("--max-rows", arguments.max_rows, MAX_ROWS)
     source = _chosen_input(arguments)

@@ -80,6 +80,7 @@ class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
         diversity: How much alternatives differ, from 0, the likeliest, to 1.
         num_groups: Groups that the beams are divided into, which avoid each other; 1: none.
         diversity_penalty: What a token costs for each hypothesis of another group that chose it.
+        no_repeat_ngram: So many tokens in a row come in no segment twice; 0: they may.
     """
 
     texts: tuple[str, ...]
@@ -103,6 +104,7 @@ class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
     diversity: float = 0.0
     num_groups: int = 1
     diversity_penalty: float = 0.0
+    no_repeat_ngram: int = 0
     with_attention: bool = False
     tally: SegmentTally | None = None
 
@@ -124,6 +126,7 @@ class TranslationRequest(msgspec.Struct, frozen=True, kw_only=True):
             sampling=self.sampling,
             num_groups=self.num_groups,
             diversity_penalty=self.diversity_penalty,
+            no_repeat_ngram=self.no_repeat_ngram,
         )
 
     def in_class(self, priority: Priority) -> Self:

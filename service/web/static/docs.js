@@ -12,6 +12,7 @@ for (const command of document.querySelectorAll(".command")) {
 const key = document.getElementById("key");
 key.value = apiKey();
 key.addEventListener("change", () => useKey(key.value));
+key.form.addEventListener("submit", (event) => event.preventDefault());
 document.querySelector(".key").hidden = false;
 
 for (const form of document.querySelectorAll(".try")) {

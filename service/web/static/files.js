@@ -100,7 +100,7 @@ class Job {
     link.download = resultName(this.name, this.target);
     link.className = "button slim download";
     link.textContent = t("file_save");
-    this.actions.prepend(link);
+    this.remove.before(link);
     this.#offer("file_remove");
   }
 

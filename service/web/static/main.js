@@ -129,6 +129,7 @@ function idle() {
 
 function answered(reply, ms) {
   const [translation] = reply.translations;
+  output.classList.remove("is-stale");
   const before = languages.detected;
   languages.detected = translation.detected?.language ?? null;
   notices.hide();
@@ -164,12 +165,14 @@ function reportOf(translation) {
 function failed(error, seconds) {
   if (!error.kind) throw error;
   state.textContent = "";
+  output.classList.toggle("is-stale", shown !== null && shown.entry.text !== source.value);
   notices.tell(error, seconds);
 }
 
 function clearAnswer() {
   clearTimeout(settled);
   shown = null;
+  output.classList.remove("is-stale");
   languages.detected = null;
   panes.showPlain("");
   state.textContent = "";

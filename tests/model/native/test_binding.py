@@ -25,6 +25,7 @@ SEARCH: dict[str, object] = {
     "sampling": None,
     "num_groups": 1,
     "diversity_penalty": 0.0,
+    "no_repeat_ngram": 0,
 }
 REQUEST: dict[str, object] = {
     "source_ids": (3, 1),
@@ -108,6 +109,7 @@ def test_what_does_not_fit_is_refused_by_the_binding() -> None:
         ({"phrases": (((5,),),), "sampling": drawn()}, "what is drawn cannot have phrases"),
         ({"sampling": drawn(temperature=-1.0)}, "nothing can be drawn so"),
         ({"sampling": drawn(top_k=0)}, "nothing can be drawn so"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram must not be negative"),
         ({"num_groups": 0}, "beams cannot be divided so"),
         ({"num_groups": 2}, "beams cannot be divided so"),
         ({"suppressed_ids": (23,)}, "a suppressed id is out"),

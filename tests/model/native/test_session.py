@@ -29,6 +29,7 @@ from support.search_cases import (
     with_groups,
     with_phrases,
     with_sampling,
+    without_repeats,
 )
 
 pytestmark = pytest.mark.skipif(
@@ -340,7 +341,7 @@ def test_a_loop_of_more_than_a_million_tasks_is_done_whole() -> None:
 
 @pytest.mark.parametrize("cell", ["self-attention", "ssru"])
 @pytest.mark.parametrize("forced_first_id", [None, 7])
-@pytest.mark.parametrize("vary", [with_forced, with_sampling, with_phrases])
+@pytest.mark.parametrize("vary", [with_forced, with_sampling, with_phrases, without_repeats])
 def test_what_is_forced_drawn_and_contained_is_that_of_the_plain_search_over_the_same_numbers(
     cell: str,
     forced_first_id: int | None,

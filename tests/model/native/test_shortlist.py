@@ -15,7 +15,14 @@ from model.native.network import Int8Network
 from model.shortlist import Shortlist
 from support.int8_cases import SHAPES, random_network
 from support.plain_kernels import plain_network
-from support.search_cases import LIMITS, TOKENS, random_request, run_in_a_crowd, with_phrases
+from support.search_cases import (
+    LIMITS,
+    TOKENS,
+    random_request,
+    run_in_a_crowd,
+    unrepeating,
+    with_phrases,
+)
 from support.shortlists import check_searches, random_shortlist, shortlist_of
 
 pytestmark = pytest.mark.skipif(
@@ -74,6 +81,19 @@ def test_what_a_search_has_to_contain_is_in_its_list() -> None:
     next_log_probs = plain_network(replace_suppressed(network, "ssru"))
     check_searches(crowd, next_log_probs, shortlist, TOKENS, tolerance=1e-5)
     assert any(request.phrases for request, _ in crowd)
+
+
+def test_who_may_not_repeat_themselves_do_not_with_a_list_either() -> None:
+    def vary(rng: random.Random, request: DecodeRequest) -> DecodeRequest:
+        return unrepeating(rng, with_phrases(rng, request))
+
+    network, _ = random_network(SHAPES["ssru"], num_threads=2)
+    shortlist = _CASES["ssru"]
+    opener = partial(open_backend, shortlist=shortlist)
+    crowd = run_in_a_crowd(network, random.Random(67), 24, opener=opener, vary=vary)
+    next_log_probs = plain_network(replace_suppressed(network, "ssru"))
+    check_searches(crowd, next_log_probs, shortlist, TOKENS, tolerance=1e-5)
+    assert sum(request.search.no_repeat_ngram > 0 for request, _ in crowd) > 8
 
 
 def replace_suppressed(network: Int8Network, name: str) -> Int8Network:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.config import SpecialTokens
+from model.config import MAX_NO_REPEAT_NGRAM, SpecialTokens
 from model.decode.backends.cuda.constants import Constants
 from model.decode.backends.cuda.ledger import Launched, Ledger
 from model.decode.backends.cuda.network import GridNetwork
@@ -225,6 +225,7 @@ class Grid:
             with_sampling=options.with_sampling,
             num_phrase_tokens=_phrase_tokens(options.num_phrase_tokens),
             num_groups=rounded_up(options.num_groups, minimum=1, maximum=tables.width),
+            no_repeat_ngram=_ngram(options.no_repeat_ngram),
             by_kernels=True,
         )
 
@@ -277,6 +278,11 @@ class Grid:
     def check_integrity(self) -> None:
         """Assert that slots and sentences agree."""
         self._ledger.check_integrity()
+
+
+def _ngram(size: int) -> int:
+    """The longest n-gram that does not come again, or one of few sizes above; 0 without any."""
+    return rounded_up(size, minimum=1, maximum=MAX_NO_REPEAT_NGRAM) if size else 0
 
 
 def _phrase_tokens(num_tokens: int) -> int:

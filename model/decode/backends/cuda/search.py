@@ -19,6 +19,7 @@ from model.decode.backends.cuda.kernels.covering import covers
 from model.decode.backends.cuda.tables import Bucket, GridTables
 from model.decode.choice import Diversity, choose
 from model.decode.lexical import LexicalStep
+from model.decode.repeats import paths, repeat_mask, united
 from model.decode.sampling import RowSampling, mixed, sample
 
 Whole = NDArray[np.int32] | NDArray[np.int64]
@@ -109,7 +110,7 @@ class GridSearch:
             logits,
             bucket.num_candidates,
             self._suppressed,
-            _suppressed(tables, bucket),
+            united(_suppressed(tables, bucket), _repeats(tables, bucket, logits.shape[-1])),
             words=None if lexical is None else lexical.automata.words_of(groups),
         )
         # Of a row with fewer tokens to choose, or numbers that are none, the rest may be padding.
@@ -191,6 +192,36 @@ def _suppressed(tables: GridTables, bucket: Bucket) -> Tensor | None:
         return None
     assert tables.suppressed is not None
     return tables.suppressed[: bucket.num_slots].repeat_interleave(tables.width, dim=0)
+
+
+def _repeats(tables: GridTables, bucket: Bucket, vocab_size: int) -> Tensor | None:
+    """(R, V') bool, by which tokens rows would repeat themselves; None where all may.
+
+    What this step has fed is written down: a sentence that is asked of it is so from its first.
+    """
+    if not bucket.no_repeat_ngram:
+        return None
+    assert tables.fed is not None
+    num_slots, width = bucket.num_slots, tables.width
+    positions = tables.positions[:num_slots]
+    slots = torch.arange(num_slots, device=tables.device)
+    tables.fed[slots, positions] = tables.tokens[:num_slots]
+    fed = paths(
+        tables.ancestors[:num_slots, :, : bucket.num_columns],
+        tables.fed[:num_slots, : bucket.num_columns],
+    )
+
+    def rows(values: Tensor) -> Tensor:
+        return values.repeat_interleave(width)
+
+    return repeat_mask(
+        fed.flatten(0, 1),
+        rows(tables.prefix_lengths[:num_slots]),
+        rows(positions + 1),
+        rows(tables.no_repeat_ngrams[:num_slots]),
+        max_size=bucket.no_repeat_ngram,
+        vocab_size=vocab_size,
+    )
 
 
 def _groups(tables: GridTables, bucket: Bucket) -> beam_search.RowGroups:

@@ -27,6 +27,7 @@ class StepOptions:
         with_sources: A sentence has an alignment.
         with_sampling: A sentence is drawn.
         num_groups: The most groups of beams that a sentence has; 0: there is no sentence.
+        no_repeat_ngram: The longest that comes in no hypothesis of a sentence twice; 0: all may.
         source_length: Of the longest source.
         with_suppressed: A sentence has tokens that it may not choose.
         num_phrase_tokens: The most that the phrases of a sentence have together; 0: there are none.
@@ -36,6 +37,7 @@ class StepOptions:
     with_sources: bool
     with_sampling: bool
     num_groups: int
+    no_repeat_ngram: int
     source_length: int
     with_suppressed: bool
     num_phrase_tokens: int
@@ -53,7 +55,7 @@ class Searches:
         penalties: α.
         bound_lines: (2, S), see `bound_line`.
         ends_at: The position behind the cap.
-        options: (7, S) int64, the fields of `StepOptions`.
+        options: (8, S) int64, the fields of `StepOptions`.
     """
 
     def __init__(self, num_slots: int) -> None:
@@ -65,7 +67,7 @@ class Searches:
         self.penalties = np.zeros(num_slots)
         self.bound_lines = np.zeros((2, num_slots))
         self.ends_at = np.zeros(num_slots, dtype=np.int64)
-        self.options = np.zeros((7, num_slots), dtype=np.int64)
+        self.options = np.zeros((8, num_slots), dtype=np.int64)
 
     def write(self, slots: NDArray[np.int64], requests: Sequence[DecodeRequest]) -> None:
         """Take note of who joins, in (N,) slots."""
@@ -81,8 +83,8 @@ class Searches:
         self.bound_lines[:, slots] = numbers[4:6]
         self.ends_at[slots] = prefix_lengths + numbers[6] - 1
         self.group_sizes[slots] = numbers[0] // numbers[10]
-        self.options[:4, slots] = numbers[7:]
-        self.options[4:, slots] = np.array([_own_options(request) for request in requests]).T
+        self.options[:5, slots] = numbers[7:]
+        self.options[5:, slots] = np.array([_own_options(request) for request in requests]).T
 
     def step_options(self) -> StepOptions:
         """What all of them together want of a step."""
@@ -92,14 +94,15 @@ class Searches:
             with_sources=bool(most[1]),
             with_sampling=bool(most[2]),
             num_groups=most[3],
-            source_length=most[4],
-            with_suppressed=bool(most[5]),
-            num_phrase_tokens=most[6],
+            no_repeat_ngram=most[4],
+            source_length=most[5],
+            with_suppressed=bool(most[6]),
+            num_phrase_tokens=most[7],
         )
 
     def has_phrases(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(N,), whose translations have to contain something."""
-        has_phrases: NDArray[np.bool_] = self.options[6, slots] > 0
+        has_phrases: NDArray[np.bool_] = self.options[7, slots] > 0
         return has_phrases
 
     def are_groups(self, slots: NDArray[np.int64], width: int) -> NDArray[np.bool_]:
@@ -126,6 +129,7 @@ def _numbers(search: SearchConfig) -> tuple[float, ...]:
         search.with_alignment,
         search.sampling is not None,
         search.num_groups,
+        search.no_repeat_ngram,
     )
 
 

@@ -49,6 +49,8 @@ class Bucket:
         with_sampling: Some sentence is drawn.
         num_phrase_tokens: Of all phrases of a sentence, at most; 0: no sentence has any.
         num_groups: That the beams of a sentence are divided into, at most; 1: none are.
+        no_repeat_ngram: The longest that comes in no hypothesis of a sentence twice, or more; 0:
+            all may come again.
         by_kernels: What Triton's programs cover they do; torch's operators do all else.
     """
 
@@ -61,6 +63,7 @@ class Bucket:
     with_sampling: bool
     num_phrase_tokens: int
     num_groups: int
+    no_repeat_ngram: int
     by_kernels: bool
 
 
@@ -160,6 +163,9 @@ class GridTables:
         phrase_states: (2, S, K) int64, how far each row has come with them.
         suppressed: (S, V') bool, the tokens that a sentence may not choose, of the padded
             vocabulary; None until one has any.
+        no_repeat_ngrams: (S,) int64, n of each slot.
+        fed: (S, T, K) int64, what each node was fed, of sentences that may not repeat themselves;
+            None until there is one.
     """
 
     def __init__(
@@ -216,6 +222,8 @@ class GridTables:
         )
         self.penalties = zeros(self.num_slots, kind=score_dtype)
         self.suppressed: Tensor | None = None
+        self.no_repeat_ngrams = zeros(self.num_slots, kind=torch.int64)
+        self.fed: Tensor | None = None
         self.sampling: RowSampling | None = None
         self.automata: Automata | None = None
         self.phrase_states = zeros(2, self.num_slots, width, kind=torch.int64)
@@ -255,12 +263,14 @@ class GridTables:
         slots = (0, self.num_slots)
         self.ancestors = _enlarged(self.ancestors, slots, (2, self.num_columns))
         self.forced = _enlarged(self.forced, slots, (1, self.num_columns), fill=-1)
-        for name in ("tokens", "scores", "positions", "penalties"):
+        for name in ("tokens", "scores", "positions", "penalties", "no_repeat_ngrams"):
             setattr(self, name, _enlarged(getattr(self, name), slots))
         for name in _ONES:
             setattr(self, name, _enlarged(getattr(self, name), slots, fill=1))
         if self.suppressed is not None:
             self.suppressed = _enlarged(self.suppressed, slots)
+        if self.fed is not None:
+            self.fed = _enlarged(self.fed, slots, (1, self.num_columns))
         if self.sampling is not None:
             self.sampling = RowSampling(
                 seeds=_enlarged(self.sampling.seeds, slots),
@@ -331,6 +341,7 @@ class GridTables:
         self.ancestors.index_fill_(0, index, value=False)
         self._write_penalties(index, [searches[kind].diversity_penalty for kind in kinds])
         self._write_suppressed(index, requests)
+        self._write_repeats(index, [searches[kind].no_repeat_ngram for kind in kinds])
         self._write_sampling(index, requests)
         self._write_phrases(index, requests)
 
@@ -378,6 +389,15 @@ class GridTables:
         if self.suppressed is not None:
             mask = suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self.device)
             self.suppressed.index_copy_(0, index, mask)
+
+    def _write_repeats(self, index: Tensor, sizes: Sequence[int]) -> None:
+        """Set the n-grams of those that join, none of which has been fed anything."""
+        if self.fed is None:
+            if not any(sizes):
+                return
+            shape = (self.num_slots, self.num_columns, self.width)
+            self.fed = torch.zeros(shape, device=self.device, dtype=torch.int64)
+        self.no_repeat_ngrams.index_copy_(0, index, self._sent(torch.tensor(sizes)))
 
     def _write_phrases(self, index: Tensor, requests: Sequence[DecodeRequest]) -> None:
         """Set the phrases of the sentences that join, none of them met."""

@@ -23,6 +23,7 @@ from model.decode.backends.torch_backend import TorchBackend
 from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token
 from model.decode.lexical import Automata, LexicalStep, automata_of
+from model.decode.repeats import repeat_mask
 from model.decode.sampling import RowSampling, row_sampling, sample
 from model.decode.scoring import hypothesis_score
 from model.decode.token_checks import check_tokens
@@ -125,6 +126,7 @@ class EagerBackend(TorchBackend):
             positions,
             step=self._step,
             watch=self._watch,
+            repeats=self._repeats(layout),
         )
         if most_attended is not None:
             self._history.sources[torch.arange(self._table.num_rows), positions] = most_attended
@@ -230,6 +232,27 @@ class EagerBackend(TorchBackend):
             widths=self._ids(widths),
             num_candidates=self._ids(candidates),
             max_candidates=max(candidates),
+        )
+
+    def _repeats(self, layout: Layout) -> Tensor | None:
+        """(R, V) bool, by which tokens rows would repeat themselves; None where all may."""
+        longest = max(slot.search.no_repeat_ngram for slot in layout.slots)
+        if not longest:
+            return None
+        numbers = [(0, 0, 0)] * self._table.num_rows
+        for slot in layout.slots:
+            num_fed = slot.num_fed(self._step)
+            start = num_fed - slot.num_generated(self._step)
+            for row in slot.rows:
+                numbers[row] = (start, num_fed, slot.search.no_repeat_ngram)
+        starts, ends, sizes = (self._ids(column) for column in zip(*numbers, strict=True))
+        return repeat_mask(
+            self._history.tokens[: self._table.num_rows, : max(int(ends.max()), 1)],
+            starts,
+            ends,
+            sizes,
+            max_size=longest,
+            vocab_size=self._network.vocab_size,
         )
 
     def _drawn(

@@ -20,6 +20,7 @@ from model.decode.backends.eager.slots import Moves, Slot
 from model.decode.choice import Diversity
 from model.decode.constraints import outside_mask, restrict, suppressed_mask
 from model.decode.lexical import Automata
+from model.decode.repeats import united
 from model.decode.sampling import RowSampling
 from model.decode.timing import Stopwatch
 from model.nn.transformer import Transformer
@@ -138,7 +139,13 @@ class CachedNetwork:
         return suppressed_mask(suppressed_ids, vocab_size=self._vocab_size, device=self._device)
 
     def step(
-        self, tokens: Tensor, positions: Tensor, *, step: int, watch: Stopwatch
+        self,
+        tokens: Tensor,
+        positions: Tensor,
+        *,
+        step: int,
+        watch: Stopwatch,
+        repeats: Tensor | None = None,
     ) -> tuple[beam_search.RowContinuations, Tensor | None]:
         """Feed every row one token.
 
@@ -147,6 +154,7 @@ class CachedNetwork:
             positions: (R,) int64, the target position of each.
             step: The session's step number.
             watch: Gets the time of every part.
+            repeats: (R, V) bool, by which tokens rows would repeat themselves; None where they may.
 
         Returns:
             The likeliest next tokens of every row, as many as the layout's widest search
@@ -184,7 +192,7 @@ class CachedNetwork:
             restrict(logits.to(self._score_dtype), self._outside),
             layout.groups.max_candidates,
             self._suppressed,
-            self._suppressed_mask,
+            united(self._suppressed_mask, repeats),
             words=None if layout.automata is None else layout.automata.words_of(layout.groups),
         )
         watch.lap("output")

@@ -22,6 +22,7 @@ from model.decode.choice import choose, diversity_of
 from model.decode.constraints import forced_token, outside_mask, restrict, suppressed_mask
 from model.decode.finished import FinishedHypotheses
 from model.decode.lexical import LexicalStep, automata_of
+from model.decode.repeats import repeat_mask, united
 from model.decode.sampling import row_sampling, sample
 from model.decode.scoring import hypothesis_score
 from model.decode.token_checks import check_tokens
@@ -115,7 +116,7 @@ class PlainBackend(TorchBackend):
             restrict(logits.to(self._score_dtype), self._outside(sentences)),
             groups.max_candidates,
             self._suppressed,
-            self._mask(sentences),
+            united(self._mask(sentences), self._repeats(sentences)),
             words=None if lexical is None else lexical.automata.words_of(groups),
         )
         forced = self._forced_tokens(sentences)
@@ -155,6 +156,24 @@ class PlainBackend(TorchBackend):
             return None
         size = self._transformer.config.output_size
         return suppressed_mask(by_row, vocab_size=size, device=self._device)
+
+    def _repeats(self, sentences: Sequence[RunningSentence]) -> Tensor | None:
+        """(R, V) bool, by which tokens rows would repeat themselves; None where all may."""
+        if not any(sentence.search.no_repeat_ngram for sentence in sentences):
+            return None
+        return torch.cat([self._own_repeats(sentence) for sentence in sentences])
+
+    def _own_repeats(self, sentence: RunningSentence) -> Tensor:
+        """`_repeats` of one sentence's rows."""
+        size, ones = sentence.search.no_repeat_ngram, self._ids([1] * sentence.search.beam_size)
+        return repeat_mask(
+            sentence.tokens,
+            ones * len(sentence.request.prefix_ids),
+            ones * sentence.length,
+            ones * size,
+            max_size=size,
+            vocab_size=self._transformer.config.output_size,
+        )
 
     def _lexical(self, sentences: Sequence[RunningSentence]) -> LexicalStep | None:
         """What phrases do in the step; None where no sentence has any."""

@@ -1,3 +1,5 @@
+import random
+
 import pytest
 
 from model.text.drafts.checks import (
@@ -11,6 +13,7 @@ from model.text.drafts.checks import (
     is_absurdly_long_or_short,
     is_copy,
 )
+from model.text.drafts.segments import RETRY_NGRAM
 
 
 @pytest.mark.parametrize(
@@ -26,6 +29,11 @@ from model.text.drafts.checks import (
         ("1,234,567", "1.234.765", True),
         ("5 and 5", "5", True),
         ("no number", "keine Zahl", False),
+        ("order A-99812-XZ", "Bestellung A-99812-XZ", False),
+        ("order A-99812-XZ", "Bestellung A-99812-XY", True),
+        ("from XK7Q2M to XK7Q2M", "von XK7Q2M bis XK7Q2", True),
+        ("commit 9f1c2ab", "Commit 9F1C2AB", True),
+        ("DIN A4 paper", "DIN-A4-Papier", False),
     ],
 )
 def test_digits_are_compared_and_not_how_they_are_grouped(
@@ -55,6 +63,21 @@ def test_marks_are_compared_as_often_as_they_are_there() -> None:
 )
 def test_a_loop_is_the_same_four_times_and_more(ids: list[int], is_loop: bool) -> None:
     assert has_loop(ids) is is_loop
+
+
+def test_tokens_of_which_no_few_in_a_row_come_twice_are_no_loop() -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        ids: list[int] = []
+        there: set[tuple[int, ...]] = set()
+        while len(ids) < 60:
+            last = tuple(ids[len(ids) - RETRY_NGRAM + 1 :])
+            free = [token for token in range(3) if (*last, token) not in there]
+            if not free:
+                break
+            ids.append(chance.choice(free))
+            there.add(tuple(ids[-RETRY_NGRAM:]))
+        assert not has_loop(ids)
 
 
 def test_only_what_is_absurd_is_too_long_or_too_short() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from model.config import LengthLimits, Sampling, SearchConfig
 from model.text.drafts.rounds import Draft
-from model.text.drafts.segments import Segment, Translation
+from model.text.drafts.segments import RETRY_NGRAM, Segment, Translation
 from model.text.drafts.tries import MAX_TRIES
 from model.text.languages.tags import LanguagePair
 from model.text.marks.finding import LOOSE_KINDS, find_marks
@@ -253,6 +253,16 @@ def test_a_sentence_in_capitals_is_translated_in_ordinary_casing(pipeline: TextP
     assert translation.text == "THE CAT SEES {name}!\nI am in the USA."
 
 
+def test_words_of_other_scripts_go_around_a_network_that_reads_chinese(
+    pipeline: TextPipeline,
+) -> None:
+    text = "猫看Ĝorĝ和שלום。"
+    translation, asked = driven(pipeline, text, copying, ZH_EN)
+    assert translation.text == text
+    assert asked[0].carried is not None
+    assert asked[0].carried.shown == "猫看X1和X2。"
+
+
 def test_what_no_vocabulary_can_write_goes_around_the_network(pipeline: TextPipeline) -> None:
     text = "The cat 😀 sees Ĝorĝ, ♥ and 龘."
     translation, asked = driven(pipeline, text, copying)
@@ -277,6 +287,52 @@ def test_a_loop_is_cut_and_what_is_still_wrong_is_flagged(
     untried = pipeline.draft(text, EN_DE).answered([saying(tokenizer, "cat " * 9)(asked[0])])
     settled = pipeline.review(untried, is_last=True)
     assert (settled.asked, len(settled.pieces)) == ((), 1)
+
+
+def test_a_loop_is_searched_again_without_ngrams_that_come_twice(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    def network(segment: Segment) -> list[Output]:
+        text = "X1 waits." if segment.is_unrepeating else "X1 " + "cat " * 9
+        return [Output(token_ids=tuple(tokenizer.encode_target(text)[:-1]))]
+
+    translation, asked = driven(pipeline, "Nobody sees {name} and the river.", network)
+    assert translation.text == "{name} waits."
+    assert translation.segments[0].quality.num_tries == 1
+    assert [segment.is_unrepeating for segment in asked] == [False, True]
+    assert asked[0].source_ids == asked[1].source_ids
+    search = asked[1].searched(SearchConfig(beam_size=3))
+    assert (search.no_repeat_ngram, search.num_hypotheses) == (RETRY_NGRAM, 3)
+    for own, expected in ((2, 2), (RETRY_NGRAM + 1, RETRY_NGRAM)):
+        search = asked[1].searched(SearchConfig(no_repeat_ngram=own))
+        assert search.no_repeat_ngram == expected
+
+
+def test_a_loop_that_lost_a_mark_comes_again_with_other_stand_ins_too(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    network = saying(tokenizer, "cat " * 9)
+    _, asked = driven(pipeline, "Nobody sees {name} and the river.", network)
+    shown = [segment.carried.shown for segment in asked if segment.carried is not None]
+    assert shown == ["Nobody sees X1 and the river.", "Nobody sees API and the river."]
+    assert [segment.is_unrepeating for segment in asked[:2]] == [False, True]
+
+
+def test_a_loop_is_cut_first_where_it_can_be_and_its_pieces_are_then_searched_without_repeats(
+    pipeline: TextPipeline, tokenizer: Tokenizer
+) -> None:
+    def network(segment: Segment) -> list[Output]:
+        text = "Nobody waits" if segment.is_unrepeating else "cat " * 9
+        return [Output(token_ids=tuple(tokenizer.encode_target(text)[:-1]))]
+
+    text = "The cat sees the river and nobody waits for a letter"
+    translation, asked = driven(pipeline, text, network)
+    assert translation.text == "Nobody waits Nobody waits"
+    assert translation.num_flagged == 0
+    cut = [segment for segment in asked if not segment.is_unrepeating]
+    assert [segment.num_tries for segment in cut] == [0, 1, 1]
+    whole = [segment.text for segment in asked if segment.is_unrepeating]
+    assert whole == [segment.text for segment in cut[1:]]
 
 
 def test_bytes_that_are_no_text_do_not_come_through(

@@ -1,6 +1,6 @@
 import pytest
 
-from model.text.languages.scripts import script_of_language, scripts_of_text
+from model.text.languages.scripts import is_of_language, script_of_language, scripts_of_text
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,22 @@ def test_a_sign_that_is_a_word_weighs_more_than_a_letter() -> None:
 )
 def test_a_language_has_the_script_of_its_tag_or_its_usual_one(tag: str, script: str) -> None:
     assert script_of_language(tag) == script
+
+
+@pytest.mark.parametrize(
+    ("letter", "tag", "expected"),
+    [
+        ("猫", "zh-Hans", True),
+        ("猫", "ja", True),
+        ("ね", "ja", True),
+        ("ね", "zh", False),
+        ("Ł", "zh", False),
+        ("Ł", "de", True),
+        ("ש", "zh", False),
+        ("แ", "th", True),
+    ],
+)
+def test_a_letter_is_of_the_languages_whose_script_has_it(
+    letter: str, tag: str, *, expected: bool
+) -> None:
+    assert is_of_language(letter, tag) is expected

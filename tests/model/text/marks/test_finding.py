@@ -35,7 +35,27 @@ def found(text: str) -> list[tuple[str, str]]:
         *((mark, "path") for mark in ("/usr/local/bin", "~/a.txt", "./run.sh", r"C:\Users\x")),
         *((mark, "path") for mark in ("config.yaml", "src/main.py", "../a/b")),
         *((mark, "code") for mark in ("`git push`", "``a ` b``", ":ref:`x <y>`", "--force")),
-        ("snake_case_name", "code"),
+        *((mark, "code") for mark in ("snake_case_name", "ALLOW_UPLOADS=0", "0x80070005")),
+        *((mark, "code") for mark in ("Ctrl+Shift+S", "Alt+F4", "<code>rm -rf /</code>")),
+        *((mark, "code") for mark in ('<kbd class="k">Esc</kbd>', "<samp>no such file</samp>")),
+        *((mark, "placeholder") for mark in ("%r", "%Y", "%-d")),
+        *((mark, "url") for mark in ("sip:4711@voip.example.net", "<http://localhost:8080/>")),
+        *((mark, "email") for mark in ("<jo@example.org>", "git@git.example.com:team/app.git")),
+        *((mark, "path") for mark in ("Kündigung_2026.docx", "/home/zoë/a.txt")),
+        *((mark, "address") for mark in ("db01.intern.example:5432", "localhost:8080")),
+        *((mark, "address") for mark in ("+44 20 7946 0018", "+49 (0)30 1234567")),
+        ("../../", "path"),
+        *((mark, "mention") for mark in ("@0xbadcafe", "#1337", "#ff8800")),
+        *(
+            (mark, "time")
+            for mark in (
+                "00:01.000 --> 00:04.000",
+                "00:00:01,000 --> 00:00:03,480 align:start position:10%",
+                "2026-02-11T08:15:42.123Z",
+                "2026-02-11T08:15+01:00",
+                "2026-03-01 23:59:59",
+            )
+        ),
         *((mark, "word") for mark in ("AT&amp;T", "Q&amp;A", "Müller&amp;Söhne&amp;Co")),
         ("@name", "mention"),
         ("00:01.000", "time"),
@@ -57,6 +77,9 @@ def test_a_mark_is_found_whole_wherever_it_stands(mark: str, kind: str) -> None:
         "他说：“好！”，然后走了。",
         "Note:this is - well - no list",
         "It was--I think--fine.",
+        "Well (see: below); it was 8:30 PM, 5+5 is 10, C++ and item:(a) and a/b.",
+        "We met @ noon, bought 3 pairs and paid 50 %.",
+        "You are # 5; x:y and B2B in 3D.",
         "ผม\u200bเห็น\u200bแม่น้ำ",
     ],
 )
@@ -108,9 +131,29 @@ def test_numbers_are_found_with_what_groups_them() -> None:
     assert numbers == ["1,000.50", "10:30", "1/2", "1’000", "2"]
 
 
+def test_codes_are_numbers_as_wholes_and_words_with_a_digit_are_none() -> None:
+    text = "A-99812-XZ, XK7Q2M, CVE-2025-31337 and 9f1c2ab; the 3rd of 90s mp3, H2O, 10pm, A4."
+    numbers = [text[number.start : number.end] for number in find_numbers(text)]
+    assert numbers[:4] == ["A-99812-XZ", "XK7Q2M", "CVE-2025-31337", "9f1c2ab"]
+    assert numbers[4:] == ["3", "90", "3", "2", "10", "4"]
+
+
+def test_a_smile_is_an_emoji_where_it_ends_nothing() -> None:
+    assert found("See you :) or not ;-)") == [(":)", "emoji"), (";-)", "emoji")]
+    assert found("a list (of 2:) and f(x;) in C") == []
+
+
+def test_a_mention_without_ascii_ends_with_a_space() -> None:
+    assert found("我带上@小李 去") == [("@小李", "mention")]
+    assert found("请联系@张三并告诉他。") == []
+
+
 PIECES = st.lists(
     st.sampled_from(
-        [*"{}%$<>`@#:/\\.*_~|[]()&;-=+ \n\tA1é中😀", "http://", "{{", "www.", "&#", "::", "a.b"]
+        [
+            *"{}%$<>`@#:/\\.*_~|[]()&;-=+ \n\tA1é中😀",
+            *("http://", "{{", "www.", "&#", "::", "a.b", "0x", "Alt", "T08", "--", "sip:", "tel:"),
+        ]
     ),
     max_size=40,
 ).map("".join)
@@ -127,6 +170,14 @@ def test_marks_are_in_order_and_masking_keeps_all_that_is_outside(text: str) -> 
     assert len(hidden) == len(text)
     inside = {place for mark in marks for place in range(mark.start, mark.end)}
     assert all(hidden[i] == c for i, c in enumerate(text) if i not in inside)
+
+
+@given(PIECES)
+@settings(max_examples=300, deadline=None)
+def test_what_gives_no_hint_of_a_mark_has_none(text: str) -> None:
+    text = text.replace("](", "] (")  # the end of a link is none without its beginning
+    if marks_module._HINT.search(text) is None:
+        assert not list(marks_module._inline(text, 0, len(text)))
 
 
 def test_no_pattern_can_try_again_without_bound() -> None:

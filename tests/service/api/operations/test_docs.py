@@ -68,8 +68,14 @@ def test_limits_are_said(reply: httpx.Response) -> None:
     assert "list of object of source, target, case_sensitive, at most" in reply.text
 
 
+def test_what_stands_between_backticks_is_shown_as_code(reply: httpx.Response) -> None:
+    shown = re.sub(r"<(pre|textarea)\b.*?</\1>", "", reply.text, flags=re.DOTALL)
+    assert "`" not in shown
+    assert "<code>POST /v1/translate</code> has every option" in shown
+
+
 def test_what_a_document_says_is_escaped() -> None:
-    evil = '"><script>alert(1)</script>'
+    evil = '"><script>alert(1)</script>`<script>`'
     page = render_page(
         {
             "info": {"title": evil, "version": evil, "description": evil},

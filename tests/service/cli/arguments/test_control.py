@@ -10,6 +10,7 @@ from model.errors import ConfigError, DataError
 from service.cli.arguments.control import (
     add_control_arguments,
     chosen_control,
+    controlled,
     divided,
     drawn,
     read_glossary,
@@ -76,6 +77,17 @@ def test_what_is_drawn_is_not_divided() -> None:
     drawing = SearchConfig(beam_size=4, sampling=Sampling())
     with pytest.raises(ConfigError, match="what is drawn"):
         divided(drawing, parsed("--beam-groups", "2"))
+
+
+def test_all_flags_of_the_search_make_one_search() -> None:
+    search = SearchConfig(beam_size=4)
+    assert controlled(search, parsed()) == search
+    found = controlled(search, parsed("--beam-groups", "2", "--no-repeat-ngram", "3"))
+    assert (found.num_groups, found.no_repeat_ngram) == (2, 3)
+    found = controlled(search, parsed("--top-k", "5", "--no-repeat-ngram", "3"))
+    assert (found.sampling, found.no_repeat_ngram) == (Sampling(top_k=5), 3)
+    with pytest.raises(ConfigError, match="no_repeat_ngram is 17; it must be from 0 to 16"):
+        controlled(search, parsed("--no-repeat-ngram", "17"))
 
 
 @pytest.mark.parametrize(

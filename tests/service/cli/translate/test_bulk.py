@@ -245,6 +245,8 @@ def test_another_job_in_the_folder_is_named_by_what_differs(
         (["--beam-size", "3"], "out: holds another job: beam size is 2 there and 3 here"),
         (["--suffix", "_x"], "new columns is ['text_zh-Hans'] there and ['text_x'] here"),
         (["--top-k", "5"], "sampling is None there and"),
+        (["--beam-groups", "2"], "beam groups is None there and 2 here"),
+        (["--no-repeat-ngram", "3"], "no repeat n-gram is None there and 3 here"),
     ):
         arguments = _bulk(tmp_path / "a.jsonl", tmp_path / "out", checkpoint, *flags, *more)
         assert main(arguments) == 1

@@ -18,6 +18,6 @@ def covers(bucket: Bucket, *, width: int) -> bool:
         width: Rows of a slot.
     """
     is_constrained = bucket.with_suppressed or bucket.with_sampling or bucket.num_phrase_tokens
-    is_constrained = is_constrained or bucket.num_groups > 1
+    is_constrained = is_constrained or bucket.num_groups > 1 or bucket.no_repeat_ngram
     is_small = width <= _MAX_WIDTH and bucket.num_candidates <= _MAX_CANDIDATES
     return bucket.by_kernels and is_small and not is_constrained

@@ -108,6 +108,7 @@ def test_a_search_writes_and_reports_what_the_search_in_torch_does(
         with_sampling=False,
         num_phrase_tokens=0,
         num_groups=1,
+        no_repeat_ngram=0,
         by_kernels=True,
     )
     twin = copied_tables(tables)
@@ -154,6 +155,7 @@ def test_a_search_over_no_numbers_says_so_in_its_first_candidate(
         with_sampling=False,
         num_phrase_tokens=0,
         num_groups=1,
+        no_repeat_ngram=0,
         by_kernels=True,
     )
     packed = ops.search(found, tables, bucket, sources=None, eos_id=EOS)
