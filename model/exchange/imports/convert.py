@@ -25,7 +25,7 @@ from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
-from model.exchange.imports.completeness import misshapen, network_shapes, unread
+from model.exchange.imports.completeness import misshapen, network_shapes, other_pieces, unread
 from model.exchange.imports.imported import (
     FamilyImporter,
     ImportedModel,
@@ -198,6 +198,7 @@ def _planned(
     if not problems:
         try:
             imported.tokenizer.build(manifest)
+            problems += other_pieces(imported.tokenizer)
         except ConfigError as error:
             problems.append(str(error))
     if problems:
