@@ -11,6 +11,7 @@ reference; with 75 if there is more to do. PYTHONPATH must hold `tests`.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import sys
@@ -34,6 +35,7 @@ from benchmarks.parity.text import read_lines, told_text
 from model.checkpoint.config_file import read_manifest
 from model.checkpoint.manifest import Manifest
 from model.checkpoint.tokenizer import load_tokenizer
+from model.errors import ConfigError
 from model.offline.translator import Translator
 
 MORE_TO_DO = 75
@@ -55,6 +57,11 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
         "--max-target", type=int, default=10, help="tokens of a target at most (%(default)s)"
     )
     parser.add_argument("--seconds", type=float, help="begin no batch after so long")
+    parser.add_argument(
+        "--so-far",
+        action="store_true",
+        help="judge the batches that are done; short lines go first",
+    )
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     arguments = parser.parse_args(words)
     if arguments.sentences < 1 or arguments.max_target < 2:
@@ -91,12 +98,29 @@ class Work:
     def go_on(self) -> bool:
         """Do what there is time for; whether all is done."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        self._check_same()
         return self._prepare() and self._ask() and self._compare()
 
     def figures(self) -> Figures:
         """Of all batches that are done."""
         paths = sorted(self._folder.glob("*.figures.json"))
         return merged([restored(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
+
+    def _check_same(self) -> None:
+        """Return if whatever is in the folder is of the same lines and settings.
+
+        Raises:
+            ConfigError: It is of others.
+        """
+        digest = hashlib.sha256("\n".join(self._lines).encode()).hexdigest()
+        asked = json.dumps([self._family.name, self._max_target, digest])
+        path = self._folder / "asked.json"
+        if not path.exists():
+            path.write_text(asked, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != asked:
+            raise ConfigError(
+                f"{self._folder} was begun with another family, other lines or lengths"
+            )
 
     @property
     def _source(self) -> Path:
@@ -203,7 +227,7 @@ def main(words: Sequence[str]) -> int:
         max_target=arguments.max_target,
         has_time=lambda: limit is None or time.monotonic() - clock < limit,
     )
-    if not work.go_on():
+    if not arguments.so_far and not work.go_on():
         print(f"{family.name}: there is more to do; the same command goes on")
         return MORE_TO_DO
     figures = work.figures()

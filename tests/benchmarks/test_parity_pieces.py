@@ -17,6 +17,7 @@ from benchmarks.parity.figures import Distance, Figures, merged, restored
 from benchmarks.parity.pieces import MORE_TO_DO, Work, main, parse_arguments
 from benchmarks.parity.subject import MAX_TARGET
 from benchmarks.parity.text import read_lines
+from model.errors import ConfigError
 
 NAME = "M2M100"
 FAMILY = next(family for family in REDUCED if family.name == NAME)
@@ -44,9 +45,9 @@ def test_what_was_stopped_anywhere_goes_on_and_is_what_one_go_finds(tmp_path: Pa
     folder, num_runs = tmp_path / "work", 1
     while not work(folder, iter([True] * 5)).go_on():
         num_runs += 1
-        assert "source" in names(folder)
+        assert "asked.json" in names(folder)
     assert num_runs > 2
-    assert names(folder) == {"source", "float32", "int8"} | {
+    assert names(folder) == {"asked.json", "source", "float32", "int8"} | {
         f"{number:04}.figures.json" for number in range(3)
     }
     found, whole = work(folder, repeat(True)).figures(), measured(FAMILY, LINES)
@@ -56,6 +57,26 @@ def test_what_was_stopped_anywhere_goes_on_and_is_what_one_go_finds(tmp_path: Pa
     assert found.num_equal == 4 * len(LINES)
     assert found.logits.num > 0
     assert found.int8.mean == pytest.approx(whole.int8.mean, rel=0.5)
+
+
+def test_a_folder_of_other_lines_is_refused(tmp_path: Path) -> None:
+    assert not work(tmp_path / "work", iter([])).go_on()
+    words = [NAME, str(tmp_path / "work"), "--sentences", "3", "--results", str(tmp_path)]
+    with pytest.raises(ConfigError, match="was begun with another family, other lines"):
+        main(words)
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_what_is_done_so_far_can_be_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not work(tmp_path / "work", iter([True] * 8)).go_on()
+    words = [NAME, str(tmp_path / "work"), "--so-far", "--results", str(tmp_path / "results")]
+    assert main(words) == 0
+    (path,) = (tmp_path / "results").iterdir()
+    (row,) = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    assert 0 < row["num_sentences"] < len(LINES)
+    assert NAME in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("_small_batches")
