@@ -1,4 +1,4 @@
-"""What a source gives against what it should: other shapes, what nothing reads, other pieces.
+"""Tensors of a network against those that a source gives: other shapes, and what nothing reads.
 
 Owns the comparison and its sentences, so that an importer which has found one problem tells these
 along with it. Tensors that a source lacks are told where the names that it has are known.
@@ -9,11 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import torch
 
 from model.checkpoint.consistency import size_problems
-from model.checkpoint.weights import TokenizerParts
 from model.config import ModelConfig
 from model.errors import ConfigError
 from model.exchange.imports.imported import ForeignTensor
-from model.exchange.imports.piece_files import PieceFiles
 from model.nn.transformer import Transformer
 
 
@@ -39,16 +37,6 @@ def misshapen(
         if name in tensors and tensors[name].shape != shape:
             found = list(tensors[name].shape)
             yield f"{name} has shape {found}, expected {list(shape)}"
-
-
-def other_pieces(parts: TokenizerParts) -> list[str]:
-    """A problem for every SentencePiece file whose pieces are not those of its vocabulary.
-
-    Raises:
-        ConfigError: There is no vocabulary.
-    """
-    files = PieceFiles(source=parts.source_pieces, target=parts.target_pieces, moses=parts.moses)
-    return files.problems(*parts.tables())
 
 
 def unread(names: Iterable[str]) -> Iterator[str]:

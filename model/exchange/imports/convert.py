@@ -25,13 +25,14 @@ from model.checkpoint.weights import tokenizer_files
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.exchange.imports.archives import unpacked
 from model.exchange.imports.card import UNKNOWN_LICENCE, format_card
-from model.exchange.imports.completeness import misshapen, network_shapes, other_pieces, unread
+from model.exchange.imports.completeness import misshapen, network_shapes, unread
 from model.exchange.imports.imported import (
     FamilyImporter,
     ImportedModel,
     Importer,
     ImportOptions,
 )
+from model.exchange.imports.piece_files import other_pieces
 from model.exchange.imports.unfinished import (
     DONE_FILE,
     add_done,
