@@ -178,9 +178,10 @@ class ModelConfig:
                 f"target_vocab_size is {target}; shared embeddings need vocab_size"
                 f" ({self.vocab_size})",
             )
+        size = min(self.vocab_size, self.output_size)
         _require(
-            0 <= self.pad_id < min(self.vocab_size, self.output_size),
-            f"pad_id is {self.pad_id}; it must be below the vocabulary size",
+            0 <= self.pad_id < size,
+            f"pad_id is {self.pad_id}; it must be below the vocabulary size {size}",
         )
 
     @property

@@ -34,6 +34,10 @@ def one_line(message: str, *, max_characters: int = MAX_MESSAGE_CHARACTERS) -> s
     )
 
 
+def _mebibytes(num_bytes: int) -> str:
+    return f"{num_bytes / 2**20:,.1f} MiB"
+
+
 class DragomanError(Exception):
     """Base of every deliberate error."""
 
@@ -78,6 +82,25 @@ class CheckpointError(DragomanError):
     def __init__(self, path: Path, problem: str) -> None:
         self.path = path
         self.problem = one_line(problem)
+        super().__init__(f"{one_line(str(path), max_characters=_MAX_PATH)}: {self.problem}")
+
+
+class MemoryShortageError(DragomanError):
+    """There is not the memory that a model takes.
+
+    Attributes:
+        path: The model.
+        problem: Both as a sentence fragment.
+        needed_bytes: What it takes at least.
+        free_bytes: What there is; None if the system does not tell.
+    """
+
+    def __init__(self, path: Path, *, needed_bytes: int, free_bytes: int | None) -> None:
+        self.path = path
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+        free = "not so much is" if free_bytes is None else f"{_mebibytes(free_bytes)} are"
+        self.problem = f"needs at least {_mebibytes(needed_bytes)} of memory; {free} free"
         super().__init__(f"{one_line(str(path), max_characters=_MAX_PATH)}: {self.problem}")
 
 

@@ -18,6 +18,7 @@ from model.checkpoint.tensors.mapped import mapped_weights
 from model.checkpoint.tensors.weight_header import check_tensors
 from model.checkpoint.tokenizer import load_tokenizer
 from model.decode.backends.opening import Network
+from model.decode.footprint import weight_bytes
 from model.errors import UnsupportedVariantError
 from model.honoured import unsupported_fields
 from model.native import kernels
@@ -28,10 +29,14 @@ from model.shortlist import Shortlist
 from model.system.allocator import give_back_freed_memory
 from model.system.cores import default_num_threads
 from model.system.devices import device_type
+from model.system.shortage import check_memory, shortage_told
 from model.text.subwords.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     import torch
+
+_BLOCK_BYTES = 66 * 2**20
+"""Address space that packed weights take at least (`native/src/weight_memory.cpp`)."""
 
 Device: TypeAlias = "str | torch.device"
 ChosenType = Literal["int8", "float32", "bfloat16"]
@@ -90,18 +95,20 @@ def load_for_decoding(
     Raises:
         CheckpointError: A file is missing, damaged or inconsistent, or there is no shortlist.
         UnsupportedVariantError: What is asked for cannot be had here.
+        MemoryShortageError: There is no memory for it.
     """
     with unreplaced(directory):
         manifest = read_manifest(directory)
-        shortlist = read_shortlist(directory, manifest) if with_shortlist else None
-        runnable = _load(
-            directory,
-            manifest,
-            device=device,
-            compute_type=compute_type,
-            num_threads=num_threads,
-            packed_folder=packed_folder,
-        )
+        with shortage_told(directory, max(_BLOCK_BYTES, weight_bytes(manifest, "int8"))):
+            shortlist = read_shortlist(directory, manifest) if with_shortlist else None
+            runnable = _load(
+                directory,
+                manifest,
+                device=device,
+                compute_type=compute_type,
+                num_threads=num_threads,
+                packed_folder=packed_folder,
+            )
     return replace(runnable, shortlist=shortlist)
 
 
@@ -125,16 +132,20 @@ def _load(
     if compute_type in ("float32", "bfloat16") or problem is not None:
         from model.float_loading import load_floats  # noqa: PLC0415  # loads torch
 
+        least = weight_bytes(manifest, "float32")
+        if is_cpu:
+            check_memory(directory, least)
         reason = _float_reason(manifest, device) if compute_type == "auto" else "asked_for"
         is_in_the_way = reason not in ("best", "asked_for")
-        return load_floats(
-            directory,
-            device=device,
-            compute_type="float32" if is_cpu or compute_type == "float32" else "bfloat16",
-            compute_reason=reason,
-            compute_problem=problem or "" if is_in_the_way else "",
-            num_threads=num_threads,
-        )
+        with shortage_told(directory, least):
+            return load_floats(
+                directory,
+                device=device,
+                compute_type="float32" if is_cpu or compute_type == "float32" else "bfloat16",
+                compute_reason=reason,
+                compute_problem=problem or "" if is_in_the_way else "",
+                num_threads=num_threads,
+            )
     tokenizer = load_tokenizer(directory, manifest)
     check_tensors(directory, manifest)
     packed = _packed(directory, manifest, num_threads or default_num_threads(), packed_folder)
@@ -167,6 +178,7 @@ def _packed(
 
     own = PackedHere(module)
     if folder is None:
+        check_memory(directory, weight_bytes(manifest, "int8"))
         return packed(own)
     checkpoint = fingerprint(directory)
     kept = folder.find(checkpoint, module)
@@ -175,6 +187,7 @@ def _packed(
             return packed(kept)
         except (KeyError, IndexError) as error:
             folder.remove(checkpoint, module, f"it has other matrices than are asked for: {error}")
+    check_memory(directory, weight_bytes(manifest, "int8"))
     network = packed(own)
     if fingerprint(directory) == checkpoint:  # nobody has replaced it meanwhile
         folder.keep(checkpoint, own, module)

@@ -3,14 +3,25 @@
 Owns neither networks nor references.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 BOUND = 1e-3
 """Of differences in float32, where the largest number is 1; larger numbers may differ by more."""
+_COUNTS = (
+    "num_sentences",
+    "num_equal",
+    "num_ties",
+    "num_differing",
+    "greedy_equal",
+    "greedy_ties",
+    "greedy_differing",
+)
+_DISTANCES = ("encoder", "logits", "int8", "reference_int8")
 COLUMNS = "{:22} {:>9} {:>9} {:>9} {:>16} {:>16} {:>15} {:>15}  {}"
 HEAD = (
     "family",
@@ -56,6 +67,13 @@ class Distance:
         """Take those of lists, number by number."""
         for mine, other in zip(ours, theirs, strict=True):
             self.add(torch.tensor(mine).double(), torch.tensor(other).double())
+
+    def merge(self, other: "Distance") -> None:
+        """Take those that somebody else has taken."""
+        self.largest = max(self.largest, other.largest)
+        self.total += other.total
+        self.num += other.num
+        self.scale = max(self.scale, other.scale)
 
     @property
     def mean(self) -> float:
@@ -128,6 +146,28 @@ class Figures:
             _both(self.reference_int8),
             ", ".join(exported) or "-",
         ).rstrip()
+
+
+def merged(parts: Sequence[Figures]) -> Figures:
+    """One line of several batches of one network, of which none was exported."""
+    whole = Figures(family=parts[0].family, reference=parts[0].reference)
+    for part in parts:
+        for name in _COUNTS:
+            setattr(whole, name, getattr(whole, name) + getattr(part, name))
+        for name in _DISTANCES:
+            found = getattr(part, name)
+            if found is not None:
+                setattr(whole, name, getattr(whole, name) or Distance())
+                getattr(whole, name).merge(found)
+    return whole
+
+
+def restored(said: Mapping[str, Any]) -> Figures:
+    """Figures that `asdict` told, of a network that was not exported."""
+    distances = {
+        name: None if said[name] is None else Distance(**said[name]) for name in _DISTANCES
+    }
+    return Figures(**{**said, **distances})
 
 
 def _largest(distance: Distance | None) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from benchmarks.parity.answers import count
 from benchmarks.parity.families import Family
 from benchmarks.parity.figures import Distance, Figures
-from benchmarks.parity.references import BEAM, NUM_SCORED, compare_search, count, target_ids
+from benchmarks.parity.references import BEAM, NUM_SCORED, compare_search, target_ids
 from benchmarks.parity.subject import MAX_SOURCE, MAX_TARGET, Subject
 from benchmarks.parity.text import read_lines
 from model.exchange.export.marian.exporter import export_marian

@@ -9,16 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import ctranslate2
-import torch
-from transformers import AutoModelForSeq2SeqLM, PreTrainedModel
 
+from benchmarks.parity.answers import add_answers, asked, count, reference_of
 from benchmarks.parity.families import Reference
 from benchmarks.parity.figures import Distance, Figures
-from benchmarks.parity.subject import GREEDY, MAX_TARGET, Sample, Subject
+from benchmarks.parity.subject import MAX_TARGET, Sample, Subject
 from model.config import SpecialTokens
 from model.offline.translator import Translator
 from model.request import DecodeRequest, Hypothesis
-from support.huggingface import TIE, Comparison, Generated, generate, generate_greedily
+from support.huggingface import Comparison, Generated
 from support.marian_oracle import MarianHypothesis, expected, marian_search, word_scores
 
 BEAM = 4
@@ -28,73 +27,10 @@ NUM_SCORED = 2
 
 def compare_transformers(subject: Subject, samples: Sequence[Sample], figures: Figures) -> None:
     """Encoder output, logits, all four hypotheses of every sentence, and the greedy one."""
-    theirs = AutoModelForSeq2SeqLM.from_pretrained(subject.source, dtype=torch.float32).eval()
-    figures.encoder = Distance()
-    translator, comparison = Translator(subject.checkpoint), Comparison()
+    theirs, translator = reference_of(subject.source), Translator(subject.checkpoint)
     for sample in samples:
-        _add_network(subject, sample, theirs, figures.encoder, figures.logits)
-        requests = subject.requests(sample)
-        ours = translator.search(requests)
-        others = generate(theirs, subject.checkpoint.manifest.tokens, requests)
-        for mine, other in zip(ours, others, strict=True):
-            comparison.add("", mine, other)
-        _add_greedy(subject, sample, translator, theirs, figures)
-    count(figures, comparison)
-
-
-def _add_greedy(
-    subject: Subject,
-    sample: Sample,
-    translator: Translator,
-    theirs: PreTrainedModel,
-    figures: Figures,
-) -> None:
-    """Compare the hypotheses of greedy searches, of which transformers tells no scores."""
-    requests = subject.requests(sample, GREEDY)
-    others = generate_greedily(theirs, subject.checkpoint.manifest.tokens, requests)
-    searched = translator.search(requests)
-    for source, mine, other in zip(sample.sources, searched, others, strict=True):
-        ours = mine[0].token_ids
-        if ours == other:
-            figures.greedy_equal += 1
-        elif _is_tie(subject, sample, source, ours, other):
-            figures.greedy_ties += 1
-        else:
-            figures.greedy_differing += 1
-
-
-@torch.inference_mode()
-def _is_tie(
-    subject: Subject,
-    sample: Sample,
-    source: list[int],
-    ours: Sequence[int],
-    theirs: Sequence[int],
-) -> bool:
-    """Whether two greedy hypotheses part where both tokens are as likely, within 1e-4."""
-    end = subject.checkpoint.manifest.tokens.eos_id
-    both = [*ours, end], [*theirs, end]
-    place = next(i for i, pair in enumerate(zip(*both, strict=False)) if pair[0] != pair[1])
-    fed = torch.tensor([[*sample.prefix, *ours[:place]]])
-    logits = subject.checkpoint.transformer(torch.tensor([source]), fed)[0, -1]
-    return float((logits[both[0][place]] - logits[both[1][place]]).abs()) <= TIE
-
-
-@torch.inference_mode()
-def _add_network(
-    subject: Subject, sample: Sample, theirs: PreTrainedModel, encoder: Distance, logits: Distance
-) -> None:
-    """Compare what is no padding."""
-    is_real = sample.is_real
-    output = theirs(
-        input_ids=sample.source,
-        attention_mask=is_real.long(),
-        decoder_input_ids=sample.fed,
-        use_cache=False,
-    )
-    memory, found = subject.network(sample)
-    encoder.add(memory[is_real], output.encoder_last_hidden_state[is_real])
-    logits.add(found, output.logits)
+        answers = asked(theirs, subject.checkpoint.manifest.tokens, sample)
+        add_answers(subject, translator, sample, answers, figures)
 
 
 def compare_ctranslate2(subject: Subject, samples: Sequence[Sample], figures: Figures) -> None:
@@ -108,7 +44,7 @@ def compare_ctranslate2(subject: Subject, samples: Sequence[Sample], figures: Fi
         theirs = engine.log_probs(sample)
         figures.logits.add_lists(subject.log_probs(sample), theirs)
         figures.reference_int8.add_lists(int8.log_probs(sample), theirs)
-        requests = subject.requests(sample)
+        requests = sample.requests()
         for mine, other in zip(
             translator.search(requests), engine.best(sample, requests), strict=True
         ):
@@ -257,12 +193,6 @@ def _marians_int8() -> Distance:
             if hypothesis.pieces in known:
                 distance.add_lists([hypothesis.word_scores], [known[hypothesis.pieces]])
     return distance
-
-
-def count(figures: Figures, comparison: Comparison) -> None:
-    """What a comparison of hypotheses came to, as figures."""
-    figures.num_ties, figures.num_differing = len(comparison.ties), len(comparison.differences)
-    figures.num_equal = comparison.num_hypotheses - figures.num_ties - figures.num_differing
 
 
 COMPARISONS: Mapping[Reference, Callable[[Subject, Sequence[Sample], Figures], None]] = {

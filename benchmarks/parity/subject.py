@@ -13,16 +13,18 @@ import torch
 from torch import Tensor
 
 from benchmarks.parity.families import Family
+from model.checkpoint.manifest import Manifest
 from model.checkpoint.weights import Checkpoint, load_checkpoint
 from model.config import SearchConfig
 from model.decode.session import DecodeRequest
-from model.exchange.imports.convert import convert
+from model.exchange.imports.convert import StoredType, convert
 from model.exchange.imports.formats import IMPORTERS
 from model.exchange.imports.imported import ImportOptions
 from model.loading import load_for_decoding
 from model.native import kernels
 from model.native.network import Int8Network
 from model.text.languages.tags import LanguagePair
+from model.text.subwords.tokenizer import Tokenizer
 
 MAX_SOURCE, MAX_TARGET = 40, 24
 BATCH = 25
@@ -30,6 +32,7 @@ MAX_LOGITS = 2**20
 """Of one position of a batch; searches keep all of them, so large vocabularies have small ones."""
 SEARCH = SearchConfig(beam_size=4, num_hypotheses=4, stopping="first", max_length=MAX_TARGET)
 GREEDY = SearchConfig(beam_size=1, max_length=MAX_TARGET)
+STORED: Sequence[StoredType] = ("float32", "int8")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,14 @@ class Sample:
     def source(self) -> Tensor:
         """Padded sources, (B, S)."""
         return _padded(self.sources, self.pad_id)
+
+    def requests(self, search: SearchConfig = SEARCH) -> list[DecodeRequest]:
+        """Searches: with a beam of 4 and all four hypotheses, unless another is named."""
+        prefix = tuple(self.prefix)
+        return [
+            DecodeRequest(source_ids=tuple(ids), prefix_ids=prefix, search=search)
+            for ids in self.sources
+        ]
 
     @property
     def is_real(self) -> Tensor:
@@ -97,30 +108,8 @@ class Subject:
     pair: LanguagePair
 
     def samples(self, lines: Sequence[str]) -> Iterator[Sample]:
-        """Batches of lines, those of like lengths together, with random targets."""
-        tokenizer, tokens = self.checkpoint.tokenizer, self.checkpoint.manifest.tokens
-        sources = [_cut(tokenizer.encode(line, self.pair), MAX_SOURCE) for line in lines]
-        sources.sort(key=len)
-        written = sorted(tokenizer.target_pieces().keys() - {*tokens.suppressed_ids})
-        chance = random.Random(1)
-        size = max(1, min(BATCH, MAX_LOGITS // self.checkpoint.manifest.network.output_size))
-        for start in range(0, len(sources), size):
-            batch = sources[start : start + size]
-            lengths = [chance.randint(1, MAX_TARGET - 1) for _ in batch]
-            yield Sample(
-                sources=batch,
-                targets=[[*chance.choices(written, k=n), tokens.eos_id] for n in lengths],
-                prefix=list(tokenizer.target_prefix(self.pair)),
-                pad_id=tokens.pad_id,
-            )
-
-    def requests(self, sample: Sample, search: SearchConfig = SEARCH) -> list[DecodeRequest]:
-        """Searches: with a beam of 4 and all four hypotheses, unless another is named."""
-        prefix = tuple(sample.prefix)
-        return [
-            DecodeRequest(source_ids=tuple(ids), prefix_ids=prefix, search=search)
-            for ids in sample.sources
-        ]
+        """Batches of lines; see `batches`."""
+        return batches(self.checkpoint.tokenizer, self.checkpoint.manifest, self.pair, lines)
 
     @torch.inference_mode()
     def network(self, sample: Sample) -> tuple[Tensor, Tensor]:
@@ -138,6 +127,41 @@ class Subject:
         return sample.of_targets(_fed_to_kernels(self.int8, sample))
 
 
+def batches(
+    tokenizer: Tokenizer,
+    manifest: Manifest,
+    pair: LanguagePair,
+    lines: Sequence[str],
+    *,
+    max_target: int = MAX_TARGET,
+    max_logits: int = MAX_LOGITS,
+) -> Iterator[Sample]:
+    """Batches of lines, those of like lengths together, with random targets.
+
+    Args:
+        tokenizer: Of the network.
+        manifest: Likewise.
+        pair: What is translated.
+        lines: What is asked.
+        max_target: Tokens of a target at most, EOS among them.
+        max_logits: Of one position of a batch.
+    """
+    sources = [_cut(tokenizer.encode(line, pair), MAX_SOURCE) for line in lines]
+    sources.sort(key=len)
+    written = sorted(tokenizer.target_pieces().keys() - {*manifest.tokens.suppressed_ids})
+    chance = random.Random(1)
+    size = max(1, min(BATCH, max_logits // manifest.network.output_size))
+    for start in range(0, len(sources), size):
+        batch = sources[start : start + size]
+        lengths = [chance.randint(1, max_target - 1) for _ in batch]
+        yield Sample(
+            sources=batch,
+            targets=[[*chance.choices(written, k=n), manifest.tokens.eos_id] for n in lengths],
+            prefix=list(tokenizer.target_prefix(pair)),
+            pad_id=manifest.tokens.pad_id,
+        )
+
+
 def converted(family: Family, folder: Path) -> Subject:
     """The reference's network, written and converted.
 
@@ -150,22 +174,44 @@ def converted(family: Family, folder: Path) -> Subject:
         UnsupportedVariantError: The int8 kernels are not there, or do not run it.
     """
     source = family.write(folder)
+    for compute in STORED:
+        convert_as(compute, family, source, folder)
+    return opened(family, source, folder)
+
+
+def convert_as(compute: StoredType, family: Family, source: Path, folder: Path) -> None:
+    """Convert a network; the checkpoint is called as its arithmetic.
+
+    Raises:
+        ForeignModelError: It cannot be converted.
+    """
     options = ImportOptions(pairs=family.pairs)
-    folders = {"float32": folder / "float32", "int8": folder / "int8"}
-    convert(source, folders["float32"], importers=IMPORTERS, compute="float32", options=options)
-    convert(source, folders["int8"], importers=IMPORTERS, compute="int8", options=options)
-    packed = load_for_decoding(folders["int8"], compute_type="int8", num_threads=1).network
+    convert(source, folder / compute, importers=IMPORTERS, compute=compute, options=options)
+
+
+def opened(family: Family, source: Path, folder: Path) -> Subject:
+    """A network that was converted, in both arithmetics.
+
+    Raises:
+        UnsupportedVariantError: The int8 kernels are not there, or do not run it.
+    """
+    packed = load_for_decoding(folder / "int8", compute_type="int8", num_threads=1).network
     assert isinstance(packed, Int8Network)
-    checkpoint = load_checkpoint(folders["float32"])
-    pair = checkpoint.manifest.pair(*family.pairs[0])
-    assert pair is not None
+    checkpoint = load_checkpoint(folder / "float32")
     return Subject(
         source=source,
         engine=family.engine(source),
         checkpoint=checkpoint,
         int8=packed,
-        pair=pair,
+        pair=first_pair(family, checkpoint.manifest),
     )
+
+
+def first_pair(family: Family, manifest: Manifest) -> LanguagePair:
+    """What is translated."""
+    pair = manifest.pair(*family.pairs[0])
+    assert pair is not None
+    return pair
 
 
 def _fed_to_kernels(network: Int8Network, sample: Sample) -> Tensor:

@@ -4,8 +4,7 @@ Owns their choice; no line of real text is written anywhere.
 """
 
 import gzip
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 SENTENCES = Path(__file__).resolve().parents[1] / "sentences.en"
@@ -48,6 +47,8 @@ def spread_lines(
 ) -> list[str]:
     """Lines of all corpora of a split, as many of each as there are, up to `count` together.
 
+    None is there twice: corpora of several pairs may share a side.
+
     Args:
         data: What DRAGOMAN_DATA says; without it, the bundled sentences are varied.
         count: How many.
@@ -61,15 +62,18 @@ def spread_lines(
         for path in Path(data).glob(f"*/{split}/*")
         if path.name.removesuffix(".gz").rpartition(".")[2] in languages
     )
-    found: list[str] = []
+    found: dict[str, None] = {}
     for number, path in enumerate(paths):
-        wanted = (count - len(found)) // (len(paths) - number)
-        found += _first_lines(path, wanted)
-    return found
+        wanted = len(found) + (count - len(found)) // (len(paths) - number)
+        for line in _lines(path):
+            if len(found) == wanted:
+                break
+            found[line] = None
+    return list(found)
 
 
-def _first_lines(path: Path, count: int) -> list[str]:
-    """So many lines that are not empty, without spaces around them."""
+def _lines(path: Path) -> Iterator[str]:
+    """Lines that are not empty, without spaces around them."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-        return list(islice(filter(None, (line.strip() for line in file)), count))
+        yield from filter(None, (line.strip() for line in file))

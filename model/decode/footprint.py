@@ -5,15 +5,19 @@ checkpoint from elsewhere says how long sentences are; what it says must not be 
 machine has. Pure; imports no torch.
 """
 
+import math
+from typing import Literal
+
 from model.checkpoint.manifest import Manifest
 from model.errors import ConfigError
 from model.request import SessionLimits
-from model.system.host_memory import gibibytes
+from model.system.host_memory import readable_bytes
 
 _BYTES_OF_A_NUMBER = 2  # half precision: no backend keeps less
 _BYTES_OF_A_STATE = 4  # of one that is replaced at every step
 _BYTES_OF_A_TOKEN = 16  # token, log probability, parent and source of each place
 _BYTES_OF_A_POSITION = 4
+_BYTES_OF_A_FLOAT = 4
 
 
 def session_limits(manifest: Manifest, *, max_rows: int, max_slots: int) -> SessionLimits:
@@ -48,6 +52,19 @@ def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
 
 
+def weight_bytes(manifest: Manifest, compute_type: Literal["int8", "float32"]) -> int:
+    """Bytes that the weights have in memory at the very least, whatever is kept beside them."""
+    total = 0
+    for name, entry in manifest.tensors.items():
+        size = math.prod(entry.shape)
+        is_matrix = len(entry.shape) > 1 and "position" not in name
+        if compute_type == "int8" and is_matrix:
+            total += size + entry.shape[0] * _BYTES_OF_A_FLOAT
+        else:
+            total += size * _BYTES_OF_A_FLOAT
+    return total
+
+
 def shortlist_bytes(manifest: Manifest) -> int:
     """Bytes of the output layer that a shortlist keeps beside the packed one, row by row."""
     return manifest.network.output_size * manifest.network.d_model
@@ -74,7 +91,7 @@ def check_footprint(
         raise ConfigError(
             f"limits.max_source_length {manifest.limits.max_source_length},"
             f" limits.max_target_length {manifest.limits.max_target_length} and a prefix of"
-            f" {prefix} pieces make caches of {gibibytes(num_bytes)} for {limits.max_rows} rows and"
-            f" {limits.max_slots} slots; there are at most {gibibytes(limit)}"
+            f" {prefix} pieces make caches of {readable_bytes(num_bytes)} for {limits.max_rows}"
+            f" rows and {limits.max_slots} slots; there are at most {readable_bytes(limit)}"
         )
     return num_bytes

@@ -5,6 +5,7 @@ Owns the error types of the engine and what they carry. Their HTTP status codes 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from model.errors import DragomanError
 
@@ -21,15 +22,27 @@ class FrontGoneError(EngineError):
     """The front has closed its end of the socket."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """Memory that a checkpoint takes at least, and what there was; None if that is not known."""
+
+    needed_bytes: int
+    free_bytes: int | None
+
+
 class CheckpointsError(EngineError):
     """Checkpoints cannot be served; without them the others could be.
 
     Attributes:
         at_fault: Their places in the configuration, each with its reason.
+        shortages: Of those for which there is no memory.
     """
 
-    def __init__(self, at_fault: Mapping[int, str]) -> None:
+    def __init__(
+        self, at_fault: Mapping[int, str], *, shortages: Mapping[int, Shortage] | None = None
+    ) -> None:
         self.at_fault = dict(at_fault)
+        self.shortages = dict(shortages or {})
         super().__init__("; ".join(dict.fromkeys(at_fault.values())))
 
 
@@ -38,10 +51,18 @@ class EngineStartError(EngineError):
 
     Attributes:
         at_fault: Places of checkpoints without which it might have, each with its reason.
+        shortages: Of those among them for which there is no memory.
     """
 
-    def __init__(self, message: str, *, at_fault: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        at_fault: Mapping[int, str] | None = None,
+        shortages: Mapping[int, Shortage] | None = None,
+    ) -> None:
         self.at_fault = dict(at_fault or {})
+        self.shortages = dict(shortages or {})
         super().__init__(message)
 
 

@@ -178,10 +178,13 @@ class StartFailed(_Message, frozen=True, kw_only=True, tag="start_failed"):
         message: Why, for people.
         at_fault: Checkpoints without which it might serve: place in `Configure.checkpoint_paths`
             and reason.
+        shortages: Of those for which there is no memory: place, bytes that it takes at least, and
+            bytes that there were, if that is known.
     """
 
     message: str
     at_fault: tuple[tuple[int, str], ...] = ()
+    shortages: tuple[tuple[int, int, int | None], ...] = ()
 
 
 class SegmentTimings(_Message, frozen=True, kw_only=True):

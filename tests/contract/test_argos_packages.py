@@ -67,12 +67,15 @@ def test_a_package_in_the_folder_is_served_and_translates_as_ctranslate2_does(
     write_tiny_checkpoint(folder / "a", name="there", pairs=(EN_ZH,))
     pack(root, tmp_path / "whole")
     (tmp_path / "broken").write_bytes((tmp_path / "whole").read_bytes()[:2_000])
+    shutil.copy(tmp_path / "whole", tmp_path / "outside")
+    with zipfile.ZipFile(tmp_path / "outside", "a") as archive:
+        archive.writestr("../../outside.txt", b"outside")
 
     async def scenario() -> None:
         served = Served(folder, watch=True, compute_type="float32", stopping="first")
         async with served.client() as client:
             await names(served, {"there"})
-            for file in ("broken", "whole"):
+            for file in ("broken", "outside", "whole"):
                 name = NAME if file == "whole" else file
                 (tmp_path / file).rename(folder / f"{name}.argosmodel")
             await names(served, {"there", NAME})
@@ -88,13 +91,15 @@ def test_a_package_in_the_folder_is_served_and_translates_as_ctranslate2_does(
             assert ours == translations_of(root, sentences)
             models = (await client.get("/v1/models")).json()
             assert [one["name"] for one in models["models"]] == ["there", NAME]
-            [fault] = models["faulty"]
-            assert (fault["directory"], fault["is_served"]) == ("broken", False)
-            assert fault["reason"].startswith("broken.argosmodel")
-            assert str(tmp_path) not in fault["reason"]
+            for fault, name in zip(models["faulty"], ("broken", "outside"), strict=True):
+                assert (fault["directory"], fault["is_served"]) == (name, False)
+                assert fault["reason"].startswith(f"{name}.argosmodel")
+                assert str(tmp_path) not in fault["reason"]
+                (folder / f"{name}.argosmodel").unlink()
+            assert "leads out of the archive's folder" in models["faulty"][1]["reason"]
             shutil.rmtree(folder / "a")
-            (folder / "broken.argosmodel").unlink()
             await names(served, {NAME})
             assert (await client.get("/v1/models")).json()["faulty"] == []
 
     asyncio.run(scenario())
+    assert list(tmp_path.rglob("outside.txt")) == []

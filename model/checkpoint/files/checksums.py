@@ -28,7 +28,8 @@ def read_limited(path: Path, max_bytes: int) -> bytes:
         CheckpointError: The file is missing, unreadable or larger than `max_bytes`.
     """
     with _opened(path) as file:
-        data = file.read(max_bytes + 1)
+        size = os.fstat(file.fileno()).st_size  # a read takes memory for all that it asks for
+        data = file.read(min(size, max_bytes) + 1)
     if len(data) > max_bytes:
         raise CheckpointError(path, f"has more than the {max_bytes} bytes that are allowed")
     return data

@@ -11,7 +11,7 @@ from pathlib import Path
 from model.checkpoint.files.checksums import verify_files
 from model.checkpoint.manifest import CONFIG_FILE, Manifest, ShortlistEntry
 from model.errors import CheckpointError
-from model.system.host_memory import gibibytes, host_limit
+from model.system.host_memory import host_limit, readable_bytes
 
 MAX_CARD_BYTES = 16 * 2**20
 MAX_TOKENIZER_BYTES = 128 * 2**20
@@ -39,7 +39,8 @@ def verify_parts(directory: Path, manifest: Manifest, listed: Mapping[str, str])
     if limit is not None and num_bytes > limit:
         raise CheckpointError(
             directory / CONFIG_FILE,
-            f"tensors has weights of {gibibytes(num_bytes)}; there are at most {gibibytes(limit)}",
+            f"tensors has weights of {readable_bytes(num_bytes)}; there are at most"
+            f" {readable_bytes(limit)}",
         )
     sizes = {
         files.card: (0, MAX_CARD_BYTES),

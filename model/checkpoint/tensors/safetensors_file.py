@@ -6,6 +6,7 @@ length of a JSON header; the header; the tensors) and the quantisation of what g
 tensor.
 """
 
+import errno
 import json
 import math
 import os
@@ -31,6 +32,7 @@ TYPE_NAMES: Mapping[torch.dtype, TensorType] = {
 _TYPES: Mapping[TensorType, torch.dtype] = {name: dtype for dtype, name in TYPE_NAMES.items()}
 _ORDER = list(HEADER_TYPES)
 _CHUNK_ELEMENTS = 2**22
+_CANNOT_SET_ASIDE = {errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,8 @@ class WeightFile:
 def opened_weight_file(path: Path, entries: Mapping[str, TensorEntry]) -> Iterator[WeightFile]:
     """A file of the size and with the header that the entries make, to be filled.
 
-    A file that is there already is gone on with: its tensors stay.
+    A file that is there already is gone on with: its tensors stay. Its room on the disk is set
+    aside first, where the file system does that: a disk without it refuses before any is read.
 
     Raises:
         OSError: It cannot be written.
@@ -148,11 +151,20 @@ def opened_weight_file(path: Path, entries: Mapping[str, TensorEntry]) -> Iterat
     layout = file_layout(entries)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.ftruncate(descriptor, layout.num_bytes)
+        _set_aside(descriptor, layout.num_bytes)
         os.pwrite(descriptor, layout.header, 0)
         yield WeightFile(descriptor, entries, layout)
     finally:
         os.close(descriptor)
+
+
+def _set_aside(descriptor: int, num_bytes: int) -> None:
+    os.ftruncate(descriptor, num_bytes)
+    try:
+        os.posix_fallocate(descriptor, 0, num_bytes)
+    except OSError as error:
+        if error.errno not in _CANNOT_SET_ASIDE:
+            raise
 
 
 def write_weight_file(

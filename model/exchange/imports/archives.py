@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from model.errors import ForeignModelError, shown
-from model.system.host_memory import gibibytes
+from model.system.host_memory import readable_bytes
 from model.system.paths import is_file
 
 MAX_FILES = 4_096
@@ -211,7 +211,7 @@ def _check(source: Path, members: list[_Member], folder: Path) -> None:
     num_bytes, free = sum(member.num_bytes for member in members), shutil.disk_usage(folder).free
     if num_bytes > free:
         problems.append(
-            f"needs {gibibytes(num_bytes)} in {folder.parent}; {gibibytes(free)} are free"
+            f"needs {readable_bytes(num_bytes)} in {folder.parent}; {readable_bytes(free)} are free"
         )
     if problems:
         raise ForeignModelError(source, problems)

@@ -5,9 +5,11 @@ is never in memory as a whole, a conversion that was stopped goes on, and a chec
 whole or not at all. It knows no format (`model.exchange.imports.formats`).
 """
 
+import errno
 import math
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -30,6 +32,7 @@ from model.exchange.imports.imported import (
     Importer,
     ImportOptions,
 )
+from model.exchange.imports.piece_files import other_pieces
 from model.exchange.imports.unfinished import (
     DONE_FILE,
     add_done,
@@ -37,7 +40,8 @@ from model.exchange.imports.unfinished import (
     read_done,
     unfinished_folder,
 )
-from model.system.host_memory import gibibytes
+from model.system.host_memory import free_memory, readable_bytes
+from model.system.out_of_memory import is_out_of_memory
 from model.system.paths import exists
 
 StoredType = Literal["int8", "float16", "bfloat16", "float32"]
@@ -45,6 +49,8 @@ StoredType = Literal["int8", "float16", "bfloat16", "float32"]
 Progress = Callable[[int, int], None]
 """Told how many weights are written, and of how many."""
 
+_BYTES_OF_A_FLOAT = 4
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FLUSH_BYTES = 2**27
 _SPARE_BYTES = 2**26
 
@@ -113,9 +119,10 @@ def convert(
         mark = fingerprint(source, b"".join([contents[CONFIG_FILE], card.encode()]))
         try:
             with unfinished_folder(destination, mark) as folder:
-                _check_disk(destination, folder, plan)
-                _write(source, folder, plan, progress or _no_progress)
-                publish(folder, destination)
+                needed = _check_disk(destination, folder, plan)
+                with _full_disk_told(destination, folder, needed):
+                    _write(source, folder, plan, progress or _no_progress)
+                    publish(folder, destination)
         except OSError as error:
             raise CheckpointError(destination, f"cannot be written: {error}") from error
     return plan.manifest
@@ -147,7 +154,8 @@ def _read(
         problem = f"{importer.name}: its files say of which family it is; --family does not apply"
         raise ForeignModelError(source, [problem])
     try:
-        return importer.read(content, options)
+        with _shortage_told(source, "while its files were read"):
+            return importer.read(content, options)
     except ForeignModelError as error:
         if content == source:
             raise
@@ -191,6 +199,7 @@ def _planned(
     if not problems:
         try:
             imported.tokenizer.build(manifest)
+            problems += other_pieces(imported.tokenizer)
         except ConfigError as error:
             problems.append(str(error))
     if problems:
@@ -223,8 +232,8 @@ def _entry(name: str, shape: tuple[int, ...], compute: StoredType) -> TensorEntr
     return TensorEntry(shape=shape, dtype=compute)
 
 
-def _check_disk(destination: Path, folder: Path, plan: _Plan) -> None:
-    """Refuse before anything is written what the disk cannot hold.
+def _check_disk(destination: Path, folder: Path, plan: _Plan) -> int:
+    """Bytes that are still to be written; refuses before any is what the disk cannot hold.
 
     Raises:
         CheckpointError: There is not enough room.
@@ -233,24 +242,63 @@ def _check_disk(destination: Path, folder: Path, plan: _Plan) -> None:
     there = weights.stat().st_blocks * 512 if weights.exists() else 0
     needed = file_layout(plan.manifest.tensors).num_bytes - there
     needed += sum(map(len, plan.contents.values())) + _SPARE_BYTES
+    if needed > shutil.disk_usage(folder).free:
+        raise _full_disk(destination, folder, needed)
+    return needed
+
+
+@contextmanager
+def _full_disk_told(destination: Path, folder: Path, needed: int) -> Iterator[None]:
+    """Block of writing: a disk that is full, or a quota, is told as one that was from the start.
+
+    Raises:
+        CheckpointError: It is.
+        OSError: The disk refuses for another reason.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _full_disk(destination, folder, needed, f": {error.strerror}") from error
+
+
+def _full_disk(destination: Path, folder: Path, needed: int, why: str = "") -> CheckpointError:
+    """The error; what is there goes, since nobody can go on with it and others want the room."""
     free = shutil.disk_usage(folder).free
-    if needed > free:
-        if not there:
-            shutil.rmtree(folder)
-        raise CheckpointError(
-            destination, f"needs {gibibytes(needed)} of disk; {gibibytes(free)} are free"
-        )
+    shutil.rmtree(folder)
+    return CheckpointError(
+        destination, f"needs {readable_bytes(needed)} of disk; {readable_bytes(free)} are free{why}"
+    )
+
+
+@contextmanager
+def _shortage_told(source: Path, where: str) -> Iterator[None]:
+    """Block in which memory that has run out is told as a problem of the source.
+
+    Raises:
+        ForeignModelError: It has.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        free = free_memory()
+        left = "" if free is None else f"; {readable_bytes(free)} are free"
+        raise ForeignModelError(source, [f"memory ran out {where}{left}"]) from error
 
 
 def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
     """Fill the folder.
 
     Raises:
-        ForeignModelError: A tensor cannot be read or stored; the folder is then removed.
+        ForeignModelError: A tensor cannot be read or stored, or there is not the memory for it; the
+            folder is then removed.
         OSError: The disk refuses.
     """
     try:
-        _write_weights(folder, plan, progress)
+        _write_weights(source, folder, plan, progress)
     except ConfigError as error:
         shutil.rmtree(folder)
         raise ForeignModelError(source, [str(error)]) from error
@@ -264,7 +312,7 @@ def _write(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
     (folder / CHECKSUMS_FILE).write_bytes(format_checksums(folder.iterdir()))
 
 
-def _write_weights(folder: Path, plan: _Plan, progress: Progress) -> None:
+def _write_weights(source: Path, folder: Path, plan: _Plan, progress: Progress) -> None:
     entries, tensors = plan.manifest.tensors, plan.imported.tensors
     path = folder / plan.manifest.files.weights
     is_begun = path.exists() and path.stat().st_size == file_layout(entries).num_bytes
@@ -277,7 +325,9 @@ def _write_weights(folder: Path, plan: _Plan, progress: Progress) -> None:
         for name in entries:
             if name in done:
                 continue
-            file.write(name, tensors[name].read())
+            size = readable_bytes(_BYTES_OF_A_FLOAT * sizes[name])
+            with _shortage_told(source, f"at {name}, which has {size} in float32"):
+                file.write(name, tensors[name].read())
             fresh.append(name)
             unflushed += sizes[name]
             if unflushed >= _FLUSH_BYTES:

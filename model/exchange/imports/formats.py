@@ -11,6 +11,7 @@ from model.exchange.imports.huggingface.m2m100 import HuggingFaceM2M100
 from model.exchange.imports.huggingface.marian import HuggingFaceMarian
 from model.exchange.imports.huggingface.mbart import MBartImporter
 from model.exchange.imports.huggingface.t5 import T5Importer
+from model.exchange.imports.huggingface.unknown import UnknownFamily
 from model.exchange.imports.imported import Importer
 from model.exchange.imports.marian.firefox import FIREFOX
 from model.exchange.imports.marian.importer import MARIAN
@@ -29,4 +30,5 @@ IMPORTERS: tuple[Importer, ...] = (
     ArgosImporter(),
     CTranslate2Importer(),
     OpenNMTImporter(),
+    UnknownFamily(known=("marian", "m2m_100", "mbart", "t5", "mt5", "fsmt")),
 )

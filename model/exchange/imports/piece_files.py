@@ -10,6 +10,7 @@ from pathlib import Path
 
 from model.checkpoint.files.checksums import read_limited
 from model.checkpoint.files.verification import MAX_TOKENIZER_BYTES
+from model.checkpoint.weights import TokenizerParts
 from model.errors import CheckpointError, ConfigError, ForeignModelError
 from model.system.paths import is_file
 from model.text.subwords.bpe import MAX_MERGES_BYTES
@@ -81,6 +82,16 @@ def find_piece_files(folder: Path) -> PieceFiles:
             " made of"
         )
     raise ForeignModelError(folder, [problem])
+
+
+def other_pieces(parts: TokenizerParts) -> list[str]:
+    """A problem for every SentencePiece file whose pieces are not those of its vocabulary.
+
+    Raises:
+        ConfigError: There is no vocabulary.
+    """
+    files = PieceFiles(source=parts.source_pieces, target=parts.target_pieces, moses=parts.moses)
+    return files.problems(*parts.tables())
 
 
 def read_merges(path: Path, rules: MosesBpe) -> PieceFiles:

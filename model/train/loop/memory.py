@@ -13,7 +13,7 @@ import torch
 
 from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
-from model.system.host_memory import gibibytes
+from model.system.host_memory import readable_bytes
 from model.system.out_of_memory import is_out_of_memory
 from model.train.config.experiment import Experiment
 from model.train.config.run import RunConfig
@@ -46,8 +46,8 @@ def check_memory(experiment: Experiment, limit: int | None) -> None:
     average = ", the average of optimiser.ema_decay" if has_average else ""
     raise ConfigError(
         f"{shape} and vocabulary.size {size} make {num_weights:,} weights, which take"
-        f" {gibibytes(num_bytes)} with their gradients{average} and Adam's moments; there are at"
-        f" most {gibibytes(limit)}"
+        f" {readable_bytes(num_bytes)} with their gradients{average} and Adam's moments; there are"
+        f" at most {readable_bytes(limit)}"
     )
 
 

@@ -17,8 +17,9 @@ from service.engine.errors import (
     EngineStartError,
     EngineUnavailableError,
     ProtocolError,
+    Shortage,
 )
-from service.engine.lifetime import signals_held_back
+from service.engine.lifetime import ended_first, killed_hint, signals_held_back
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Configure,
@@ -181,7 +182,8 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
         raise EngineStartError(f"the engine process cannot be started: {error}") from error
     try:
         async with asyncio.timeout(timeout_seconds):
-            return link, await _configure(link, configure)
+            with ended_first(link.process_id):
+                return link, await _configure(link, configure)
     except TimeoutError as error:
         await _end(link)
         raise EngineStartError(
@@ -189,8 +191,9 @@ async def start_engine(configure: Configure, *, timeout_seconds: float) -> tuple
         ) from error
     except EngineUnavailableError as error:
         await link.reap()
+        status = link.exit_status
         raise EngineStartError(
-            f"the engine left with status {link.exit_status} before it was ready"
+            f"the engine left with status {status} before it was ready{killed_hint(status)}"
         ) from error
     except ProtocolError as error:
         await _end(link)
@@ -210,8 +213,15 @@ async def _configure(link: EngineLink, configure: Configure) -> Ready:
             )
         case Ready() as ready:
             return ready
-        case StartFailed(message=message, at_fault=at_fault):
-            raise EngineStartError(message, at_fault=dict(at_fault))
+        case StartFailed(message=message, at_fault=at_fault, shortages=shortages):
+            raise EngineStartError(
+                message,
+                at_fault=dict(at_fault),
+                shortages={
+                    place: Shortage(needed_bytes=needed, free_bytes=free)
+                    for place, needed, free in shortages
+                },
+            )
         case other:
             raise ProtocolError(f"the engine's first message was {type(other).__name__}")
 

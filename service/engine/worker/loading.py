@@ -12,14 +12,21 @@ from model.checkpoint.description.config_file import read_manifest
 from model.checkpoint.files.checksums import fingerprint
 from model.checkpoint.manifest import CONFIG_FILE, Manifest
 from model.config import SearchConfig
-from model.decode.footprint import check_footprint, session_limits
+from model.decode.footprint import check_footprint, session_limits, table_bytes
 from model.decode.session import DecodeRequest, DecodingSession, SessionLimits
-from model.errors import CheckpointError, ConfigError, DecodingError, DragomanError
+from model.errors import (
+    CheckpointError,
+    ConfigError,
+    DecodingError,
+    DragomanError,
+    MemoryShortageError,
+)
 from model.loading import Runnable, load_for_decoding
 from model.native.packed_folder import PackedFolder
 from model.system.devices import memory_limit, resolve_device, use_unplanned_attention
+from model.system.shortage import shortage_told
 from model.text.languages.tags import LanguagePair
-from service.engine.errors import CheckpointsError
+from service.engine.errors import CheckpointsError, Shortage
 from service.engine.messages import (
     PROTOCOL_VERSION,
     Configure,
@@ -48,7 +55,7 @@ def load_lanes(configure: Configure, *, clock: Callable[[], float]) -> tuple[lis
     Raises:
         CheckpointsError: Checkpoints are missing, damaged or inconsistent, not the ones that the
             front has read, or give no finite score; or the fast decoding path does not run a
-            network, or int8 is asked for and cannot be had.
+            network, or int8 is asked for and cannot be had; or there is no memory for one.
         DeviceError: The device is not there.
         ConfigError: A limit of `configure` is impossible.
     """
@@ -96,14 +103,18 @@ def _for_each(checkpoints: Iterable[_One], do: Callable[[_One], _Done]) -> list[
     Raises:
         CheckpointsError: All for which it raised a foreseen error.
     """
-    done, at_fault = [], {}
+    done, at_fault, shortages = [], {}, {}
     for place, one in enumerate(checkpoints):
         try:
             done.append(do(one))
         except DragomanError as error:
             at_fault[place] = str(error)
+            if isinstance(error, MemoryShortageError):
+                shortages[place] = Shortage(
+                    needed_bytes=error.needed_bytes, free_bytes=error.free_bytes
+                )
     if at_fault:
-        raise CheckpointsError(at_fault)
+        raise CheckpointsError(at_fault, shortages=shortages)
     return done
 
 
@@ -174,9 +185,11 @@ def _open_lane(
         clock=clock,
         pacing=Pacing(is_launched=device == "cuda"),
     )
+    least = table_bytes(checkpoint.manifest, limits)
     try:
-        for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
-            runner.warm_up(requests)
+        with shortage_told(directory, least):
+            for requests in _warmup_batches(checkpoint, limits, is_recorded=device == "cuda"):
+                runner.warm_up(requests)
     except DecodingError as error:
         weights = directory / checkpoint.manifest.files.weights
         raise CheckpointError(

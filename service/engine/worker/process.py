@@ -200,7 +200,12 @@ def _start_or_explain(channel: EngineChannel, *, clock: Callable[[], float]) -> 
     except FrontGoneError:
         raise
     except CheckpointsError as error:
-        channel.send([StartFailed(message=str(error), at_fault=tuple(error.at_fault.items()))])
+        shortages = tuple(
+            (place, shortage.needed_bytes, shortage.free_bytes)
+            for place, shortage in error.shortages.items()
+        )
+        at_fault = tuple(error.at_fault.items())
+        channel.send([StartFailed(message=str(error), at_fault=at_fault, shortages=shortages)])
     except DragomanError as error:
         channel.send([StartFailed(message=one_line(str(error)))])
     except Exception as error:

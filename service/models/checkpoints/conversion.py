@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from model.errors import one_line
+from service.engine.lifetime import ended_first, killed_hint
 from service.models.checkpoints.discovery import FaultyCheckpoint
 from service.models.checkpoints.packages import CONVERTED_FOLDER, Package, find_packages, tidy
 
@@ -118,7 +119,8 @@ async def _run(package: Package) -> str | None:
         start_new_session=True,
     )
     try:
-        _, told = await process.communicate()
+        with ended_first(process.pid):
+            _, told = await process.communicate()
     except BaseException:
         process.kill()
         await process.wait()
@@ -130,7 +132,8 @@ def _reason(package: Package, status: int | None, told: bytes) -> str:
     """What the command says, with names instead of paths; or how it ended, if it says nothing."""
     lines = [line.strip() for line in told.decode(errors="replace").splitlines()]
     if status != 1 or not lines or not lines[0].startswith("dragoman: "):
-        return f"{package.file.name}: its conversion ended with status {status}"
+        hint = killed_hint(status)
+        return f"{package.file.name}: its conversion ended with status {status}{hint}"
     first, *others = lines
     text = " ".join([first.removeprefix("dragoman: "), "; ".join(others)])
     return one_line(text.replace(f"{package.file.parent}{os.sep}", ""), max_characters=_MAX_REASON)

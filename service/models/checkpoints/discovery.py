@@ -18,6 +18,7 @@ from model.checkpoint.tokenizer import load_tokenizer
 from model.errors import ConfigError, DragomanError
 from model.system.paths import exists, is_folder
 from model.text.pipeline import TextPipeline
+from service.engine.errors import Shortage
 from service.models.checkpoints.catalogue import ModelEntry, entry_of
 from service.models.checkpoints.packages import SUFFIX, Package, find_packages
 from service.models.checkpoints.residency import resident_at_start
@@ -52,10 +53,24 @@ class FaultyCheckpoint:
     Attributes:
         directory: Where it is.
         reason: What is wrong with it, with the path of the file.
+        shortage: Of memory, if that is what stands in its way.
     """
 
     directory: Path
     reason: str
+    shortage: Shortage | None = None
+
+
+class NoneUsableError(ConfigError):
+    """None of the checkpoints that were found can be served.
+
+    Attributes:
+        faulty: Those that are at fault.
+    """
+
+    def __init__(self, message: str, faulty: Sequence[FaultyCheckpoint]) -> None:
+        self.faulty = tuple(faulty)
+        super().__init__(message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +84,7 @@ class Checkpoints:
         on_demand: Those that are loaded when they are asked for.
 
     Raises:
-        ConfigError: Nothing can be served; the message has every reason.
+        NoneUsableError: Nothing can be served; the message has every reason.
     """
 
     usable: tuple[TextCheckpoint, ...]
@@ -82,7 +97,7 @@ class Checkpoints:
         if not self.usable:
             reasons = [fault.reason for fault in self.faulty]
             reasons += [f"{one.directory} is unloaded" for one in self.unloaded]
-            raise ConfigError("; ".join(dict.fromkeys(reasons)))
+            raise NoneUsableError("; ".join(dict.fromkeys(reasons)), self.faulty)
 
     @property
     def languages(self) -> tuple[str, ...]:
@@ -90,13 +105,19 @@ class Checkpoints:
         served = (*self.usable, *self.on_demand)
         return tuple(dict.fromkeys(tag for one in served for tag in one.offer.languages))
 
-    def without(self, at_fault: Mapping[int, str]) -> "Checkpoints":
+    def without(
+        self, at_fault: Mapping[int, str], shortages: Mapping[int, Shortage]
+    ) -> "Checkpoints":
         """The same, with some of the usable ones, by their places, faulty for these reasons.
 
         Where none is left, the first of those on demand takes their place.
         """
         faulty = [
-            FaultyCheckpoint(directory=self.usable[place].directory, reason=reason)
+            FaultyCheckpoint(
+                directory=self.usable[place].directory,
+                reason=reason,
+                shortage=shortages.get(place),
+            )
             for place, reason in at_fault.items()
         ]
         usable = [one for place, one in enumerate(self.usable) if place not in at_fault]

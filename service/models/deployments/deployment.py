@@ -251,7 +251,7 @@ class Deployment:
             except EngineStartError as error:
                 if not error.at_fault:
                     raise
-                checkpoints = checkpoints.without(error.at_fault)
+                checkpoints = checkpoints.without(error.at_fault, error.shortages)
         if len(placements) > 1:
             fields = {"replicas": [asdict(placement) for placement in placements]}
             _LOGGER.info("replicas_placed", extra={"fields": fields})

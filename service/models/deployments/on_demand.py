@@ -11,8 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from model.errors import DragomanError
-from service.errors import unavailable
-from service.models.checkpoints.discovery import TextCheckpoint
+from service.errors import RequestError, unavailable
+from service.models.checkpoints.discovery import NoneUsableError, TextCheckpoint
 from service.models.checkpoints.residency import leaving, left_for_others
 from service.models.deployments.deployment import Deployment
 from service.models.deployments.registry import Routes
@@ -114,12 +114,7 @@ class OnDemandLoader:
             try:
                 deployment = await self._open_one(checkpoint)
             except DragomanError as error:
-                fields = {"checkpoint": name, "reason": str(error)}
-                self._metrics.not_loaded(name, "failure")
-                _LOGGER.error("checkpoint_load_failed", extra={"fields": fields})  # noqa: TRY400  # it is foreseen
-                raise unavailable(
-                    f"model {name} cannot be loaded now", code="load_failed"
-                ) from error
+                raise self._refusal(name, error) from error
             if self._routes.loadable(name) is not checkpoint:  # replaced meanwhile
                 self._retire(deployment)
                 return
@@ -129,6 +124,23 @@ class OnDemandLoader:
             self._metrics.loaded(name, seconds=seconds)
             told = {"checkpoint": name, "seconds": round(seconds, 3)}
             _LOGGER.info("checkpoint_loaded", extra={"fields": told})
+
+    def _refusal(self, name: str, error: DragomanError) -> RequestError:
+        """How a load that failed is answered: without paths, which are in the log."""
+        fields = {"checkpoint": name, "reason": str(error)}
+        _LOGGER.error("checkpoint_load_failed", extra={"fields": fields})
+        faulty = error.faulty if isinstance(error, NoneUsableError) else ()
+        shortage = next((fault.shortage for fault in faulty if fault.shortage is not None), None)
+        if shortage is None:
+            self._metrics.not_loaded(name, "failure")
+            return unavailable(f"model {name} cannot be loaded now", code="load_failed")
+        self._metrics.not_loaded(name, "no_memory")
+        free = "not so many" if shortage.free_bytes is None else shortage.free_bytes
+        return unavailable(
+            f"there is no memory for model {name}: it needs at least {shortage.needed_bytes} bytes,"
+            f" and {free} are free",
+            code="no_memory",
+        )
 
     async def _make_room(self, checkpoint: TextCheckpoint, kept: Sequence[str]) -> None:
         """Evict the least recently used until it fits, and wait until their memory is free."""

@@ -53,6 +53,8 @@ def test_lines_are_spread_over_the_corpora_of_a_split(tmp_path: Path) -> None:
         (tmp_path / name).write_text(f"{name}\n\n second \n", encoding="utf-8")
     found = spread_lines(str(tmp_path), 3, split="test", languages=("de", "fr"))
     assert found == ["en-de/test/one.de", "en-fr/test/two.fr", "second"]
+    all_of_them = spread_lines(str(tmp_path), 9, split="test", languages=("de", "fr"))
+    assert all_of_them == ["en-de/test/one.de", "second", "en-fr/test/two.fr"], "none twice"
 
 
 def test_a_run_writes_what_it_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,7 +160,7 @@ def test_weights_that_no_memory_holds_are_not_hashed(
     monkeypatch.setattr(verification, "host_limit", lambda: 50_000)
     error = refusal(directory)
     assert error.path == directory / CONFIG_FILE
-    assert "there are at most 0.0 GiB" in str(error)
+    assert "there are at most 0.0 MiB" in str(error)
 
 
 @pytest.mark.parametrize(

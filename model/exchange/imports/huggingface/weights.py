@@ -20,6 +20,7 @@ from model.checkpoint.files.checksums import read_limited
 from model.errors import CheckpointError, ConfigError, ForeignModelError, shown
 from model.exchange.imports.huggingface.folder import HuggingFaceFolder
 from model.exchange.imports.imported import ForeignTensor
+from model.system.out_of_memory import is_out_of_memory
 from model.system.paths import utf8_name
 
 _MAX_INDEX_BYTES = 64 * 2**20
@@ -245,6 +246,8 @@ def _unpickled(path: Path, folder: Path) -> dict[str, Tensor]:
             folder, [f"{path.name} is damaged, or wants to run code, and is not read"]
         ) from error
     except Exception as error:  # whatever a file from elsewhere makes it raise
+        if is_out_of_memory(error):
+            raise
         raise ForeignModelError(
             folder, [f"{path.name} cannot be read as tensors ({type(error).__name__})"]
         ) from error

@@ -32,6 +32,9 @@ _ALPHAS_NOTE = (
     "The file's multipliers of activations are not used: activations are quantised with a scale"
     " for each row, which is finer."
 )
+_FEW_ROWS, _FEW_OF = 256, 50
+"""Rows without a token that a network may have: so many, or one of so many. Marian makes as many
+rows as its vocabulary has tokens; only tools that came after it fill up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,12 +207,15 @@ def _size_problems(network: MarianNetwork, vocabularies: list[MarianVocabulary])
     sizes = {"source": network.source_size, "target": network.target_size}
     problems = []
     for (side, size), vocabulary in zip(sizes.items(), vocabularies, strict=True):
-        largest = max(vocabulary.table.values())
-        if largest >= size:
-            problems.append(
-                f"the {side} vocabulary {vocabulary.path.name} has id {largest}; the network has"
-                f" {size} rows"
-            )
+        ids = set(vocabulary.table.values())
+        if max(ids) >= size:
+            told = f"has id {max(ids)}"
+        elif size - len(ids) > max(_FEW_ROWS, size // _FEW_OF):
+            told = f"has {len(ids)} tokens"
+        else:
+            continue
+        name = vocabulary.path.name
+        problems.append(f"the {side} vocabulary {name} {told}; the network has {size} rows")
     return problems
 
 

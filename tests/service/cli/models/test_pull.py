@@ -15,6 +15,7 @@ from service.models.checkpoints.discovery import load_checkpoints
 from support.made_imports import MadeImporter, write_made_model
 from support.registry_mirror import Fault, Mirror
 from support.running_server import running_server
+from support.small_disk import small_files
 
 Output = pytest.CaptureFixture[str]
 
@@ -77,6 +78,24 @@ def test_a_hub_model_is_shown_with_what_a_person_decides_by(
     assert (manifest.name, manifest.licence) == ("mine", "CC-BY-4.0")
     assert manifest.tensors["source_embedding.weight"].dtype == "float16"
     assert mirror.bodies_of(path) == [len(package)]
+
+
+def test_a_disk_that_is_full_leaves_nothing_and_a_later_pull_needs_no_help(
+    mirror: Mirror, package: bytes, tmp_path: Path, capsys: Output
+) -> None:
+    """No file may be as large as the package, which the disk tells only when it is there."""
+    path = _put_hub_archive(mirror, package)
+    with small_files(len(package) // 2):
+        assert main(["pull", "owner/made-en-zh"]) == 1
+    *_, told = capsys.readouterr().err.splitlines()
+    assert told.startswith("dragoman: ")
+    assert told.endswith(": File too large")
+    left = [one for one in (tmp_path / "cache").rglob("*") if one.is_file()]
+    assert all(one.stat().st_size < 10_000 for one in left)
+    assert not any(one.name.startswith(".made.zip") for one in left)
+    assert list((tmp_path / "served").glob("*")) == []
+    assert main(["pull", "owner/made-en-zh"]) == 0
+    assert mirror.bodies_of(path)[-1] == len(package)
 
 
 @pytest.mark.usefixtures("no_waits")

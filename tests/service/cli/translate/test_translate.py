@@ -107,7 +107,7 @@ def test_a_checkpoint_that_asks_for_more_memory_than_there_is_is_refused_by_its_
     assert main([command, *places, *files, *flags]) == 1
     complaint = capsys.readouterr().err
     assert f"{directory / 'config.json'}: limits.max_source_length 131072" in complaint
-    assert "there are at most 0.1 GiB" in complaint
+    assert "there are at most 64.0 MiB" in complaint
 
 
 def test_a_reader_that_has_enough_is_no_error(checkpoint: Path, tmp_path: Path) -> None:

@@ -65,7 +65,8 @@ def test_one_that_fails_stops_no_other_and_is_tried_again(folder: Path, log: Pat
         (folder / f"{name}.argosmodel").write_text(what)
     expected = {
         "a": "a.argosmodel cannot be converted: one; two",
-        "b": "b.argosmodel: its conversion ended with status -9",
+        "b": "b.argosmodel: its conversion ended with status -9, as one does that the system ends"
+        " for want of memory",
     }
     assert faults(folder) == expected
     assert faults(folder) == expected

@@ -59,13 +59,13 @@ def test_where_none_can_be_served_every_reason_is_told(tmp_path: Path) -> None:
 def test_what_the_engine_finds_at_fault_is_faulty_from_then_on(tmp_path: Path) -> None:
     write_tiny_checkpoint(tmp_path / "a", name="there", pairs=(EN_ZH,))
     write_tiny_checkpoint(tmp_path / "b", name="back", pairs=(ZH_EN,))
-    found = load_checkpoints(tmp_path).without({0: "damaged"})
+    found = load_checkpoints(tmp_path).without({0: "damaged"}, {})
     assert [one.manifest.name for one in found.usable] == ["back"]
     assert [(fault.directory, fault.reason) for fault in found.faulty] == [
         (tmp_path / "a", "damaged")
     ]
     with pytest.raises(ConfigError, match=r"^damaged; worse$"):
-        found.without({0: "worse"})
+        found.without({0: "worse"}, {})
 
 
 def test_checkpoints_are_described_in_order(tmp_path: Path) -> None:

@@ -1,0 +1,257 @@
+"""`python -m benchmarks.parity.pieces FAMILY FOLDER`: a network of a released size on many lines.
+
+The comparison of `benchmarks.parity` with transformers, batch by batch, in a folder that keeps what
+is done: `--seconds` ends it between two batches, and the same command goes on. The reference
+answers everything before ours is loaded, so one of them is in memory at a time. Targets are short,
+since random weights never end a sentence. There are no exports.
+
+When all lines are done it prints the table's line, writes
+benchmarks/results/parity-families-<time>.json and leaves with 1 if the network is not its
+reference; with 75 if there is more to do. PYTHONPATH must hold `tests`.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+from transformers.utils import logging
+
+from benchmarks.machine import describe_command, describe_machine
+from benchmarks.parity.__main__ import ROOT, described
+from benchmarks.parity.answers import Answers, add_answers, asked, reference_of
+from benchmarks.parity.families import FULL, REDUCED, Family
+from benchmarks.parity.figures import COLUMNS, HEAD, Figures, merged, restored
+from benchmarks.parity.subject import STORED, Sample, batches, convert_as, first_pair, opened
+from benchmarks.parity.text import read_lines, told_text
+from model.checkpoint.description.config_file import read_manifest
+from model.checkpoint.manifest import Manifest
+from model.checkpoint.tokenizer import load_tokenizer
+from model.errors import ConfigError
+from model.offline.translator import Translator
+
+MORE_TO_DO = 75
+"""The exit status of a piece that is not the last one (EX_TEMPFAIL)."""
+MAX_LOGITS = 2**22
+"""Of one position of a batch: sixteen sentences of a vocabulary of 256,000."""
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """The flags."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.parity.pieces", description=(__doc__ or "").splitlines()[0]
+    )
+    families = [family.name for family in (*FULL, *REDUCED) if family.reference == "transformers"]
+    parser.add_argument("family", choices=families, help="of the table of benchmarks.parity")
+    parser.add_argument("folder", type=Path, help="keeps network and answers; delete it afterwards")
+    parser.add_argument("--sentences", type=int, default=500, help="how many (%(default)s)")
+    parser.add_argument(
+        "--max-target", type=int, default=10, help="tokens of a target at most (%(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, help="begin no batch after so long")
+    parser.add_argument(
+        "--so-far",
+        action="store_true",
+        help="judge the batches that are done; short lines go first",
+    )
+    parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
+    arguments = parser.parse_args(words)
+    if arguments.sentences < 1 or arguments.max_target < 2:
+        parser.error("at least one sentence is needed, and targets of 2 tokens, EOS among them")
+    return arguments
+
+
+class Work:
+    """A folder with a network, the answers of its reference and what was compared.
+
+    Args:
+        folder: Where; made if need be.
+        family: Of the network.
+        lines: What is asked.
+        max_target: Tokens of a target at most.
+        has_time: Whether another batch may begin.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        family: Family,
+        lines: Sequence[str],
+        *,
+        max_target: int,
+        has_time: Callable[[], bool],
+    ) -> None:
+        self._folder = folder
+        self._family = family
+        self._lines = lines
+        self._max_target = max_target
+        self._has_time = has_time
+
+    def go_on(self) -> bool:
+        """Do what there is time for; whether all is done."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._check_same()
+        return self._prepare() and self._ask() and self._compare()
+
+    def figures(self) -> Figures:
+        """Of all batches that are done."""
+        paths = sorted(self._folder.glob("*.figures.json"))
+        return merged([restored(json.loads(path.read_text(encoding="utf-8"))) for path in paths])
+
+    def _check_same(self) -> None:
+        """Return if whatever is in the folder is of the same lines and settings.
+
+        Raises:
+            ConfigError: It is of others.
+        """
+        digest = hashlib.sha256("\n".join(self._lines).encode()).hexdigest()
+        asked = json.dumps([self._family.name, self._max_target, digest])
+        path = self._folder / "asked.json"
+        if not path.exists():
+            path.write_text(asked, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != asked:
+            raise ConfigError(
+                f"{self._folder} was begun with another family, other lines or lengths"
+            )
+
+    @property
+    def _source(self) -> Path:
+        (path,) = (self._folder / "source").iterdir()
+        return path
+
+    def _prepare(self) -> bool:
+        """Write the network, and convert it twice."""
+        if not (self._folder / "source").exists():
+            partial = self._folder / "source.partial"
+            partial.mkdir()
+            self._family.write(partial)
+            partial.rename(self._folder / "source")
+        for compute in STORED:
+            if not self._has_time():
+                return False
+            if not (self._folder / compute).exists():
+                convert_as(compute, self._family, self._source, self._folder)
+        return True
+
+    def _samples(self) -> tuple[Manifest, list[Sample]]:
+        directory = self._folder / "float32"
+        manifest = read_manifest(directory)
+        found = batches(
+            load_tokenizer(directory, manifest),
+            manifest,
+            first_pair(self._family, manifest),
+            self._lines,
+            max_target=self._max_target,
+            max_logits=MAX_LOGITS,
+        )
+        return manifest, list(found)
+
+    def _left(self, samples: Sequence[Sample], ending: str) -> list[tuple[int, Sample]]:
+        """Batches without a file of this kind, nor of what is made of it."""
+        endings = {ending, "figures.json"}
+        return [
+            (number, sample)
+            for number, sample in enumerate(samples)
+            if not any((self._folder / f"{number:04}.{one}").exists() for one in endings)
+        ]
+
+    def _ask(self) -> bool:
+        manifest, samples = self._samples()
+        left = self._left(samples, "answers")
+        if not left:
+            return True
+        if not self._has_time():
+            return False
+        theirs = reference_of(self._source)
+        for number, sample in left:
+            if not self._has_time():
+                return False
+            answers = asked(theirs, manifest.tokens, sample, max_length=self._max_target)
+            answers.save(self._folder / f"{number:04}.answers")
+        return True
+
+    def _compare(self) -> bool:
+        left = self._left(self._samples()[1], "figures.json")
+        if not left:
+            return True
+        if not self._has_time():
+            return False
+        subject = opened(self._family, self._source, self._folder)
+        translator = Translator(subject.checkpoint)
+        for number, sample in left:
+            if not self._has_time():
+                return False
+            path = self._folder / f"{number:04}.answers"
+            figures = Figures(
+                family=self._family.name,
+                reference=self._family.reference,
+                num_sentences=len(sample.sources),
+            )
+            logits = add_answers(
+                subject,
+                translator,
+                sample,
+                Answers.load(path),
+                figures,
+                max_length=self._max_target,
+            )
+            float32 = sample.of_targets(logits.log_softmax(dim=-1))
+            figures.int8.add_lists(subject.int8_log_probs(sample), float32)
+            done = self._folder / f"{number:04}.figures.json"
+            partial = done.with_suffix(".partial")
+            partial.write_text(json.dumps(asdict(figures)), encoding="utf-8")
+            partial.rename(done)
+            path.unlink()
+        return True
+
+
+def main(words: Sequence[str]) -> int:
+    """Go on; print, write and judge when all is done."""
+    arguments = parse_arguments(words)
+    started, clock = datetime.now(UTC), time.monotonic()
+    data = os.environ.get("DRAGOMAN_DATA")
+    family = next(one for one in (*FULL, *REDUCED) if one.name == arguments.family)
+    limit = arguments.seconds
+    work = Work(
+        arguments.folder,
+        family,
+        read_lines(data, arguments.sentences),
+        max_target=arguments.max_target,
+        has_time=lambda: limit is None or time.monotonic() - clock < limit,
+    )
+    if not arguments.so_far and not work.go_on():
+        print(f"{family.name}: there is more to do; the same command goes on")
+        return MORE_TO_DO
+    figures = work.figures()
+    print(COLUMNS.format(*HEAD))
+    print(figures.row())
+    result = {
+        "benchmark": "parity-families",
+        "command": describe_command("benchmarks.parity.pieces", words),
+        "started": started.isoformat(timespec="seconds"),
+        "max_target": arguments.max_target,
+        "machine": describe_machine(),
+        "references": {"transformers": version("transformers")},
+        "text": told_text(data),
+        "rows": [described(figures, time.monotonic() - clock)],
+    }
+    path = arguments.results / f"parity-families-{started:%Y%m%d-%H%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(path)
+    return 0 if figures.is_parity else 1
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    sys.exit(main(sys.argv[1:]))

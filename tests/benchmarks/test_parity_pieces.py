@@ -1,0 +1,132 @@
+"""A comparison in pieces: that it stops and goes on, and finds what the one in one go finds."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import repeat
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ctranslate2", reason="CTranslate2 is not installed")
+
+from benchmarks.parity import pieces, subject
+from benchmarks.parity.__main__ import measured
+from benchmarks.parity.families import REDUCED
+from benchmarks.parity.figures import Distance, Figures, merged, restored
+from benchmarks.parity.pieces import MORE_TO_DO, Work, main, parse_arguments
+from benchmarks.parity.subject import MAX_TARGET
+from benchmarks.parity.text import read_lines
+from model.errors import ConfigError
+
+NAME = "M2M100"
+FAMILY = next(family for family in REDUCED if family.name == NAME)
+LINES = read_lines(None, 5)
+
+
+def work(folder: Path, has_time: Iterator[bool]) -> Work:
+    return Work(
+        folder, FAMILY, LINES, max_target=MAX_TARGET, has_time=lambda: next(has_time, False)
+    )
+
+
+@pytest.fixture
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sentences each."""
+    monkeypatch.setattr(subject, "BATCH", 2)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_what_was_stopped_anywhere_goes_on_and_is_what_one_go_finds(tmp_path: Path) -> None:
+    folder, num_runs = tmp_path / "work", 1
+    while not work(folder, iter([True] * 5)).go_on():
+        num_runs += 1
+        assert "asked.json" in names(folder)
+    assert num_runs > 2
+    assert names(folder) == {"asked.json", "source", "float32", "int8"} | {
+        f"{number:04}.figures.json" for number in range(3)
+    }
+    found, whole = work(folder, repeat(True)).figures(), measured(FAMILY, LINES)
+    assert found.is_parity
+    counts = ("num_sentences", "num_equal", "num_ties", "num_differing", "greedy_equal")
+    assert [getattr(found, name) for name in counts] == [getattr(whole, name) for name in counts]
+    assert found.num_equal == 4 * len(LINES)
+    assert found.logits.num > 0
+    assert found.int8.mean == pytest.approx(whole.int8.mean, rel=0.5)
+
+
+def test_a_folder_of_other_lines_is_refused(tmp_path: Path) -> None:
+    assert not work(tmp_path / "work", iter([])).go_on()
+    words = [NAME, str(tmp_path / "work"), "--sentences", "3", "--results", str(tmp_path)]
+    with pytest.raises(ConfigError, match="was begun with another family, other lines"):
+        main(words)
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_what_is_done_so_far_can_be_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not work(tmp_path / "work", iter([True] * 8)).go_on()
+    words = [NAME, str(tmp_path / "work"), "--so-far", "--results", str(tmp_path / "results")]
+    assert main(words) == 0
+    (path,) = (tmp_path / "results").iterdir()
+    (row,) = json.loads(path.read_text(encoding="utf-8"))["rows"]
+    assert 0 < row["num_sentences"] < len(LINES)
+    assert NAME in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("_small_batches")
+def test_a_reference_answers_all_before_ours_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: Callable[..., object] = pieces.opened
+    answers: list[set[str]] = []
+
+    def seen(*arguments: object) -> object:
+        answers.append({name for name in names(tmp_path / "work") if name.endswith("answers")})
+        return opened(*arguments)
+
+    monkeypatch.setattr(pieces, "opened", seen)
+    assert work(tmp_path / "work", repeat(True)).go_on()
+    assert answers == [{f"{number:04}.answers" for number in range(3)}]
+
+
+def test_figures_of_parts_are_those_of_the_whole() -> None:
+    near, far = Distance(), Distance()
+    near.add_lists([[1.0]], [[1.5]])
+    far.add_lists([[2.0, 4.0]], [[2.0, 7.0]])
+    parts = [
+        Figures(family="a", reference="transformers", num_sentences=2, num_equal=8, logits=near),
+        Figures(family="a", reference="transformers", num_sentences=1, num_ties=4, logits=far),
+    ]
+    told = [json.loads(json.dumps(asdict(part))) for part in parts]
+    whole = merged([restored(said) for said in told])
+    assert (whole.num_sentences, whole.num_equal, whole.num_ties) == (3, 8, 4)
+    assert (whole.logits.largest, whole.logits.num, whole.logits.scale) == (3.0, 3, 7.0)
+    assert whole.logits.mean == pytest.approx(3.5 / 3)
+    assert whole.encoder is None
+
+
+def test_the_last_piece_writes_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [NAME, str(tmp_path / "work"), "--sentences", "3", "--max-target", "6"]
+    words += ["--results", str(tmp_path / "results")]
+    assert main([*words, "--seconds", "0"]) == MORE_TO_DO
+    assert not (tmp_path / "results").exists()
+    assert main(words) == 0
+    (path,) = (tmp_path / "results").iterdir()
+    told = json.loads(path.read_text(encoding="utf-8"))
+    (row,) = told["rows"]
+    assert (row["family"], row["num_sentences"], row["is_parity"]) == (NAME, 3, True)
+    assert told["max_target"] == 6
+    assert str(tmp_path) not in told["command"]
+    assert NAME in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("flags", [["--sentences", "0"], ["--max-target", "1"]])
+def test_nothing_to_compare_is_refused(flags: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        parse_arguments([NAME, str(tmp_path), *flags])
