@@ -7,7 +7,6 @@ other libraries log in sentences is the event `note` with its text.
 
 import json
 import logging
-import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ _ExceptionInfo = (
 
 
 _ENCODER = json.JSONEncoder(default=str)
-_EVENT_NAME = re.compile("[a-z][a-z0-9_]*")
 _FOREIGN = "note"
 
 
@@ -40,8 +38,8 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "event": event,
             "logger": record.name,
-            **fields,
         }
+        line.update(fields)
         if record.exc_info:
             line.update(_exception_fields(record.exc_info))
         return _ENCODER.encode(line)
@@ -72,7 +70,7 @@ def _event(record: logging.LogRecord) -> tuple[str, Mapping[str, object]]:
     message = record.getMessage()
     fields = getattr(record, "fields", None)
     known = fields if isinstance(fields, Mapping) else {}
-    if _EVENT_NAME.fullmatch(message):
+    if message.isidentifier():
         return message, known
     return _FOREIGN, {"text": message, **known}
 

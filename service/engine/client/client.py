@@ -188,6 +188,11 @@ class EngineClient(Engine):
         """Time since the engine was last heard of."""
         return self._clock() - self._heard_at
 
+    @property
+    def max_request_segments(self) -> int:
+        """How many segments may be of one class, and so of one request."""
+        return self._room.class_limit
+
     def submit(self, jobs: Sequence[SegmentJob], *, client: int = 0) -> SegmentBatch:
         """As of `Engine`, by this process."""
         self.check_jobs(jobs)

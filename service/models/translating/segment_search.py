@@ -21,7 +21,7 @@ LookedUp = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """Engine as far as a search needs it: the pool of a deployment."""
+    """Engine as far as a search needs it: the pool of a deployment, or the client of one engine."""
 
     @property
     def max_request_segments(self) -> int:
