@@ -256,14 +256,9 @@ PYBIND11_MODULE(_kernels, module) {
   module.def("rank", &rank, py::arg("logits"), py::arg("tokens"), py::arg("size"));
   py::class_<Team, std::shared_ptr<Team>>(module, "Team")
       .def(py::init<int>(), py::arg("num_threads"))
-      .def(py::init<int, Team::Seconds, Team::Seconds>(), py::arg("num_threads"),
-           py::arg("seconds"), py::arg("worked"))
+      .def(py::init<int, Team::Seconds>(), py::arg("num_threads"), py::arg("seconds"))
       .def("run", &run_python, py::arg("num_tasks"), py::arg("body"))
-      .def("begin",
-           [](Team& team, bool has_long_tasks) {
-             team.begin(has_long_tasks ? Tasks::kLong : Tasks::kShort);
-           },
-           py::kw_only(), py::arg("has_long_tasks"))
+      .def("begin", &Team::begin)
       .def("end", &Team::end)
       .def_property_readonly("num_threads", &Team::size)
       .def_property_readonly("waited_seconds", &Team::waited_seconds)

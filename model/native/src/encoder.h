@@ -20,7 +20,6 @@ class Encoder {
               Store&& store) {
     if (num_sentences == 0) return;
     lay_out(lengths, num_sentences);
-    team_.begin(tasks_of(cuts_));
     for_shares(team_, cuts_, [&](const Share& share, int) {
       const int first = sentence_[share.begin()];
       const int num = sentence_[share.end() - 1] + 1 - first;
@@ -33,7 +32,6 @@ class Encoder {
         });
       }
     });
-    team_.end();
   }
 
  private:

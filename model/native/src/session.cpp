@@ -80,6 +80,7 @@ Sentence Session::source(int slot, int layer) const {
 
 void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
                      const std::int32_t* slots, int num_sentences) {
+  team_->begin();
   encoder_.encode(ids, lengths, num_sentences,
                   [&](int layer, int sentence, int position, const float* keys,
                       const float* values) {
@@ -91,6 +92,7 @@ void Session::encode(const std::int32_t* ids, const std::int32_t* lengths,
   for (int sentence = 0; sentence < num_sentences; ++sentence) {
     source_lengths_[slots[sentence]] = lengths[sentence];
   }
+  team_->end();
 }
 
 void Session::admit(const std::vector<Request>& requests) {
@@ -286,9 +288,9 @@ Trail Session::trail(int row, int begin, int end, bool with_sources) const {
 void Session::feed(const StepRow* rows, int num_rows, int num_candidates,
                    const std::uint8_t* const* masks, const ListedStep* listed,
                    float* log_probs, std::int64_t* tokens, std::int64_t* attended) {
+  team_->begin();
   Stopwatch watch;
   lay_out_shares(rows, num_rows);
-  team_->begin(tasks_of(cuts_));
   stack_.reserve(num_rows);
   if (attended != nullptr) {
     weights_.reserve(num_rows, limits_.max_source_length);

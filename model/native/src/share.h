@@ -82,11 +82,6 @@ void cut_into_shares(int num_rows, int num_threads, ShareSize size, MayCut&& may
   cuts.push_back(num_rows);
 }
 
-// What a team's tasks are for shares between these cuts.
-inline Tasks tasks_of(const std::vector<int>& cuts) {
-  return cuts.size() == 2 ? Tasks::kShort : Tasks::kLong;
-}
-
 // Calls body(share, number) for every share between these cuts: one share for the whole team, or
 // each of several for a thread.
 template <class Body>

@@ -1,7 +1,6 @@
 #include "team.h"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -23,11 +22,11 @@ constexpr int kLooksPerClock = 16;
 // After so many looks a waiting thread lets others have its core between two looks.
 constexpr int kPolite = 500;
 
-// Waiting for other threads may take this part of a piece of work with short tasks.
+// Waiting for other threads may take this part of a step; two steps in a row above it, and the
+// team works alone for `kFirstAlone` steps, twice as many each time it is no better afterwards.
 constexpr double kWaitShare = 0.3;
-// So many pieces are worked on alone, twice as many each time it is no better afterwards.
-constexpr int kFirstAlone = 16;
-constexpr int kLongestAlone = 128;
+constexpr int kFirstAlone = 32;
+constexpr int kLongestAlone = 1024;
 
 // Tells the core that this thread only looks.
 inline void pause() {
@@ -40,20 +39,8 @@ inline void pause() {
 
 }  // namespace
 
-void Patience::note_shared(bool is_worth_it) {
-  if (is_worth_it) {
-    num_vain_ = 0;
-    next_alone_ = next_alone_ / 2;
-    return;
-  }
-  if (++num_vain_ < 2) return;
-  num_vain_ = 1;  // one more in vain after the pause is enough
-  num_alone_ = std::clamp(next_alone_, kFirstAlone, kLongestAlone);
-  next_alone_ = 2 * num_alone_;
-}
-
-Team::Team(int num_threads, Seconds seconds, Seconds worked)
-    : seconds_(std::move(seconds)), worked_(std::move(worked)) {
+Team::Team(int num_threads, Seconds seconds)
+    : seconds_(std::move(seconds)), next_alone_(kFirstAlone) {
   try {
     for (int thread = 1; thread < num_threads; ++thread) {
       workers_.emplace_back([this, thread] { work(thread); });
@@ -76,31 +63,28 @@ void Team::stop() {
   for (std::thread& worker : workers_) worker.join();
 }
 
-double Team::thread_seconds() {
-  timespec time;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-void Team::begin(Tasks tasks) {
-  tasks_ = tasks;
+void Team::begin() {
   begun_ = seconds_();
   waited_ = 0.0;
-  helped_.store(0.0, std::memory_order_relaxed);
 }
 
 void Team::end() {
   if (workers_.empty()) return;
-  if (patience().is_alone()) {
-    patience().note_alone();
+  if (num_alone_ > 0) {
+    --num_alone_;
     ++total_alone_;
     return;
   }
   total_waited_ += waited_;
-  // A task that another thread took the caller would have had to do itself: it may be waited for as long.
-  const double worth = tasks_ == Tasks::kLong ? helped_.load(std::memory_order_relaxed)
-                                              : kWaitShare * (seconds_() - begun_);
-  patience().note_shared(waited_ <= worth);
+  const bool is_slow = waited_ > kWaitShare * (seconds_() - begun_);
+  num_slow_ = is_slow ? num_slow_ + 1 : 0;
+  if (num_slow_ >= 2) {
+    num_slow_ = 1;  // one more slow step after the pause is enough
+    num_alone_ = next_alone_;
+    next_alone_ = std::min(2 * next_alone_, kLongestAlone);
+  } else if (!is_slow) {
+    next_alone_ = std::max(next_alone_ / 2, kFirstAlone);
+  }
 }
 
 void Team::share(int num_tasks, Call call, void* context) {
@@ -127,13 +111,7 @@ bool Team::take_one(int thread) {
   const std::uint64_t ticket = ticket_.fetch_add(1);
   const auto task = static_cast<std::uint32_t>(ticket);
   if (task >= ticket >> kTaskBits) return false;
-  if (thread != 0 && tasks_ == Tasks::kLong) {
-    const double started = worked_();
-    job_.call(job_.context, static_cast<int>(task), thread);
-    helped_.fetch_add(worked_() - started, std::memory_order_relaxed);
-  } else {
-    job_.call(job_.context, static_cast<int>(task), thread);
-  }
+  job_.call(job_.context, static_cast<int>(task), thread);
   num_done_.fetch_add(1, std::memory_order_release);
   return true;
 }

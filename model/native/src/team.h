@@ -5,7 +5,6 @@
 // nothing has come for a while. Tasks are taken one by one, so a thread that is held up (another
 // process wants its core) delays the loop by one task and not by its whole share; and when
 // waiting for held-up threads costs more than they bring, the team goes on alone for a while.
-// What they bring is known where a task is long enough to be timed, and guessed where it is not.
 #pragma once
 
 #include <atomic>
@@ -18,32 +17,12 @@
 
 namespace dragoman {
 
-// When to go on alone: after two pieces of work in a row that were no better for being shared, and for
-// longer each time it is no better afterwards.
-class Patience {
- public:
-  bool is_alone() const { return num_alone_ > 0; }
-  // Notes the end of a piece of work that was shared, or of one that was not.
-  void note_shared(bool is_worth_it);
-  void note_alone() { --num_alone_; }
-
- private:
-  int num_vain_ = 0;
-  int num_alone_ = 0;
-  int next_alone_ = 0;
-};
-
-// Pieces of work by their tasks: short ones, in many loops with a barrier after each; or long ones, a
-// few in one loop, in which a thread goes through all layers by itself.
-enum class Tasks { kShort, kLong };
-
 class Team {
  public:
-  // Seconds that have passed since some moment.
+  // Seconds that have passed since some moment: what waiting is measured with.
   using Seconds = std::function<double()>;
 
-  // Waiting is measured with `seconds`, a long task with `worked`, the calling thread's processor time.
-  explicit Team(int num_threads, Seconds seconds = steady_seconds, Seconds worked = thread_seconds);
+  explicit Team(int num_threads, Seconds seconds = steady_seconds);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -66,7 +45,7 @@ class Team {
 
   // Marks the begin and the end of a piece of work (a step, a batch of sentences to encode):
   // here the team looks at what waiting has cost, and decides whether to go on alone.
-  void begin(Tasks tasks);
+  void begin();
   void end();
 
   // Seconds that the calling thread has waited for others, and steps that were worked on alone.
@@ -83,17 +62,14 @@ class Team {
   static double steady_seconds() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
-  static double thread_seconds();
-  bool is_alone() const { return workers_.empty() || patience().is_alone(); }
-  const Patience& patience() const { return patience_[static_cast<int>(tasks_)]; }
-  Patience& patience() { return patience_[static_cast<int>(tasks_)]; }
+  bool is_alone() const { return workers_.empty() || num_alone_ > 0; }
   void share(int num_tasks, Call call, void* context);
   void work(int thread);
   void stop();
   bool take_one(int thread);
   bool sleep_until_next(std::uint32_t seen);
 
-  Seconds seconds_, worked_;
+  Seconds seconds_;
   std::vector<std::thread> workers_;
 
   // The loop's task count and its next task, in one word: a late worker either takes a task of
@@ -106,11 +82,11 @@ class Team {
   std::atomic<int> num_asleep_{0};
   std::atomic<bool> is_over_{false};
 
-  Tasks tasks_ = Tasks::kShort;
-  Patience patience_[2];  // by `Tasks`
-  std::atomic<double> helped_{0.0};  // seconds that others have worked on long tasks
   double begun_ = 0.0, waited_ = 0.0, total_waited_ = 0.0;
   std::int64_t total_alone_ = 0;
+  int num_slow_ = 0;
+  int num_alone_ = 0;
+  int next_alone_ = 0;
 };
 
 }  // namespace dragoman

@@ -39,13 +39,9 @@ class Clock:
             assert self._looked.wait_for(lambda: self.num_looks >= number, _PATIENCE)
 
 
-def team_of(
-    num_threads: int,
-    clock: Callable[[], float] | None = None,
-    worked: Callable[[], float] = lambda: 0.0,
-) -> "_kernels.Team":
+def team_of(num_threads: int, clock: Callable[[], float] | None = None) -> "_kernels.Team":
     made = kernels.load().team
-    return made(num_threads) if clock is None else made(num_threads, clock, worked)
+    return made(num_threads) if clock is None else made(num_threads, clock)
 
 
 def run_together(team: "_kernels.Team", num_tasks: int) -> dict[int, int]:
@@ -148,15 +144,11 @@ class Steps:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.worked = 0.0
-        self.team = team_of(2, self.clock, lambda: self.worked)
+        self.team = team_of(2, self.clock)
 
-    def step(self, *, waited: float, helped: float | None = None) -> None:
-        """One second, `waited` of which the caller waits for the other thread.
-
-        With `helped`, tasks are long, and the other thread has worked so long on its own.
-        """
-        self.team.begin(has_long_tasks=helped is not None)
+    def step(self, *, waited: float) -> None:
+        """One second, `waited` of which the caller waits for the other thread."""
+        self.team.begin()
         self.clock.now += 1.0 - waited
         looks = self.clock.num_looks
         barrier = threading.Barrier(2)
@@ -166,17 +158,16 @@ class Steps:
             if thread != 0:
                 self.clock.wait_for_look(looks + 1)  # the caller has begun to wait
                 self.clock.now += waited
-                self.worked += helped or 0.0
 
         self.team.run(2, body)
         self.team.end()
 
-    def pause(self, num_steps: int, *, has_long_tasks: bool = False) -> None:
+    def pause(self, num_steps: int) -> None:
         """So many steps that the caller works on alone, however many tasks they have."""
         before = self.team.num_alone
         for number in range(1, num_steps + 1):
             threads = set()
-            self.team.begin(has_long_tasks=has_long_tasks)
+            self.team.begin()
             self.team.run(5, lambda _task, thread, threads=threads: threads.add(thread))
             self.team.end()
             assert threads == {0}
@@ -196,9 +187,9 @@ def test_a_team_that_works_alone_comes_back_after_as_many_steps_as_it_should() -
     steps = Steps()
     steps.step(waited=0.5)
     steps.step(waited=0.5)
-    steps.pause(16)
+    steps.pause(32)
     steps.step(waited=0.0)  # with both threads: nobody else ends the barrier
-    assert steps.team.num_alone == 16
+    assert steps.team.num_alone == 32
 
 
 def test_one_slow_step_or_two_apart_or_many_just_below_the_share_are_not_enough() -> None:
@@ -211,41 +202,19 @@ def test_one_slow_step_or_two_apart_or_many_just_below_the_share_are_not_enough(
 def test_each_pause_that_was_in_vain_is_followed_by_one_twice_as_long_up_to_a_limit() -> None:
     steps = Steps()
     steps.step(waited=0.5)
-    for length in (16, 32, 64, 128, 128):
+    for length in (32, 64, 128, 256, 512, 1024, 1024):
         steps.step(waited=0.5)  # one is enough after a pause
         steps.pause(length)
     for _ in range(3):  # each halves the next pause
         steps.step(waited=0.0)
     for _ in range(2):
         steps.step(waited=0.3125)
-    steps.pause(32)
+    steps.pause(128)
     for _ in range(10):  # but none is shorter than the first
         steps.step(waited=0.0)
     for _ in range(2):
         steps.step(waited=0.3125)
-    steps.pause(16)
-
-
-def test_a_long_task_may_be_waited_for_as_long_as_it_would_have_taken_the_caller() -> None:
-    steps = Steps()
-    for _ in range(5):
-        steps.step(waited=0.75, helped=0.75)
-    assert steps.team.num_alone == 0
-    steps.step(waited=0.75, helped=0.5)  # its core was somebody else's for a while
-    steps.step(waited=0.75, helped=0.5)
-    steps.pause(16, has_long_tasks=True)
-    steps.step(waited=0.0, helped=0.5)
-    assert steps.team.num_alone == 16
-
-
-def test_what_came_of_short_tasks_says_nothing_about_long_ones() -> None:
-    steps = Steps()
-    steps.step(waited=0.5)
-    steps.step(waited=0.5)
-    steps.pause(1)
-    steps.step(waited=0.5, helped=0.75)  # with both threads
-    steps.pause(15)
-    steps.step(waited=0.0)
+    steps.pause(32)
 
 
 def test_a_task_that_raises_in_a_worker_does_not_end_the_process() -> None:
