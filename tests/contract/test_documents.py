@@ -75,9 +75,9 @@ def test_a_file_is_uploaded_translated_fetched_and_forgotten(
         assert (gone.status_code, gone.json()["code"]) == (404, "unknown_document")
 
 
-def test_a_body_may_be_the_file_and_its_language_be_found(
-    client: httpx.Client, expected: str
-) -> None:
+def test_a_body_may_be_the_file_and_its_language_be_found(client: httpx.Client) -> None:
+    page = {"q": "The cat <b>sees</b> the river.", "format": "html", "source": "en", "target": "zh"}
+    expected = client.post("/translate", json=page).json()["translatedText"]
     reply = client.post(
         "/v1/documents?target=zh&name=a.docx", content=docx(BODY), headers={"content-type": "x/y"}
     )
@@ -86,7 +86,8 @@ def test_a_body_may_be_the_file_and_its_language_be_found(
     result = client.get(f"/v1/documents/{done['id']}/result").content
     document = members_of(result)["word/document.xml"]
     assert document.count("<w:b/>") == 1
-    assert "".join(re.findall("<w:t[^>]*>([^<]*)", document)) == expected
+    text = "".join(re.findall("<w:t[^>]*>([^<]*)", document))
+    assert text == re.sub("</?b>", "", expected)
 
 
 @pytest.mark.parametrize(

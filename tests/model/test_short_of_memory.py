@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.decode.footprint import weight_bytes
 from model.native import kernels
 from support.short_of_memory import LARGE_BYTES, printed, write_large_checkpoint

@@ -41,7 +41,7 @@ _NUMBERS = ("47", "58", "63", "72", "85", "94", "36", "29")
 _SOFT: frozenset[CheckName] = frozenset({"length", "loop", "end", "copy", "characters"})
 # Where a word of the source may be divided; a translation has other words.
 _SOFT_HYPHEN = "\xad"
-_MIN_CUT = 16  # source tokens; pieces of a shorter sentence are not worth translating
+_MIN_CUT = 16  # source tokens; a shorter sentence is neither cut nor searched anew
 _STRETCH = re.compile(r"\w+|[^\w\s]")
 # The same where words have no spaces between them: signs of such scripts are of no word.
 _WIDE = r"\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -101,7 +101,8 @@ class Tries:
         every number, and of all that the search finds the best that is sound stands. A term that
         is still missing is asked of the search itself, which is a try beside the others; then the
         sentence is split around its marks. One that loops or ends too soon is cut; a loop that is
-        still there, or in what cannot be cut, is searched without n-grams that come again.
+        still there, or beside marks, is searched without n-grams that come again. A short sentence
+        without marks is left as it is.
 
         Args:
             segment: It.
@@ -154,7 +155,8 @@ class Tries:
         if num_tries <= MAX_TRIES and can_cut and not _SOFT.isdisjoint(failed):
             length = max(2 * len(segment.source_ids) // 3, 2)
             return list(self._cut(segment.text, pair, length, num_tries=num_tries))
-        if "loop" in failed and not segment.is_unrepeating:
+        is_short = num_tries == 1 and not marks and len(segment.source_ids) < _MIN_CUT
+        if "loop" in failed and not segment.is_unrepeating and not is_short:
             again = replace(segment, num_tries=num_tries, is_unrepeating=True)
             return [(again, (0, len(segment.text)))]
         return []

@@ -1,7 +1,6 @@
 """Real engines on a tiny network: in processes of their own, and behind HTTP."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -29,8 +28,7 @@ from model.config import SearchConfig
 from model.exchange.export.ctranslate2 import export_ctranslate2
 from model.native import kernels
 from model.offline.translator import Translator
-from model.request import DecodeRequest
-from model.text.pipeline import segment_cap
+from support.first_drafts import first_draft
 from support.tiny_checkpoint import EN_ZH, generated_pairs, write_tiny_checkpoint
 
 PAIRS = list(generated_pairs(6))
@@ -104,22 +102,6 @@ def test_every_rival_is_measured_greedily_and_with_four_beams() -> None:
     assert not any(entry.name.endswith(EXACT_SUFFIX) for p in points for entry in p.entries)
 
 
-def first_draft(translator: Translator, text: str, search: SearchConfig) -> str:
-    """What is said before anything is checked and tried another way."""
-    pipeline, limits = translator.pipeline, translator.manifest.limits
-    prepared = pipeline.prepare(text, EN_ZH)
-    requests = [
-        DecodeRequest(
-            source_ids=segment.source_ids,
-            prefix_ids=pipeline.prefix_ids(EN_ZH),
-            search=replace(search, max_length=segment_cap(segment, limits)),
-        )
-        for segment in prepared.network_segments
-    ]
-    best = [found[0] for found in translator.search(requests)]
-    return pipeline.finish(prepared, best).text
-
-
 def test_the_server_around_ctranslate2_answers_what_the_checkpoint_says(models: Path) -> None:
     checkpoint = load_checkpoint(models / "checkpoint")
     texts = [english for english, _ in PAIRS]
@@ -148,7 +130,7 @@ def test_the_server_around_ctranslate2_answers_what_the_checkpoint_says(models: 
     *single, together = [reply["translatedText"] for reply in asyncio.run(ask())]
     assert together == single
     search = SearchConfig(beam_size=1)
-    assert single == [first_draft(Translator(checkpoint), text, search) for text in texts]
+    assert single == [first_draft(Translator(checkpoint), text, EN_ZH, search) for text in texts]
 
 
 def test_the_fastest_settings_are_taken() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model.checkpoint.config_file import read_manifest
+from model.checkpoint.description.config_file import read_manifest
 from model.native import kernels
 from service.engine.client import process
 from service.models.checkpoints import residency

@@ -1,7 +1,7 @@
 """What a person is shown of a model before it is downloaded."""
 
 from model.exchange.registry.listing import Content, Listing, RemoteFile, Score
-from service.cli.registry_text import described
+from service.cli.models.registry_text import described
 
 FILE = RemoteFile(path="model.bin", url="https://a.example/model.bin", stored=Content(size=3 << 20))
 BARE = Listing(name="hf:a/b", folder="b", version="1", registry="Hugging Face", files=(FILE,))
