@@ -183,10 +183,10 @@ def test_paths_mean_the_same_from_everywhere(
 
 
 def test_an_interrupted_command_says_how_to_go_on(checkpoint: Path, tmp_path: Path) -> None:
-    rows = [{"text": text} for text in sentences(10_000)]
+    rows = [{"text": text} for text in sentences(2_000)]
     write_json_lines(tmp_path / "a.jsonl", rows)
     arguments = _bulk(tmp_path / "a.jsonl", tmp_path / "out", checkpoint, "--columns", "text")[1:]
-    with begun_command(*arguments) as process:
+    with begun_command(*arguments, environment={"BULK_IS_HELD": "1"}) as process:
         assert told_blocks(process, 1) == 1
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
