@@ -34,21 +34,8 @@ SHARED = (
     "weight_memory",
 )
 """What needs no vectors: compiled for every processor, and again into every level."""
-LEVEL = (
-    "attention",
-    "cell",
-    "encoder",
-    "encoder_batch",
-    "level",
-    "level_module",
-    "output",
-    "rows",
-    "self_attention",
-    "session",
-    "ssru",
-    "stack",
-)
-"""What is written over the vectors of `src/simd/`."""
+LEVEL = tuple(sorted({path.stem for path in SOURCE.glob("*.cpp")}.difference(BINDING, SHARED)))
+"""What is written over the vectors of `src/simd/`: all other files."""
 COMMON_FLAGS = [
     "-O3",
     # What is fused is written so: results are the same bits whatever a compiler would fuse.

@@ -162,11 +162,12 @@ class ModelConfig:
                 self.query_width % 2 == 0,
                 f"d_k is {self.query_width}; rotary positions need an even head width",
             )
-        if self.decoder_cell == "ssru":
+        if self.decoder_cell != "self-attention":
             _require(
                 self.position in ABSOLUTE_POSITIONS,
                 f"position is {self.position!r}; it acts inside self-attention, and decoder_cell is"
-                f" 'ssru', which needs one of {', '.join(sorted(ABSOLUTE_POSITIONS))}",
+                f" {self.decoder_cell!r}, which needs one of"
+                f" {', '.join(sorted(ABSOLUTE_POSITIONS))}",
             )
 
     def _check_vocabularies(self) -> None:

@@ -8,6 +8,7 @@ machine has. Pure; imports no torch.
 import math
 from typing import Literal
 
+from model.cells import StateShape, describe_cell
 from model.checkpoint.manifest import Manifest
 from model.errors import ConfigError
 from model.request import SessionLimits
@@ -39,17 +40,22 @@ def table_bytes(manifest: Manifest, limits: SessionLimits) -> int:
 def cache_bytes(manifest: Manifest, limits: SessionLimits) -> int:
     """Bytes of states and tokens of every row's past, and of keys and values of every source.
 
-    The past of a row is a key and a value a position, or an SSRU's one state, however long it is.
+    The past of a row is what its cell keeps: states a position, or one however long it is.
     """
     network = manifest.network
     node = network.num_heads * (network.query_width + network.value_width) * _BYTES_OF_A_NUMBER
     past = limits.max_rows * limits.max_target_length
     sources = limits.max_slots * limits.max_source_length * node
-    if network.decoder_cell == "ssru":
-        states = limits.max_rows * network.d_model * _BYTES_OF_A_STATE
-    else:
-        states = past * node
+    states = sum(_state_bytes(state, limits) for state in describe_cell(network).states)
     return network.num_decoder_layers * (states + sources) + past * _BYTES_OF_A_TOKEN
+
+
+def _state_bytes(state: StateShape, limits: SessionLimits) -> int:
+    """Bytes of one state of all rows in one layer."""
+    num_bytes = limits.max_rows * state.num_heads * state.width
+    if state.grows:
+        return num_bytes * limits.max_target_length * _BYTES_OF_A_NUMBER
+    return num_bytes * _BYTES_OF_A_STATE
 
 
 def weight_bytes(manifest: Manifest, compute_type: Literal["int8", "float32"]) -> int:

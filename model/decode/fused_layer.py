@@ -11,10 +11,11 @@ from typing import Protocol
 
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig
 from model.errors import UnsupportedVariantError
 from model.honoured import EVERY_VALUE, Allowed
-from model.nn.cells import Past, StateShape
+from model.nn.cells import Past
 from model.nn.layers import ACTIVATIONS, DecoderLayer, known_decoder_layers
 from model.nn.norms import Norm
 from model.nn.transformer import Transformer

@@ -103,9 +103,7 @@ class Network:
     def add_decoder_layer(
         self,
         *,
-        query_key_value: Matrix | None,
-        attention_output: Matrix | None,
-        forget_candidate: Matrix | None,
+        cell: list[Matrix],
         cross_query: Matrix,
         cross_key_value: Matrix,
         cross_output: Matrix,

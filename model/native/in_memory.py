@@ -11,9 +11,7 @@ from model.checkpoint.tensors.quantisation import quantise_rows
 from model.native.layout import Floats, Quanta
 from model.native.network import INT8_FIELDS, Int8Network, pack
 from model.nn.layers import known_decoder_layers
-from model.nn.self_attention import SelfAttention
-from model.nn.ssru import SSRU
-from model.nn.transformer import Transformer
+from model.nn.transformer import CELLS, Transformer
 
 
 def pack_transformer(
@@ -25,8 +23,9 @@ def pack_transformer(
 ) -> Int8Network:
     """Quantise and pack a network that is in memory; see `pack`."""
     config = transformer.config
-    cell = SSRU if config.decoder_cell == "ssru" else SelfAttention
-    known_decoder_layers(transformer.decoder.layers, by=INT8_FIELDS.by, cell=cell)
+    known_decoder_layers(
+        transformer.decoder.layers, by=INT8_FIELDS.by, cell=CELLS[config.decoder_cell]
+    )
     return pack(
         config,
         NetworkWeights(transformer.state_dict()),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from model.cells import describe_cell
 from model.config import ABSOLUTE_POSITIONS, ModelConfig
 from model.errors import ConfigError
 from model.honoured import EVERY_VALUE, HonouredFields, check_honoured
@@ -248,21 +249,26 @@ class _Packer:
         )
 
     def _add_decoder_layer(self, packed: "_kernels.Network", name: str) -> None:
-        is_ssru = self._config.decoder_cell == "ssru"
-        own = name + "self_attention."
+        cell = f"{name}{describe_cell(self._config).name}"
         packed.add_decoder_layer(
-            query_key_value=None if is_ssru else self._projections(own, "qkv"),
-            attention_output=None if is_ssru else self._attention_output(own),
-            forget_candidate=self._forget_candidate(name + "ssru.") if is_ssru else None,
+            cell=self._cell_matrices(f"{cell}."),
             cross_query=self._projections(name + "cross_attention.", "q"),
             cross_key_value=self._projections(name + "cross_attention.", "kv"),
             cross_output=self._attention_output(name + "cross_attention."),
             up=self._inner(name + "feed_forward."),
             down=self._linear(name + "feed_forward.down_proj"),
-            cell_norm=self._norm(name + ("ssru_norm" if is_ssru else "self_attention_norm")),
+            cell_norm=self._norm(f"{cell}_norm"),
             cross_norm=self._norm(name + "cross_attention_norm"),
             feed_forward_norm=self._norm(name + "feed_forward_norm"),
         )
+
+    def _cell_matrices(self, name: str) -> "list[_kernels.Matrix]":
+        """The matrices of a layer's cell, in the order in which its kernel reads them."""
+        match self._config.decoder_cell:
+            case "self-attention":
+                return [self._projections(name, "qkv"), self._attention_output(name)]
+            case "ssru":
+                return [self._pair(f"{name}forget_proj", f"{name}candidate_proj")]
 
     def _norm(self, name: str) -> "_kernels.Norm":
         bias = f"{name}.bias"
@@ -312,10 +318,6 @@ class _Packer:
             return np.ascontiguousarray(padded.T), scale, self._bias(f"{name}out_proj")
 
         return self._matrix(f"{name}out_proj", parts)
-
-    def _forget_candidate(self, name: str) -> "_kernels.Matrix":
-        """Both projections of an SSRU: W_f with its bias, and W."""
-        return self._pair(f"{name}forget_proj", f"{name}candidate_proj")
 
     def _pair(self, first: str, second: str) -> "_kernels.Matrix":
         """Two projections of one input to one width, whose outputs are wanted together."""

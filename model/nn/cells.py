@@ -1,32 +1,18 @@
 """The recurrent part of a decoder layer, as an interface: what each position takes from the past.
 
 Owns what a cell must say and do: which state it keeps of a row, how it runs over whole sequences,
-how it is stepped. Where states lie, how they grow and how they follow their rows when beams are
-reordered is each backend's `Past`. The cells are `model.nn.self_attention` and `model.nn.ssru`.
+how it is stepped. What is known of one without running it is `model.cells`. Where states lie, how
+they grow and how they follow their rows when beams are reordered is each backend's `Past`. The
+cells are `model.nn.self_attention` and `model.nn.ssru`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from torch import Tensor, nn
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateShape:
-    """One tensor that a cell keeps of each row: H vectors of `width` numbers.
-
-    Attributes:
-        num_heads: H.
-        width: Numbers of a head.
-        grows: There is one for each position so far, and all of them are attended to; otherwise
-            there is one, which every step replaces.
-    """
-
-    num_heads: int
-    width: int
-    grows: bool
+from model.cells import StateShape
 
 
 class Past(Protocol):

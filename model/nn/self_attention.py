@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from model.cells import StateShape
 from model.nn.attention import MultiHeadAttention
-from model.nn.cells import Cell, Past, StateShape
+from model.nn.cells import Cell, Past
 
 
 class SelfAttention(MultiHeadAttention, Cell):

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from model.cells import StateShape
 from model.config import ModelConfig
-from model.nn.cells import Cell, Past, StateShape
+from model.nn.cells import Cell, Past
 
 
 def _widened(x: Tensor) -> Tensor:

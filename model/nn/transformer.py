@@ -5,13 +5,14 @@ projection, and the attention maps. It runs whole sequences; one step at a time 
 `model.decode.backends.eager.incremental`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from model.config import ModelConfig
+from model.config import DecoderCell, ModelConfig
 from model.nn.cells import Cell
 from model.nn.dropout import Dropout
 from model.nn.embedding import TokenEmbedding
@@ -43,8 +44,16 @@ def _build_rotary(config: ModelConfig) -> RotaryPositions | None:
     return RotaryPositions(config.query_width) if config.position == "rope" else None
 
 
+CELLS: Mapping[DecoderCell, type[SelfAttention] | type[SSRU]] = {
+    "self-attention": SelfAttention,
+    "ssru": SSRU,
+}
+"""The decoder cells by their names in a configuration."""
+
+
 def _build_cell(config: ModelConfig, rotary: RotaryPositions | None) -> Cell:
-    return SSRU(config) if config.decoder_cell == "ssru" else SelfAttention(config, rotary=rotary)
+    cell = CELLS[config.decoder_cell]
+    return cell(config, rotary=rotary) if cell is SelfAttention else cell(config)
 
 
 class Encoder(nn.Module):

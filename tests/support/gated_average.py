@@ -7,8 +7,9 @@ there are two states of different shapes, neither of which grows.
 import torch
 from torch import Tensor, nn
 
+from model.cells import StateShape
 from model.config import ModelConfig
-from model.nn.cells import Cell, Past, StateShape
+from model.nn.cells import Cell, Past
 from model.nn.layers import DecoderLayer
 from model.nn.transformer import Transformer
 from support.search_cases import small_transformer

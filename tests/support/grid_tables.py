@@ -7,9 +7,9 @@ from copy import copy
 import torch
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig
 from model.decode.backends.cuda.tables import GridTables
-from model.nn.cells import StateShape
 from model.request import SessionLimits
 
 FAR = 70

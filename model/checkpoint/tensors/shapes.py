@@ -4,8 +4,9 @@ Owns what `Transformer.state_dict` of `model.nn` has, without building the netwo
 weights for other kernels needs no torch. Imports no torch.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from model.cells import Projection, attention_projections, describe_cell
 from model.config import ModelConfig
 
 Shape = tuple[int, ...]
@@ -50,10 +51,8 @@ def _decoder(config: ModelConfig) -> Iterator[tuple[str, Shape]]:
     yield from _around(config, "decoder.")
     for index in range(config.num_decoder_layers):
         layer = f"decoder.layers.{index}."
-        if config.decoder_cell == "ssru":
-            yield from _ssru(config, f"{layer}ssru")
-        else:
-            yield from _attention(config, f"{layer}self_attention")
+        cell = describe_cell(config)
+        yield from _part(config, f"{layer}{cell.name}", cell.projections)
         yield from _attention(config, f"{layer}cross_attention")
         yield from _feed_forward(config, layer, config.decoder_inner_width)
 
@@ -69,19 +68,17 @@ def _around(config: ModelConfig, stack: str) -> Iterator[tuple[str, Shape]]:
 
 
 def _attention(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
-    queries = config.num_heads * config.query_width
-    values = config.num_heads * config.value_width
-    has_bias = config.attention_bias
-    for letter, outputs in (("q", queries), ("k", queries), ("v", values)):
-        yield from _linear(f"{name}.{letter}_proj", outputs, config.d_model, has_bias=has_bias)
-    yield from _linear(f"{name}.out_proj", config.d_model, values, has_bias=has_bias)
-    yield from _norm(config, f"{name}_norm")
+    return _part(config, name, attention_projections(config))
 
 
-def _ssru(config: ModelConfig, name: str) -> Iterator[tuple[str, Shape]]:
-    width = config.d_model
-    yield from _linear(f"{name}.candidate_proj", width, width, has_bias=False)
-    yield from _linear(f"{name}.forget_proj", width, width, has_bias=True)
+def _part(
+    config: ModelConfig, name: str, projections: Iterable[Projection]
+) -> Iterator[tuple[str, Shape]]:
+    """A part of a layer that is made of linear maps, with its norm."""
+    for item in projections:
+        yield from _linear(
+            f"{name}.{item.name}", item.num_outputs, item.num_inputs, has_bias=item.has_bias
+        )
     yield from _norm(config, f"{name}_norm")
 
 

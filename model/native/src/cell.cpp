@@ -7,10 +7,13 @@ namespace dragoman {
 
 std::unique_ptr<Cell> make_cell(const Network& network, Team& team, const Limits& limits,
                                 const History& history, Stack& stack) {
-  if (network.decoder_cell == DecoderCell::kSsru) {
-    return std::make_unique<Ssru>(network, limits, stack);
+  switch (network.decoder_cell) {
+    case DecoderCell::kSelfAttention:
+      return std::make_unique<SelfAttention>(network, team, limits, history, stack);
+    case DecoderCell::kSsru:
+      return std::make_unique<Ssru>(network, limits, stack);
   }
-  return std::make_unique<SelfAttention>(network, team, limits, history, stack);
+  return nullptr;  // there is no other kind
 }
 
 }  // namespace dragoman

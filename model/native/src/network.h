@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "cell_kind.h"
 #include "heads.h"
 #include "matrix.h"
 #include "norm.h"
@@ -13,7 +14,6 @@
 namespace dragoman {
 
 enum class Activation { kRelu, kGelu, kGeluTanh, kGeluSigmoid, kSilu };
-enum class DecoderCell { kSelfAttention, kSsru };
 
 using SharedMatrix = std::shared_ptr<Matrix>;
 using SharedNorm = std::shared_ptr<Norm>;
@@ -24,8 +24,7 @@ struct EncoderLayer {
 };
 
 struct DecoderLayer {
-  SharedMatrix query_key_value, attention_output;  // of self-attention
-  SharedMatrix forget_candidate;                   // of an SSRU: W_f and W, a pair
+  std::vector<SharedMatrix> cell;  // as many as its kind has, in the order of its own names for them
   SharedMatrix cross_query, cross_key_value, cross_output;
   SharedMatrix up, down;
   SharedNorm cell_norm, cross_norm, feed_forward_norm;

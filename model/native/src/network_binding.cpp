@@ -2,8 +2,10 @@
 #include "network_binding.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -94,9 +96,19 @@ Activation activation_of(const std::string& name) {
 }
 
 DecoderCell decoder_cell_of(const std::string& name) {
-  if (name == "self-attention") return DecoderCell::kSelfAttention;
-  if (name == "ssru") return DecoderCell::kSsru;
-  throw std::invalid_argument("decoder_cell must be self-attention or ssru");
+  std::string names;
+  for (const CellKind& kind : kCellKinds) {
+    if (name == kind.name) return kind.cell;
+    names += (names.empty() ? "" : " or ") + std::string(kind.name);
+  }
+  throw std::invalid_argument("decoder_cell must be " + names);
+}
+
+int num_cell_matrices(const Network& network) {
+  for (const CellKind& kind : kCellKinds) {
+    if (kind.cell == network.decoder_cell) return kind.num_matrices;
+  }
+  throw std::logic_error("a decoder cell has no kind");
 }
 
 std::shared_ptr<Network> make_network(
@@ -138,18 +150,15 @@ std::shared_ptr<Network> make_network(
   return network;
 }
 
-void add_decoder_layer(Network& network, SharedMatrix query_key_value,
-                       SharedMatrix attention_output, SharedMatrix forget_candidate,
+void add_decoder_layer(Network& network, const std::vector<SharedMatrix>& cell,
                        SharedMatrix cross_query, SharedMatrix cross_key_value,
                        SharedMatrix cross_output, SharedMatrix up, SharedMatrix down,
                        SharedNorm cell_norm, SharedNorm cross_norm, SharedNorm feed_forward_norm) {
-  const bool has_cell = network.decoder_cell == DecoderCell::kSsru
-                            ? forget_candidate != nullptr
-                            : query_key_value != nullptr && attention_output != nullptr;
-  require(has_cell, "a decoder layer must have the matrices of its cell");
-  network.decoder.push_back({query_key_value, attention_output, forget_candidate, cross_query,
-                             cross_key_value, cross_output, up, down, cell_norm, cross_norm,
-                             feed_forward_norm});
+  require(static_cast<int>(cell.size()) == num_cell_matrices(network) &&
+              std::find(cell.begin(), cell.end(), nullptr) == cell.end(),
+          "a decoder layer must have the matrices of its cell");
+  network.decoder.push_back({cell, cross_query, cross_key_value, cross_output, up, down, cell_norm,
+                             cross_norm, feed_forward_norm});
 }
 
 }  // namespace
@@ -189,10 +198,10 @@ void bind_network(py::module_& module) {
            },
            py::kw_only(), py::arg("query_key_value"), py::arg("attention_output"), py::arg("up"),
            py::arg("down"), py::arg("attention_norm"), py::arg("feed_forward_norm"))
-      .def("add_decoder_layer", &add_decoder_layer, py::kw_only(), py::arg("query_key_value"),
-           py::arg("attention_output"), py::arg("forget_candidate"), py::arg("cross_query"),
-           py::arg("cross_key_value"), py::arg("cross_output"), py::arg("up"), py::arg("down"),
-           py::arg("cell_norm"), py::arg("cross_norm"), py::arg("feed_forward_norm"))
+      .def("add_decoder_layer", &add_decoder_layer, py::kw_only(), py::arg("cell"),
+           py::arg("cross_query"), py::arg("cross_key_value"), py::arg("cross_output"),
+           py::arg("up"), py::arg("down"), py::arg("cell_norm"), py::arg("cross_norm"),
+           py::arg("feed_forward_norm"))
       .def("set_embedding_norms",
            [](Network& network, SharedNorm encoder, SharedNorm decoder) {
              network.encoder_embedding_norm = encoder;

@@ -28,9 +28,9 @@ std::size_t SelfAttention::scratch_stride() const {
 void SelfAttention::step(const StepRow* rows, const Share& share, int index) {
   const DecoderLayer& layer = network_.decoder[index];
   stack_.enter(share, *layer.cell_norm);
-  stack_.project(share, *layer.query_key_value);
+  stack_.project(share, *layer.cell[kQueryKeyValue]);
   attend(rows, share, index);
-  stack_.add_attended(share, *layer.attention_output);
+  stack_.add_attended(share, *layer.cell[kOutput]);
   stack_.leave(share, *layer.cell_norm);
 }
 

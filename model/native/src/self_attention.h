@@ -19,6 +19,8 @@ class SelfAttention : public Cell {
   void forget(int row, int length) override;
 
  private:
+  enum Matrices { kQueryKeyValue, kOutput };
+
   half* node(int row, int layer, int position) {
     return past_.data() +
            ((std::size_t(row) * num_layers_ + layer) * max_length_ + position) * node_size_;

@@ -15,7 +15,7 @@ void Ssru::step(const StepRow* rows, const Share& share, int index) {
   const DecoderLayer& layer = network_.decoder[index];
   const Floats zero = zeros();
   stack_.enter(share, *layer.cell_norm);
-  multiply(share, *layer.forget_candidate, stack_.input,
+  multiply(share, *layer.cell[kForgetCandidate], stack_.input,
            [&](int row, int panel, const Floats* value) {
              const StepRow& fed = rows[row];
              float* own = state(fed.row, index) + panel * kPair;

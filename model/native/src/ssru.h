@@ -19,6 +19,8 @@ class Ssru : public Cell {
   void forget(int, int) override {}  // a state is as large at the end as at the beginning
 
  private:
+  enum Matrices { kForgetCandidate };  // W_f and W, a pair
+
   float* state(int row, int layer) {
     return states_.data() + (std::size_t(row) * num_layers_ + layer) * width_;
   }

@@ -11,6 +11,7 @@ from traceback import clear_frames
 
 import torch
 
+from model.cells import attention_projections, describe_cell
 from model.config import ModelConfig
 from model.errors import ConfigError, TrainingError
 from model.system.host_memory import readable_bytes
@@ -57,8 +58,8 @@ def matrix_weights(config: ModelConfig) -> int:
     Counted without building it, so that widths and depths may be of any size. Biases, norms and
     learned positions are left out.
     """
-    attention = 2 * config.d_model * config.num_heads * (config.query_width + config.value_width)
-    cell = 2 * config.d_model**2 if config.decoder_cell == "ssru" else attention
+    attention = sum(item.num_outputs * item.num_inputs for item in attention_projections(config))
+    cell = describe_cell(config).num_weights
     inner = config.d_model * (3 if config.gated_feed_forward else 2)
     rows = config.vocab_size
     rows += 0 if config.share_embeddings else config.output_size

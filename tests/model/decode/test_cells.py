@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 import torch
 
+from model.cells import StateShape
 from model.config import ModelConfig, SearchConfig
 from model.decode.backends.base import Backend
 from model.decode.backends.cuda.backend import GridBackend
@@ -18,7 +19,6 @@ from model.decode.fused_layer import fuse_layers
 from model.decode.session import DecodingSession, SessionLimits
 from model.errors import UnsupportedVariantError
 from model.native.in_memory import pack_transformer
-from model.nn.cells import StateShape
 from support.gated_average import with_gated_average
 from support.search_cases import (
     LIMITS,

@@ -110,8 +110,12 @@ std::shared_ptr<Network> make_network(const Shape& shape) {
     network->encoder.push_back({matrix(numbers, 3 * inner, width), matrix(numbers, width, inner),
                                 up(), matrix(numbers, width, shape.d_ff), norm(numbers, shape),
                                 norm(numbers, shape)});
-    network->decoder.push_back({matrix(numbers, 3 * inner, width), matrix(numbers, width, inner),
-                                matrix(numbers, pair_of(width), width),
+    const SharedMatrix query_key_value = matrix(numbers, 3 * inner, width);
+    const SharedMatrix attention_output = matrix(numbers, width, inner);
+    const SharedMatrix forget_candidate = matrix(numbers, pair_of(width), width);
+    const std::vector<SharedMatrix> attention = {query_key_value, attention_output};
+    const std::vector<SharedMatrix> unit = {forget_candidate};
+    network->decoder.push_back({shape.cell == DecoderCell::kSsru ? unit : attention,
                                 matrix(numbers, inner, width), matrix(numbers, 2 * inner, width),
                                 matrix(numbers, width, inner), up(),
                                 matrix(numbers, width, shape.d_ff), norm(numbers, shape),

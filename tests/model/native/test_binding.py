@@ -197,12 +197,15 @@ def test_a_decoder_layer_without_the_matrices_of_its_cell_is_refused(cell: str) 
     norm = made.norm(np.ones(2, np.float32), None, 1e-6, True)
     matrices = ("cross_query", "cross_key_value", "cross_output", "up", "down")
     norms = ("cell_norm", "cross_norm", "feed_forward_norm")
-    is_ssru = cell == "ssru"
-    with pytest.raises(ValueError, match="the matrices of its cell"):
-        network.add_decoder_layer(
-            query_key_value=matrix if is_ssru else None,
-            attention_output=matrix if is_ssru else None,
-            forget_candidate=None if is_ssru else matrix,
-            **dict.fromkeys(matrices, matrix),
-            **dict.fromkeys(norms, norm),
-        )
+    num_matrices = 1 if cell == "ssru" else 2
+    lacking: list[list[object]] = [
+        [],
+        [matrix] * (num_matrices - 1),
+        [matrix] * (num_matrices + 1),
+        [matrix] * (num_matrices - 1) + [None],
+    ]
+    for given in lacking:
+        with pytest.raises(ValueError, match="the matrices of its cell"):
+            network.add_decoder_layer(
+                cell=given, **dict.fromkeys(matrices, matrix), **dict.fromkeys(norms, norm)
+            )

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig
 from model.nn.attention import plain_attention
-from model.nn.cells import StateShape
 from model.nn.self_attention import SelfAttention
 
 CONFIG = {"vocab_size": 5, "d_model": 16, "num_heads": 2, "d_k": 6, "d_v": 10}

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig, PositionKind
 from model.errors import ConfigError
-from model.nn.cells import StateShape
 from model.nn.ssru import SSRU
 from model.nn.transformer import Transformer
 

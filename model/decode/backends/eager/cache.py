@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from model.cells import StateShape
 from model.config import ModelConfig
-from model.nn.cells import StateShape
 
 
 def _zeros(shape: tuple[int, ...], *, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -177,7 +177,7 @@ class CrossCache:
         self.values[layer, :, :, :length].index_copy_(0, slots, values)
 
     def move(self, source: int, destination: int, length: int) -> None:
-        """Let the sentence of slot `source`, of `length` tokens, live in `destination`."""
+        """Move the encoder output of slot `source`, of `length` tokens, to `destination`."""
         for table in (self.keys, self.values):
             table[:, destination, :, :length] = table[:, source, :, :length]
 

@@ -2,9 +2,9 @@
 
 import torch
 
+from model.cells import StateShape
 from model.config import ModelConfig
 from model.decode.backends.eager.cache import CrossCache, History, RowCache
-from model.nn.cells import StateShape
 
 STATES = (
     StateShape(num_heads=2, width=3, grows=True),
